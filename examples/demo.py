@@ -69,7 +69,7 @@ def ask(question: Question) -> dict[str, Any]:
     Raises:
         RuntimeError: if the command failed.
     """
-    arguments = ["run", question.text, "--model", "offline", "--system", "react", "--json"]
+    arguments = ["run", question.text, "--model", "offline", "--system", "react", "--json", "--no-out"]
     if question.file is not None:
         arguments += ["--file", str(HERE / question.file)]
     return run_json(*arguments)
@@ -132,7 +132,7 @@ def team() -> list[str]:
     """The team over two files: print its report, and say what is not right about it."""
     files = [word for name in TEAM_FILES for word in ("--file", str(HERE / name))]
     print(f"[team] {TEAM_TASK}")
-    result = run_json("run", TEAM_TASK, "--model", "offline", "--json", *files)
+    result = run_json("run", TEAM_TASK, "--model", "offline", "--json", "--no-out", *files)
     print(textwrap.indent(result["report"], "  "))
     shown = run_json("show", result["run_id"], "--json")
     faults = [f"the report does not hold {fact!r}" for fact in TEAM_FACTS if fact not in result["report"]]

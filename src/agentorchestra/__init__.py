@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from agentorchestra.core.policy import Policy, PolicyView, Verdict
     from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
     from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings
-    from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunSpec, RunStatus
+    from agentorchestra.core.spec import (
+        AgentResult,
+        AgentSpec,
+        Citation,
+        Question,
+        RunFile,
+        RunResult,
+        RunSpec,
+        RunStatus,
+    )
     from agentorchestra.environments.folder import FolderEnvironment
     from agentorchestra.environments.nested import NestedEnvironment
     from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
@@ -58,7 +67,7 @@ _HOMES = {
     "core.policy": ("Policy", "PolicyView", "Verdict"),
     "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
     "core.settings": ("ModelProfile", "Price", "RoleSettings", "Settings"),
-    "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunSpec", "RunStatus"),
+    "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunFile", "RunResult", "RunSpec", "RunStatus"),
     "environments.folder": ("FolderEnvironment",),
     "environments.nested": ("NestedEnvironment",),
     "trust.policy": ("AllowAll", "DefaultPolicy"),
@@ -110,6 +119,7 @@ __all__ = [
     "RoleSettings",
     "Rule",
     "RunContext",
+    "RunFile",
     "RunResult",
     "RunSpec",
     "RunStatus",

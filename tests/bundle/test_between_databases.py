@@ -361,7 +361,7 @@ KINDS: list[Callable[[Workspace[Any], Path], Awaitable[str]]] = [
 
 
 async def contents(ws: Workspace[Any], run: str) -> dict[str, Any]:
-    """All that a workspace has of a run but the time at which it came."""
+    """All that a workspace has of a run but the time at which it came, and where its folder lies."""
     record = await ws.store.get_run(run)
     assert record is not None
     events: list[Event] = await ws.events(run)
@@ -374,7 +374,7 @@ async def contents(ws: Workspace[Any], run: str) -> dict[str, Any]:
         "lines": lines,
         "blobs": held,
         "artifacts": {one.name: await ws.artifact(run, one.name) for one in result.artifacts},
-        "result": result,
+        "result": result.model_copy(update={"folder": None}),
         "cost": (result.cost_usd, result.usage, result.usage_by_model),
         "questions": await ws.questions(run),
     }

@@ -27,6 +27,9 @@ FIELDS = {
     "model",
     "duration_s",
     "artifacts",
+    "files",
+    "more_files",
+    "folder",
     "questions",
     "until",
     "error",
@@ -363,7 +366,7 @@ def test_an_environment_is_given_and_what_it_made_is_found(folder: Folder) -> No
     assert done.code == 0
     (run_id,) = folder.ids()
     made = f".agentorchestra/runs/{run_id}/environments/main/folder"
-    assert f"1 file in {made}" in done.err
+    assert done.err.endswith(f"1 file in agentorchestra-out/{run_id}: notes/a.txt\n")
     assert (folder.path / made / "notes/a.txt").read_text() == "hello"
     shown = folder.run("show", run_id)
     assert f"folder: {made}\n  1 file: notes/a.txt\n" in shown.out

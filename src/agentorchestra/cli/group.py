@@ -28,6 +28,7 @@ COMMANDS: dict[str, Entry] = {
     "approve": Entry("answer", "approve", "Allow what a run asks permission for, and go on with it."),
     "deny": Entry("answer", "deny", "Refuse what a run asks permission for, and go on with it."),
     "resume": Entry("resume", "resume", "Go on with a run that stopped before its end."),
+    "files": Entry("files", "files", "List the files that a run made, or save them."),
     "replay": Entry("replay", "replay", "Check that today's code and prompts repeat a recorded run."),
     "fork": Entry("fork", "fork", "Go on from any event of a run, with another model or prompt."),
     "compare": Entry("compare", "compare", "Show where two runs first differ, and how each goes on."),

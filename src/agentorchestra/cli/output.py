@@ -10,7 +10,7 @@ import shlex
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 if TYPE_CHECKING:  # every way in imports this module: `--help` has no need of pydantic
     from datetime import datetime
@@ -181,11 +181,36 @@ def summary_line(result: RunResult) -> str:
     return ", ".join(parts)
 
 
-def print_result(result: RunResult, folder: Path, *, as_json: bool, verdict: TaskVerdict | None = None) -> int:
+class HandedOver(NamedTuple):
+    """What became of the files of a run: its result with their paths, and the lines for the person at the terminal."""
+
+    result: RunResult
+    lines: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    failed: bool = False  # whether the folder that was named did not get them
+
+
+def print_result(
+    result: RunResult,
+    folder: Path,
+    *,
+    as_json: bool,
+    verdict: TaskVerdict | None = None,
+    handed: HandedOver | None = None,
+) -> int:
     """Print the answer on stdout, what goes with it and what to do next on stderr; the exit code.
 
-    With the `verdict` on a task's folder, that decides the exit code.
+    With the `verdict` on a task's folder, that decides the exit code. What became of the run's files stands last.
     """
+    code = _print_result(result, folder, as_json=as_json, verdict=verdict)
+    if handed is None:
+        return code
+    for line in (*handed.problems, *(() if as_json else handed.lines)):
+        say(line)
+    return code or int(handed.failed)
+
+
+def _print_result(result: RunResult, folder: Path, *, as_json: bool, verdict: TaskVerdict | None) -> int:
     from agentorchestra.core.spec import FINAL, exit_code
 
     if as_json:

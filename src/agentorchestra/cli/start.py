@@ -1,4 +1,4 @@
-"""Driving a run that was just made: what is said before, what it made."""
+"""Driving a run that was just made, and what is said before."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.cli.driver import Stop, drive
-from agentorchestra.cli.output import clean, made_files, plural, say
+from agentorchestra.cli.output import clean, plural, say
 from agentorchestra.core.spec import RunResult
 from agentorchestra.workspace import DEFAULT_COST_USD, Workspace
 
@@ -67,7 +67,4 @@ async def drive_new(
     by_default = budget_usd is None and workspace.settings.budget.cost_usd is None
     if by_default and manifest.budget.cost_usd == DEFAULT_COST_USD:
         say(f"budget: {DEFAULT_COST_USD:g} US dollar by default for {manifest.model}; --budget-usd changes it")
-    result = await drive(workspace, run_id, Stop.of_command(), folder=folder, as_json=as_json, ask=asks, talk=talk)
-    if not as_json and (made := made_files(workspace.run_folder(run_id))):
-        say(f"{plural(len(made), 'file')} in {workspace.run_folder(run_id)}")
-    return result
+    return await drive(workspace, run_id, Stop.of_command(), folder=folder, as_json=as_json, ask=asks, talk=talk)

@@ -210,13 +210,23 @@ OutcomeStatus = Literal[
 ]
 
 
+MadeFor = Literal["", "user", "run"]
+"""For whom an artifact is, see `ArtifactRef`."""
+
+
 class ArtifactRef(BaseModel, frozen=True):
-    """A file a run produced: a blob with a name."""
+    """A file a run produced: a blob with a name.
+
+    Attributes:
+        made_for: `user`: a file that the run's user gets; `run`: what the run keeps for itself (a result that was cut,
+            the text of a page, a picture for a model); "" in logs from before this was recorded.
+    """
 
     name: str
     sha256: str
     size: int
     media_type: str = "application/octet-stream"
+    made_for: MadeFor = ""
 
 
 _BLOCKS: TypeAdapter[tuple[Block, ...]] = TypeAdapter(tuple[Block, ...])

@@ -224,6 +224,10 @@ class McpError(UsageError):
     """An MCP server, or the file that names it, that cannot be used."""
 
 
+class OutFolderError(UsageError):
+    """The files of a run cannot be written to the folder that was named for them."""
+
+
 class WorkspaceStateError(UsageError):
     """A workspace is used before it is open, or opened where it is open already."""
 

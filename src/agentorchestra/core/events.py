@@ -9,6 +9,7 @@ History of the formats (a line each, newest last):
 - attempt_failed, v1: `uncertain_tokens` and `uncertain_usd` of its usage; interrupted, v1: `unpaid`.
 - started and completed, v1: `confined` and `approval` of the effect.
 - driving_started, v1: `code`, `changed`.
+- completed, v1: `made_for` of its artifacts; run_ended, v1: `files`, `more_files`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pydantic import BaseModel, JsonValue
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.errors import EventFormatError
 from agentorchestra.core.frozen import constructed
-from agentorchestra.core.spec import RunManifest
+from agentorchestra.core.spec import RunFile, RunManifest
 
 RUN_BRANCH = ""
 """The branch of events that belong to the run and not to one of its effects; their n is their sequence."""
@@ -68,7 +69,8 @@ class DrivingStarted(Body):
 class RunEnded(Body):
     """The job ended with this status (`waiting`, `paused` and `failed` may be driven again).
 
-    `waiting_for` are the keys of questions and timers; `until` is the time at which the first timer is due.
+    `waiting_for` are the keys of questions and timers; `until` is the time at which the first timer is due. `files` are
+    those that the run made or changed in its folder, `more_files` counts those for which that list has no room.
     """
 
     type: ClassVar[str] = "run_ended"
@@ -79,6 +81,8 @@ class RunEnded(Body):
     error_type: str | None = None
     waiting_for: list[str] = []
     until: datetime | None = None
+    files: tuple[RunFile, ...] = ()
+    more_files: int = 0
 
 
 class EffectStarted(Body):

@@ -16,7 +16,7 @@ from pydantic import BaseModel, JsonValue
 from agentorchestra.core.budget import NO_COST, Bound, Room, Usage
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.content import Block, MediaBlock
-from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag
+from agentorchestra.core.effects import ArtifactRef, Effect, MadeFor, Mode, Outcome, Tag
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.mail import Mail
@@ -205,8 +205,22 @@ class RunContext(Protocol[DepsT_co]):
     async def sleep_until(self, time: datetime) -> datetime:
         """Wait until an aware time, at once if it is over; see `sleep`."""
 
-    async def artifact(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:
-        """Keep bytes as an artifact of this effect."""
+    async def artifact(
+        self,
+        name: str,
+        data: bytes,
+        media_type: str = "application/octet-stream",
+        *,
+        made_for: MadeFor = "user",
+    ) -> ArtifactRef:
+        """Keep bytes as an artifact of this effect.
+
+        Args:
+            name: what the user's file is called, too.
+            data: the bytes.
+            media_type: of them.
+            made_for: `run` for what the user gets no file of.
+        """
 
     async def read_artifact(self, name: str | ArtifactRef) -> bytes:
         """Return the bytes of an artifact: a result that was cut, or a file a tool made; the newest of several.

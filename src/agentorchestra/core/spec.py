@@ -277,7 +277,7 @@ class AgentResult(BaseModel, frozen=True):
 
     def stored(self) -> dict[str, Any]:
         """Return it as JSON for the log; what came into it later stands there only where it says something."""
-        body = self.model_dump(mode="json")
+        body = self.model_dump(mode="json", exclude={"artifacts": {"__all__": {"made_for"}}})
         return {name: one for name, one in body.items() if name not in _LATER or one not in (None, [])}
 
 
@@ -465,6 +465,24 @@ class Question(BaseModel, frozen=True):
     code: str = ""
 
 
+class RunFile(BaseModel, frozen=True):
+    """A file that a run made for its user.
+
+    Attributes:
+        name: below the folder that the files are written to; no two files of a run have the same.
+        path: where it was written, None where it was not.
+        sha256: of its bytes, which the store has.
+        made_by: the tool, the agent or the environments that made it.
+    """
+
+    name: str
+    path: str | None = None
+    media_type: str = "application/octet-stream"
+    size: int = 0
+    sha256: str = ""
+    made_by: str = ""
+
+
 class RunResult(BaseModel):
     """The result of a run, as `ws.run` returns and `run --json` prints it.
 
@@ -477,6 +495,10 @@ class RunResult(BaseModel):
         usage: over all models; `usage_by_model` per model.
         cost_usd: None when a price is unknown.
         duration_s: active seconds.
+        artifacts: all that it kept under a name, also what it kept for itself.
+        files: what it made for its user, with what it made or changed in its folder when its last job ended.
+        more_files: how many files of its folder `files` has no room for.
+        folder: the folder that its environments work on, where it lies on this machine; None without such.
         questions: what it waits for, with status `waiting` or `paused`.
         until: when its first timer is due, with these; None without one.
         error: the sentence, with status `failed` and others that are not complete.
@@ -495,6 +517,9 @@ class RunResult(BaseModel):
     model: str = ""
     duration_s: float = 0.0
     artifacts: tuple[ArtifactRef, ...] = ()
+    files: tuple[RunFile, ...] = ()
+    more_files: int = 0
+    folder: str | None = None
     questions: tuple[Question, ...] = ()
     until: datetime | None = None
     error: str | None = None

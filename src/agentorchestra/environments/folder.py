@@ -27,6 +27,8 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -50,7 +52,7 @@ from agentorchestra.environments.manifest import (
     too_large,
 )
 from agentorchestra.environments.tree import Tree
-from agentorchestra.log.folders import MAIN, world_folder
+from agentorchestra.log.folders import MAIN, WORKED_ON, world_folder
 from agentorchestra.log.store.references import PRIVATE
 from agentorchestra.sandbox.machine import Machine
 from agentorchestra.tea.calling.environment import ActionEnvironment
@@ -81,7 +83,7 @@ class FolderGround:
         base: Base | None = None,
     ) -> None:
         self.place = place  # what is made for it on disk
-        self.folder = place / "folder"  # what agents see as the folder
+        self.folder = place / WORKED_ON  # what agents see as the folder
         self.files = files  # the folder with the task's files, seen read only as `files/`; None for none
         self.limits = limits  # of what a snapshot can hold
         self.kept: dict[str, dict[str, JsonValue]] = {}  # what each environment on it remembers, by its name
@@ -97,6 +99,7 @@ class FolderGround:
         self._layer = Tree(place / "layer", ctx, limits, layer=True, watched=not overlay)
         self._last: tuple[bytes, bytes] | None = None  # what was kept besides the folder, and the whole snapshot
         self._told: set[LeftOut] = set()
+        self._began = ""  # see Manifest
 
     async def open(self) -> None:
         """Make the folder; what a process that was killed left half made is removed."""
@@ -127,7 +130,8 @@ class FolderGround:
             layer = await self._stored_lines(self._layer)
             on_base = stored_layer(self._base.name, *layer) if self._base is not None and any(layer) else b""
             lines = await self._stored_lines(self._tree)
-            self._last = (besides, stored(*lines, kept, left_out=self._tree.left_out(), layer=on_base))
+            left_out = self._tree.left_out()
+            self._last = (besides, stored(*lines, kept, left_out=left_out, layer=on_base, began=self._began))
         return self._last[1]
 
     async def _stored_lines(self, tree: Tree) -> tuple[list[bytes], list[str]]:
@@ -155,11 +159,12 @@ class FolderGround:
             )
         for one in self.members:
             await one.leave()
-        self._last = None
+        self._last, self._began = None, manifest.began
         await self._layer.put_back(manifest.layer, (), self.temporary)
         await self._tree.put_back(manifest.entries, manifest.left_out, self.temporary)
         if data is None and self._base is not None and self.machine is not None:
             await asyncio.to_thread(self._base.begin, self.machine, self.folder)
+            await self._note_beginning()
         # What an environment holds in its hands stays the same object.
         for name in {*self.kept, *manifest.kept}:
             held = self.kept.setdefault(name, {})
@@ -167,6 +172,14 @@ class FolderGround:
             held.update(manifest.kept.get(name, {}))
         for one in self.members:
             await one.restored()
+
+    async def _note_beginning(self) -> None:
+        """Keep what the base put into the folder, so that it can be told from what the run makes there."""
+        if not any(self.folder.iterdir()):
+            return
+        with suppress(ToolError):  # it is too large: whoever acts on the folder is told
+            began = await self._stored_once(FOLDER, await self.snapshot(), self.snapshot_type)
+            self._last, self._began = None, began
 
     async def hide(self, data: bytes) -> str:
         """Keep bytes that no bundle takes along; their SHA-256."""
@@ -193,6 +206,12 @@ class FolderGround:
         of_a_process = [self.place / name for name in ("temporary", "overlay", "verifier")]
         for gone in of_a_process if self._keep else [self.place]:
             await asyncio.to_thread(shutil.rmtree, gone, ignore_errors=True)
+
+
+async def read_manifest(snapshot: bytes, read: Callable[[str], Awaitable[bytes]]) -> Manifest:
+    """Return what the snapshot of a folder says; `read` gives the bytes of a blob by its SHA-256."""
+    parts = {name: await read(name) for name in parts_named(snapshot)}
+    return await asyncio.to_thread(Manifest.from_bytes, snapshot, parts)
 
 
 async def write_folder(snapshot: bytes, target: Path, ctx: Any) -> Manifest:

@@ -28,7 +28,8 @@ from agentorchestra.environments.beneath import (
 )
 
 # 1: entries `[path, kind, mode, mtime_ns, size, sha256 or target of the link]`, `parts` (blobs with further entries),
-# and `kept`; `left_out` (`[path, size, mtime_ns]`) and `layer` (`base`, `entries`, `parts`) where there is such.
+# and `kept`; `left_out` (`[path, size, mtime_ns]`), `layer` (`base`, `entries`, `parts`) and `began` (the blob with the
+# snapshot of what the folder began with) where there is such.
 FORMAT = 1
 
 
@@ -89,6 +90,7 @@ class Manifest:
     left_out: tuple[LeftOut, ...] = ()  # files that are in no snapshot
     base: str = ""  # what `layer` lies on, "" for none
     layer: tuple[Entry, ...] = ()  # what the run has besides the folder
+    began: str = ""  # the blob with the snapshot of what the folder began with, "" where it was empty
 
     @classmethod
     def from_bytes(cls, data: bytes, parts: Mapping[str, bytes] | None = None) -> Manifest:
@@ -102,6 +104,7 @@ class Manifest:
                 tuple(LeftOut(*one) for one in body.get("left_out", [])),
                 str(layer["base"]),
                 _entries(layer, given),
+                str(body.get("began", "")),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise ToolError(f"the snapshot of the folder cannot be read: {exc}") from None
@@ -114,11 +117,14 @@ def stored(
     *,
     left_out: Sequence[LeftOut] = (),
     layer: bytes = b"",
+    began: str = "",
 ) -> bytes:
     """Return the stored form of a manifest: lines that stand `inside` it, the names of the blobs with the others."""
     rest: dict[str, Any] = {"kept": kept, "parts": list(parts)}
     if left_out:
         rest["left_out"] = [list(one) for one in left_out]
+    if began:
+        rest["began"] = began
     more = b',"layer":' + layer if layer else b""
     return b'{"entries":[%b],"format":%d%b,%b' % (b",".join(inside), FORMAT, more, _json(rest)[1:])
 

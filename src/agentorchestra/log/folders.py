@@ -13,6 +13,9 @@ MAIN = "main"
 WORLDS = "environments"
 """The folder of environments below a run's folder, with a folder for each world."""
 
+WORKED_ON = "folder"
+"""The folder in a world's folder that the environments `files`, `terminal` and `git` work on."""
+
 _OF_A_PROCESS = ("temporary", "display", "overlay", "verifier")
 """Names in a world's folder that are there only while a process works in it."""
 

@@ -22,8 +22,9 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import BudgetExhausted, DrivingStarted, RunEnded
 from agentorchestra.core.protocols import Owner
 from agentorchestra.core.spec import FINAL, AgentResult, RunManifest, RunResult, RunStatus
-from agentorchestra.log.folders import clear_up
+from agentorchestra.log.folders import MAIN, WORKED_ON, clear_up, world_folder
 from agentorchestra.runtime.bus import Notice
+from agentorchestra.runtime.files import FolderFiles, made_files
 from agentorchestra.runtime.parallel import ReplayEnd
 from agentorchestra.runtime.run import PAUSED, Run, observe, open_questions, wait_for
 from agentorchestra.runtime.session import Session
@@ -82,11 +83,13 @@ async def drive(
         await _put_away(run)
         raise
     result = end.result or AgentResult(status=end.status if root.partial else RunStatus.FAILED, **_partial(root))
-    active_s = run.active_s()
+    active_s, made = run.active_s(), FolderFiles()
     try:
         await root.spawns.end()
         if end.result is not None:
             await bring_to_disk(run, root.world, root)
+        if end.status is not RunStatus.RUNNING:  # another process goes on; the store may be away
+            made = await _folder_files(run)
         active_s = run.active_s()
         try:
             if run.services.ended is not None:
@@ -102,6 +105,8 @@ async def drive(
             error_type=end.error_type,
             waiting_for=end.waiting,
             until=end.until,
+            files=run.redactor.json([one.model_dump(mode="json") for one in made.files]),
+            more_files=made.more,
         )
         # Queued synchronously: a further cancellation must not leave the run without its status.
         written = run.append(run.body(ended), status=end.status)
@@ -193,6 +198,16 @@ async def replay(run: Run, main: Main) -> AgentResult | None:
     return result
 
 
+async def _folder_files(run: Run) -> FolderFiles:
+    """Return what the run made or changed in its folder, by its log; nothing where that cannot be read now."""
+    if run.services.folder_files is None:
+        return FolderFiles()
+    try:
+        return await run.services.folder_files(run)
+    except (AgentOrchestraError, OSError):  # how the run ended is written whatever becomes of this list
+        return FolderFiles()
+
+
 async def _put_away(run: Run) -> None:
     """Close the environments; nothing of the run stays behind in this process."""
     for live in run.environments.values():
@@ -213,6 +228,7 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
     for usage in run.usage_by_model.values():
         total = total + usage
     artifacts = [a for record in run.ledger.records.values() if record.outcome for a in record.outcome.artifacts]
+    worked_on = world_folder(run.folder, MAIN) / WORKED_ON
     return RunResult(
         status=RunStatus(ended.status),
         answer=agent.answer,
@@ -227,6 +243,9 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
         model=manifest.model,
         duration_s=ended.active_s,
         artifacts=tuple(dict.fromkeys(artifacts)),  # an effect made of others hands on what is theirs
+        files=made_files(run.ledger, ended.files),
+        more_files=ended.more_files,
+        folder=str(worked_on) if worked_on.is_dir() else None,
         questions=open_questions(run.ledger) if ended.status in (RunStatus.WAITING, RunStatus.PAUSED) else (),
         until=ended.until,
         error=ended.error,

@@ -138,7 +138,8 @@ async def cut_result(
     is_text = blocks is not None or isinstance(value, str)
     suffix, media_type = ("txt", "text/plain; charset=utf-8") if is_text else ("json", "application/json")
     place = ctx.key.path.strip("/").replace("/", "_")
-    ref = await ctx.artifact(f"{place}-{name}.{suffix}", text.encode("utf-8", "replace"), media_type)
+    data = text.encode("utf-8", "replace")
+    ref = await ctx.artifact(f"{place}-{name}.{suffix}", data, media_type, made_for="run")
     last = max_chars // END_SHARE
     first, on = max_chars - last, len(text) - last
     note = (

@@ -35,6 +35,7 @@ from agentorchestra.log.ledger import Ledger, Record
 from agentorchestra.log.store.commits import Landing
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
+from agentorchestra.runtime.files import FolderFiles
 from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.open_environments import OpenEnvironment, Place
 from agentorchestra.runtime.part import Elsewhere, Part
@@ -70,6 +71,7 @@ class Services:
     may_review: Callable[..., bool] | None = None  # whether the model of a branch takes second looks
     granted: Callable[[Effect], frozenset[str]] | None = None  # a component's parts: only its own calls may use them
     ended: Callable[[Run, RunStatus], Awaitable[None]] | None = None  # called at an end, while environments are open
+    folder_files: Callable[[Run], Awaitable[FolderFiles]] | None = None  # what a run made or changed in its folder
     elsewhere: Elsewhere | None = None  # has sub-agents work in other processes; None: all work here
 
 

@@ -21,6 +21,7 @@ from agentorchestra.core.effects import (
     ArtifactRef,
     Effect,
     EffectKind,
+    MadeFor,
     Mode,
     Outcome,
     Tag,
@@ -160,10 +161,17 @@ class Session(Branch, Generic[Deps]):
         """Return the bytes of a blob."""
         return await self.run.blob(sha256)
 
-    async def artifact(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:
-        """Keep bytes as an artifact."""
+    async def artifact(
+        self,
+        name: str,
+        data: bytes,
+        media_type: str = "application/octet-stream",
+        *,
+        made_for: MadeFor = "user",
+    ) -> ArtifactRef:
+        """Keep bytes as an artifact; see RunContext."""
         digest = await self.run.services.store.put_blob(data, media_type)
-        return ArtifactRef(name=name, sha256=digest, size=len(data), media_type=media_type)
+        return ArtifactRef(name=name, sha256=digest, size=len(data), media_type=media_type, made_for=made_for)
 
     async def read_artifact(self, name: str | ArtifactRef) -> bytes:
         """Return the bytes of an artifact of this run."""

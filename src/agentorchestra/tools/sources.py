@@ -91,7 +91,7 @@ async def read_source(ctx: RunContext[Any], name: str, chars: int = 12_000, read
         read_as: "table" for text that is one although its name does not say so.
     """
     content = await _content(ctx, name, chars, read_as)
-    ref = await ctx.artifact(f"read/{content.name}.json", content.to_json(), "application/json")
+    ref = await ctx.artifact(f"read/{content.name}.json", content.to_json(), "application/json", made_for="run")
     said = f"{content.name}: {content.kind} ({content.media_type}), {len(content.chunks)} chunks"
     return ToolResult(content=said, artifacts=(ref,))
 

@@ -303,7 +303,8 @@ class WebApp:
             {
                 **_about(record, standings.get(record.id)),
                 "refused": self._queue.refused.get(record.id) if record.id in standings else None,
-                "result": result.model_dump(mode="json"),
+                # Where a folder lies on this machine is no answer for another one.
+                "result": result.model_dump(mode="json", exclude={"folder"}),
                 "questions": [one.model_dump(mode="json") for one in questions],
             }
         )

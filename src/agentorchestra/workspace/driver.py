@@ -42,6 +42,7 @@ from agentorchestra.runtime.waits import GOES_ON, MOST_LOST, end_undriven, last_
 from agentorchestra.runtime.worlds import final_snapshot
 from agentorchestra.workspace.catalog import Equipment, HandlerWrapper, code_digest
 from agentorchestra.workspace.composition import Composition
+from agentorchestra.workspace.delivery import folder_files
 from agentorchestra.workspace.equipment import Equipper, RunObjects
 from agentorchestra.workspace.handlers import Handlers
 
@@ -100,7 +101,23 @@ class RunDriver:
         run = Run(services, run_id, record.manifest, events, epoch=None, mode="replay")
         ended = last_end(events)
         if ended is None or ended.status != record.status:
-            ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
+            earlier = ended or RunEnded(status=record.status, active_s=0)
+            ended = RunEnded(
+                status=record.status,
+                active_s=round(run.active_s(), 3),
+                files=earlier.files,
+                more_files=earlier.more_files,
+            )
+        return job.make_result(run_id, record.manifest, ended, run)
+
+    async def with_files(self, run_id: str) -> RunResult:
+        """Return the result with the files of the run's folder as the log has that now; see Workspace.files."""
+        record = await self._parts.record(run_id)
+        events = await self._parts.store.load(run_id)
+        services = self._handlers.for_run(self._equipper.base())
+        run = Run(services, run_id, record.manifest, events, epoch=None, mode="replay")
+        made = await folder_files(run)
+        ended = RunEnded(status=record.status, active_s=0, files=made.files, more_files=made.more)
         return job.make_result(run_id, record.manifest, ended, run)
 
     async def take_up(self, run_id: str, *, accept: bool) -> RunResult:

@@ -21,6 +21,7 @@ from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.trust.policy import DefaultPolicy
 from agentorchestra.workspace.catalog import Equipment, system_purpose
 from agentorchestra.workspace.composition import Composition
+from agentorchestra.workspace.delivery import folder_files
 
 if TYPE_CHECKING:
     from agentorchestra.agents.types import Kit
@@ -127,6 +128,7 @@ class Handlers:
             may_review=partial(may_review, kit),
             granted=granted,
             ended=host.ended,
+            folder_files=folder_files,
             elsewhere=parts.engine.elsewhere,
         )
 

@@ -34,9 +34,9 @@ from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Acceptance, Environment, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import FINAL, UNTESTED, Question, RunFields, RunResult, RunSpec, RunStatus
+from agentorchestra.core.spec import FINAL, UNTESTED, Question, RunFields, RunFile, RunResult, RunSpec, RunStatus
 from agentorchestra.log.comparison import Comparison, compare_runs
-from agentorchestra.log.folders import MAIN, world_folder
+from agentorchestra.log.folders import MAIN, WORKED_ON, world_folder
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.log.retention import GRACE_S, Collected, Retention, collect
 from agentorchestra.log.store.pages import selected_events
@@ -57,6 +57,7 @@ from agentorchestra.tea.programs.namespaces import import_below, namespace_of
 from agentorchestra.workspace.catalog import HandlerWrapper, Own, distribution, tools_by_name
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.creation import RunCreator
+from agentorchestra.workspace.delivery import UNDER_WAY, FilesSaved, check_out, save
 from agentorchestra.workspace.driver import FolderWritten, ReplayReport, RunDriver
 from agentorchestra.workspace.equipment import Equipper, GivenEquipment, RunObjects, RunOptions, run_request
 from agentorchestra.workspace.handlers import Handlers
@@ -346,7 +347,7 @@ class Workspace(Generic[Deps]):
         It need not exist: for a run without environments there is none. Copy what is to be changed: a resume of the
         run puts it back to where its log says.
         """
-        return world_folder(self.runs_folder / run_id, MAIN) / "folder"
+        return world_folder(self.runs_folder / run_id, MAIN) / WORKED_ON
 
     async def check_task(self, run_id: str) -> TaskVerdict:
         """Return whether a run that has ended solved the task of `task_folder`.
@@ -412,11 +413,15 @@ class Workspace(Generic[Deps]):
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
-    async def run(self, task: str | RunSpec, **options: Unpack[RunOptions]) -> RunResult:
+    async def run(
+        self, task: str | RunSpec, *, out: str | Path | None = None, **options: Unpack[RunOptions]
+    ) -> RunResult:
         """Run a task to its end, or to where it waits.
 
         Args:
             task: what is asked, in the user's words; or a RunSpec.
+            out: the folder into which the files that the run made are written when it has ended, as `save_files` does;
+                None writes none.
             options: fields of `RunSpec` (`files`, `system`, `budget`, ...; of a spec they replace its own), and what
                 cannot be written down, which a resume in another process finds only through
                 `app = "module:workspace"`, or when it is given to `resume`:
@@ -426,11 +431,14 @@ class Workspace(Generic[Deps]):
 
         Raises:
             UsageError: for input that is refused before anything is spent.
+            OutFolderError: for an `out` that cannot be written, before anything is spent; and where that is found only
+                when the run has ended (`save_files` writes the files elsewhere).
         """
         self._need_open()
         spec, objects = run_request(task, options)
+        await self._check_out(out)
         run_id = await self._creator.create(spec, objects, begins=True)
-        return await self._driver.drive(run_id, objects)
+        return await self._handed_over(await self._driver.drive(run_id, objects), out)
 
     async def create(
         self,
@@ -553,6 +561,7 @@ class Workspace(Generic[Deps]):
         output_type: type[Any] | None = None,
         budget: Budget | None = None,
         pin: bool = False,
+        out: str | Path | None = None,
     ) -> RunResult:
         """Go on with a run that was interrupted, waits, failed, or ran out of budget.
 
@@ -566,13 +575,16 @@ class Workspace(Generic[Deps]):
             budget: other limits from here on.
             pin: use the prompts and tools as the run was started with (their texts are kept with it) where they have
                 changed since. The kept text of a changed tool's module is executed, as its file once was.
+            out: as for `run`.
 
         Raises:
-            UnknownRunError, UnknownComponentError, FencedError (another process drives it), DivergedError, PinError.
+            OutFolderError, UnknownRunError, UnknownComponentError, FencedError (another process drives it),
+            DivergedError, PinError.
         """
         self._need_open()
         given = RunObjects(model=model, tools=tools, deps=deps, policy=policy, output_type=output_type)
-        return await self._driver.resume(run_id, given, budget=budget, pin=pin)
+        await self._check_out(out)
+        return await self._handed_over(await self._driver.resume(run_id, given, budget=budget, pin=pin), out)
 
     async def fork(
         self,
@@ -887,6 +899,37 @@ class Workspace(Generic[Deps]):
         known = ", ".join(ref.name for ref in artifacts) or "none"
         raise UnknownComponentError(f"run {run_id} has no artifact {name!r}; its artifacts: {known}")
 
+    async def files(self, run_id: str) -> tuple[RunFile, ...]:
+        """Return the files that a run made for its user, by their names; of one under way those it has made by now.
+
+        Unlike `RunResult.files` this reads what the log has of the run's folder, also of a run from before that list.
+        """
+        self._need_open()
+        return (await self._driver.with_files(run_id)).files
+
+    async def save_files(self, run_id: str, out: str | Path) -> FilesSaved:
+        """Write the files that a run made for its user into a folder, by their names.
+
+        A folder that is missing is made, for a run without files nothing is. What is there is not written over: a name
+        that other content has gets a number (`chart-2.png`), and where the same content is there nothing is written.
+        No name leads out of the folder.
+
+        Raises:
+            OutFolderError: `out` is a file, or cannot be written.
+        """
+        return await save(self._parts.store, await self.files(run_id), Path(out))
+
+    async def _check_out(self, out: str | Path | None) -> None:
+        if out is not None:
+            await asyncio.to_thread(check_out, Path(out))
+
+    async def _handed_over(self, result: RunResult, out: str | Path | None) -> RunResult:
+        """Write the files of a run that has ended to where its user wants them."""
+        if out is None or result.status in UNDER_WAY:
+            return result
+        saved = await save(self._parts.store, result.files, Path(out))
+        return result.model_copy(update={"files": saved.files})
+
     async def tokens(self, run_id: str) -> tuple[SourceTokens, ...]:
         """Return a run's input tokens by the source of what stood in its prompts, the largest first."""
         return tokens_by_source(Ledger.of(await self.events(run_id)))
@@ -1041,12 +1084,14 @@ class Workspace(Generic[Deps]):
 
     # -- without async ---------------------------------------------------------------------------------------------
 
-    def run_sync(self, task: str | RunSpec, **options: Unpack[RunOptions]) -> RunResult:
+    def run_sync(
+        self, task: str | RunSpec, *, out: str | Path | None = None, **options: Unpack[RunOptions]
+    ) -> RunResult:
         """Open the workspace, run a task, close it: `run` without async, in a notebook too."""
 
         async def work() -> RunResult:
             async with self:
-                return await self.run(task, **options)
+                return await self.run(task, out=out, **options)
 
         if self._open:
             raise WorkspaceStateError(

@@ -111,7 +111,7 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
         """
         version = await _registered(ctx, name, source, reason, manifest) if keep else _FIRST
         ctx.vars[MADE + name] = {"version": version, "source": sha256_text(source)}
-        script = await ctx.artifact(f"{name}.py", source.encode(), "text/x-python")
+        script = await ctx.artifact(f"{name}.py", source.encode(), "text/x-python", made_for="run")
         return ToolResult(content={"name": name, "version": version}, artifacts=(script,))
 
     async def _registered(

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from agentorchestra.cli.delivery import Out, hand_over, out_options
 from agentorchestra.cli.driver import Stop, async_command, at_terminal, drive
 from agentorchestra.cli.entry import Unfinished
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, run_argument, workspace_option
@@ -35,6 +36,7 @@ def _shared(function: F) -> F:
         workspace_option,
         mcp_option,
         json_option("one object with the result"),
+        out_options,
         click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later."),
         click.option(
             "--question", metavar="KEY", type=WORDS, help="Which question, if several are open.  [default: the oldest]"
@@ -141,14 +143,16 @@ async def _settle(
     record_it: Callable[[Workspace[Any], str], Awaitable[Question]],
     *,
     no_resume: bool,
+    out: Out,
     as_json: bool,
     folder: Path,
 ) -> int:
+    out.check()
     async with opened_run(folder, run, app=not no_resume, driven=not no_resume) as (workspace, record):
         settled = await record_it(workspace, record.id)
         if not as_json:
             say(f"recorded for {record.id} {settled.key}")
-        result, verdict, driven_here, holder = None, None, False, ""
+        result, verdict, handed, driven_here, holder = None, None, None, False, ""
         stopped = await _stopped(workspace, record.id)
         if not no_resume and stopped is None:
             result = await _go_on(
@@ -156,12 +160,14 @@ async def _settle(
             )
             driven_here = result is not None
             verdict = await verdict_on(workspace, result) if result is not None else None
+            handed = await hand_over(workspace, result, out, folder) if result is not None else None
         if result is None:
             result = await workspace.result(record.id)
             if stopped is None and not no_resume and not await _taken_up(workspace, record.id, settled):
                 holder = _holder(await workspace.store.job(record.id))
     if driven_here:
-        return print_result(result, folder, as_json=as_json, verdict=verdict)
+        shown = result if handed is None else handed.result
+        return print_result(shown, folder, as_json=as_json, verdict=verdict, handed=handed)
     if no_resume or stopped is not None:
         so = "" if stopped is None else f"the run stays {stopped.value}; "
         say(f"{so}to go on: {command('resume', record.id, folder)}")

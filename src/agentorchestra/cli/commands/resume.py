@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from agentorchestra.cli.delivery import Out, hand_over, out_options
 from agentorchestra.cli.driver import Stop, async_command, drive
 from agentorchestra.cli.options import (
     WORDS,
@@ -21,6 +22,7 @@ from agentorchestra.cli.options import (
     workspace_option,
 )
 from agentorchestra.cli.output import (
+    HandedOver,
     as_plain,
     emit,
     emit_json,
@@ -58,6 +60,7 @@ Exit codes: as for `agentorchestra run`; with --due and --abandoned 0, or 1 if o
 @click.option("--abandoned", is_flag=True, help="All runs whose process is gone, but those that a server goes on with.")
 @budget_options
 @pin_option
+@out_options
 @unsafe_option
 @json_option("one object with the result; a list of them with --due or --abandoned")
 @mcp_option
@@ -69,6 +72,7 @@ async def resume(
     budget_usd: float | None,
     timeout_s: float | None,
     pin: bool,
+    out: Out,
     unsafe_local: bool,
     as_json: bool,
     folder: Path,
@@ -84,6 +88,9 @@ async def resume(
     budget = Budget(cost_usd=budget_usd, active_s=timeout_s)
     if abandoned and (pin or budget != Budget()):
         raise UsageError("--abandoned takes runs as they were left; for other limits or --pin name a RUN")
+    if run is None and out.folder is not None:
+        raise UsageError("--out is the folder for the files of one run; name a RUN, or leave --out away")
+    out.check()
 
     if unsafe_local:
         warn_unsafe()
@@ -100,12 +107,16 @@ async def resume(
                 pin=pin,
             )
             verdict = await verdict_on(workspace, result)
-        return print_result(result, folder, as_json=as_json, verdict=verdict)
+            handed = await hand_over(workspace, result, out, folder)
+        return print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
 
     async def go_on(workspace: Workspace[Any], run_id: str) -> RunResult:
         if abandoned:
             return await workspace.take_up(run_id)
         return await workspace.resume(run_id, budget=budget, pin=pin)
+
+    async def copy(workspace: Workspace[Any], result: RunResult) -> HandedOver:
+        return await hand_over(workspace, result, out, folder)
 
     results: list[dict[str, Any]] = []
     failed = False
@@ -122,7 +133,7 @@ async def resume(
                 if one.id in waiting
             }
             own = [run_id for run_id in waiting if needs[run_id] == (workspace.settings.preset, "")]
-            failed = await _resume_all(workspace, own, results, go_on=go_on, as_json=as_json)
+            failed = await _resume_all(workspace, own, results, go_on=go_on, copy=copy, as_json=as_json)
         for preset, task in sorted({needs[run_id] for run_id in waiting if run_id not in own}):
             those = [run_id for run_id in waiting if needs[run_id] == (preset, task)]
             task_folder = Path(task) if task else None
@@ -130,7 +141,7 @@ async def resume(
                 async with opened(
                     folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_folder
                 ) as workspace:
-                    if await _resume_all(workspace, those, results, go_on=go_on, as_json=as_json):
+                    if await _resume_all(workspace, those, results, go_on=go_on, copy=copy, as_json=as_json):
                         failed = True
             except TaskFolderError as exc:
                 failed = True
@@ -148,6 +159,7 @@ async def _resume_all(
     results: list[dict[str, Any]],
     *,
     go_on: Callable[[Workspace[Any], str], Awaitable[RunResult]],
+    copy: Callable[[Workspace[Any], RunResult], Awaitable[HandedOver]],
     as_json: bool,
 ) -> bool:
     """Drive runs, a few at a time; whether one of them could not go on."""
@@ -166,11 +178,14 @@ async def _resume_all(
                 say(f"error: {run_id} cannot go on: {one_line(str(exc), 2000)}")
                 return
         verdict = await verdict_on(workspace, result)
-        results.append(as_plain(result, verdict))
+        handed = await copy(workspace, result)
+        results.append(as_plain(handed.result, verdict))
         if not as_json:
             emit(summary_line(result))
         if verdict is not None and not as_json:
             emit(verdict_line(verdict))
+        for line in (*handed.problems, *(() if as_json else handed.lines)):
+            say(line)
 
     await asyncio.gather(*(one(run_id) for run_id in runs))
     return failed

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from agentorchestra.cli.delivery import Out, hand_over, out_options
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import (
     WORDS,
@@ -45,6 +46,7 @@ Examples:
       --model openai:gpt-5 --budget-usd 0.5
   agentorchestra run "Who approved the tunnel?" --file minutes/
   agentorchestra run "How many rows have no date?" --file data.csv --json
+  agentorchestra run "Draw the sales by month" -f sales.csv --out charts
   agentorchestra run - --model openai:gpt-5 < task.txt
   agentorchestra run "Which issues are open?" --mcp mcp.json
   agentorchestra run --task-folder tasks/fix-build --model openai:gpt-5
@@ -115,6 +117,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     callback=once_each,
     help="For your own order.",
 )
+@out_options
 @unsafe_option
 @json_option("one object with the result")
 @click.option(
@@ -170,6 +173,7 @@ def run(
     on_ask: Literal["wait", "deny"] | None,
     on_uncertain: Literal["report", "ask", "retry"] | None,
     labels: tuple[tuple[str, str], ...],
+    out: Out,
     unsafe_local: bool,
     as_json: bool,
     dry_run: bool,
@@ -181,10 +185,10 @@ def run(
 ) -> int:
     """Run TASK and print the answer; a TASK of - is read from stdin.
 
-    The answer alone is written to stdout; progress, sources and cost to stderr. Everything is recorded in the
-    workspace: a run that stops for any reason goes on with `agentorchestra resume`. At a terminal, questions are
-    asked in place; otherwise the run waits (exit code 3) until `agentorchestra answer`, `approve` or `deny`. Ctrl-C
-    cancels the run.
+    The answer alone is written to stdout; progress, sources and cost to stderr. Files that the run made, and what it
+    changed in its folder, are copied to agentorchestra-out/RUN or --out. Everything is recorded in the workspace: a
+    run that stops for any reason goes on with `agentorchestra resume`. At a terminal, questions are asked in place;
+    otherwise the run waits (exit code 3) until `agentorchestra answer`, `approve` or `deny`. Ctrl-C cancels the run.
     """
 
     if (task is None) == (task_folder is None):
@@ -194,6 +198,7 @@ def run(
         task = task_on_stdin()
 
     async def work() -> int:
+        out.check()
         if unsafe_local:
             warn_unsafe()
         async with opened(folder, unsafe_local=unsafe_local, task_folder=task_folder) as workspace:
@@ -237,7 +242,8 @@ def run(
                 roles=roles,
             )
             verdict = await verdict_on(workspace, result)
-        return print_result(result, folder, as_json=as_json, verdict=verdict)
+            handed = await hand_over(workspace, result, out, folder)
+        return print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
 
     return run_async(work())
 

@@ -106,6 +106,11 @@ async def show(run: str, page: Path | None, as_patterns: bool, model: str | None
         result = await workspace.result(record.id)
         gone = await abandoned(workspace, record)
         made_in = workspace.run_folder(record.id)
+        shown: dict[str, str] = {}
+        if page is not None:
+            from agentorchestra.cli.view.html import pictures
+
+            shown = await pictures(result.files, workspace.store.get_blob)
     made = made_files(made_in)
     view, talk = RunView.of(events), conversation(events)
     questions = () if record.status in FINAL else view.questions
@@ -125,7 +130,7 @@ async def show(run: str, page: Path | None, as_patterns: bool, model: str | None
     if page is not None:
         from agentorchestra.cli.view.html import render
 
-        _write_page(page, render(view, record, result, gone=gone, talk=talk), record)
+        _write_page(page, render(view, record, result, gone=gone, talk=talk, pictures=shown), record)
         return 0
     tail = [*_made(made_in, made), *_tail(view, result), *_open(questions, record, result, folder, gone=gone)]
     emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *_messages(talk), *tail])))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +23,7 @@ from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.spec import RunResult
+from agentorchestra.core.spec import RunFile, RunResult
 from agentorchestra.log.conversation import Conversation
 from agentorchestra.trust.arguments import argument_rows
 
@@ -28,8 +31,55 @@ SHOWN_CHARS = 20_000
 """Characters of one text that the page shows; the log has all of it."""
 
 
-def render(view: RunView, record: RunRecord, result: RunResult, *, gone: bool, talk: Conversation | None) -> str:
-    """Return the page; `gone`: the process that drove the run died; `talk`: what its agents wrote to each other."""
+PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "image/svg+xml"})
+"""Media types that browsers draw; in an `img` none of them runs a script, SVG neither."""
+
+MOST_PICTURE_BYTES = 4 << 20
+"""Bytes of one picture that stands in the page."""
+
+MOST_PICTURES_BYTES = 16 << 20
+"""Bytes of all of them together."""
+
+
+async def pictures(files: Sequence[RunFile], read: Callable[[str], Awaitable[bytes]]) -> dict[str, str]:
+    """Return the pictures among the files of a run as `data:` addresses by name, as many as the page has room for.
+
+    Args:
+        files: of the run.
+        read: gives the bytes of a blob by its SHA-256; a StoreError leaves the picture out.
+    """
+    shown: dict[str, str] = {}
+    room = MOST_PICTURES_BYTES
+    for one in files:
+        if one.media_type not in PICTURES or one.size > min(room, MOST_PICTURE_BYTES):
+            continue
+        try:
+            data = await read(one.sha256)
+        except StoreError:
+            continue
+        if len(data) <= min(room, MOST_PICTURE_BYTES):  # the size in the log of an imported run may be wrong
+            room -= len(data)
+            shown[one.name] = f"data:{one.media_type};base64,{base64.b64encode(data).decode()}"
+    return shown
+
+
+def render(
+    view: RunView,
+    record: RunRecord,
+    result: RunResult,
+    *,
+    gone: bool,
+    talk: Conversation | None,
+    pictures: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Return the page.
+
+    Args:
+        view, record, result: of the run.
+        gone: the process that drove it died.
+        talk: what its agents wrote to each other.
+        pictures: those among its files, see `pictures`.
+    """
     page = _environment().get_template("run.html.j2")
     return page.render(
         run=record,
@@ -37,6 +87,7 @@ def render(view: RunView, record: RunRecord, result: RunResult, *, gone: bool, t
         result=result,
         view=view,
         gone=gone,
+        pictures=pictures,
         talkers=[] if talk is None else agents(talk),
         talked=[] if talk is None else rows(talk),
         nodes=tree(view),

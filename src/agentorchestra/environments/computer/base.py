@@ -171,7 +171,7 @@ class DesktopEnvironment(ActionEnvironment):
 
     async def _kept(self, ctx: Any, picture: Picture, name: str, times: int = 1) -> tuple[ArtifactRef, MediaBlock]:
         data = await asyncio.to_thread(_png, picture, times)
-        kept = await ctx.artifact(name, data, "image/png")
+        kept = await ctx.artifact(name, data, "image/png", made_for="run")
         source = Source(kind="environment", ref=self.name)
         return kept, MediaBlock(sha256=kept.sha256, media_type="image/png", name=name, size=kept.size, source=source)
 

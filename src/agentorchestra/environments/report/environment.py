@@ -151,7 +151,8 @@ class Report(ReportStorage):
         lines = [f"{each.id}. {each.description or each.source} {each.url}".rstrip() for each in one.references]
         text = "\n\n".join(part for part in (one.title, one.content, "\n".join(lines)) if part)
         sha256 = str(self.listed[item - 1]["sha256"])
-        ref = ArtifactRef(name=f"item-{item}.json", sha256=sha256, size=len(text), media_type="application/json")
+        name, kind = f"item-{item}.json", "application/json"
+        ref = ArtifactRef(name=name, sha256=sha256, size=len(text), media_type=kind, made_for="run")
         return ToolResult(content=[self.block(text)], artifacts=(ref,))
 
     @action
@@ -249,7 +250,7 @@ class Report(ReportStorage):
         """
         collected = await self.collected(ctx, report)
         data = collected.model_dump_json().encode("utf-8", "replace")
-        ref = await ctx.artifact("report-references.json", data, "application/json")
+        ref = await ctx.artifact("report-references.json", data, "application/json", made_for="run")
         lines = [f"{count(len(collected.references))} in {count(len(collected.pieces), 'item')}"]
         lines += [" ".join(filter(None, (f"[{one.number}]", one.description, one.url))) for one in collected.references]
         return ToolResult(content=[self.block("\n".join(lines))], artifacts=(ref,))

@@ -128,15 +128,15 @@ async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[Art
     """Keep a page, which quotes are checked against, and a file as it is, by the address that answered or was asked."""
     if is_text(page):
         text = str(page.document["text"]).encode("utf-8", "replace")
-        found = [await ctx.artifact(artifact_name(page.final_url, ".md"), text, "text/markdown")]
+        found = [await ctx.artifact(artifact_name(page.final_url, ".md"), text, "text/markdown", made_for="run")]
     elif not body:
         return ()  # what is only named here has no artifact yet
     else:
         file = f"-{file_name(page.final_url)}"
         data = json.dumps(page.document, ensure_ascii=False).encode("utf-8", "replace")
         found = [
-            await ctx.artifact(artifact_name(page.final_url, file), body, page.media_type),
-            await ctx.artifact(artifact_name(page.final_url, ".json"), data, "application/json"),
+            await ctx.artifact(artifact_name(page.final_url, file), body, page.media_type, made_for="run"),
+            await ctx.artifact(artifact_name(page.final_url, ".json"), data, "application/json", made_for="run"),
         ]
     if page.url != page.final_url:
         ending = ".md" if is_text(page) else ".json"

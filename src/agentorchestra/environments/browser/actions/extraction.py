@@ -53,7 +53,8 @@ class ExtractionActions(TargetActions):
         text, notes = await self._text(page)
         if not text.strip():
             raise ToolError("there is no text on the page now; look at a screenshot, or wait for what still loads")
-        kept = await ctx.artifact(artifact_name(url, ".md"), text.encode("utf-8", "replace"), "text/markdown")
+        data = text.encode("utf-8", "replace")
+        kept = await ctx.artifact(artifact_name(url, ".md"), data, "text/markdown", made_for="run")
         blocks = await asyncio.to_thread(document_blocks, TextDocument(text), url, part.strip(), "web")
         blocks += [TextBlock(text=f"Note: {one}.", trust=Trust.SYSTEM) for one in notes]
         return ToolResult(content=blocks, artifacts=(kept,), sources=(Source(kind="web", ref=url),))
@@ -139,7 +140,7 @@ class ExtractionActions(TargetActions):
     async def picture(self, ctx: Any, data: bytes, about: str, more: str = "") -> ToolResult:
         """Return a PNG as an artifact, which is shown to models that see."""
         name = f"browser/{hashlib.sha256(data).hexdigest()[:12]}.png"
-        kept = await ctx.artifact(name, data, "image/png")
+        kept = await ctx.artifact(name, data, "image/png", made_for="run")
         source = self.here()
         shown = MediaBlock(media_type="image/png", sha256=kept.sha256, size=len(data), name=name, source=source)
         said = TextBlock(text=f"{about}: artifact {name}{more}", source=source, trust=Trust.UNTRUSTED)

@@ -49,7 +49,8 @@ class PdfActions(FileActions):
         name = address or file
         if address:
             data = json.dumps(document_to_json(document), ensure_ascii=False).encode("utf-8", "replace")
-            artifacts.append(await ctx.artifact(artifact_name(address, ".json"), data, "application/json"))
+            kept = await ctx.artifact(artifact_name(address, ".json"), data, "application/json", made_for="run")
+            artifacts.append(kept)
         head = f"{file}: {len(document.pages)} pages" + (f"; from {address}" if address else "")
         source = Source(kind="web" if address else "file", ref=name)
         blocks: list[Block] = [TextBlock(text=head, source=source, trust=Trust.UNTRUSTED)]

@@ -1,0 +1,73 @@
+"""`agentorchestra files`: the files that a run made for its user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from agentorchestra.cli.driver import async_command
+from agentorchestra.cli.options import FilePath, json_option, run_argument, workspace_option
+from agentorchestra.cli.output import clean, emit, emit_json, one_line, plural, say
+from agentorchestra.cli.workspaces import opened_run
+from agentorchestra.core.spec import RunFile
+
+
+@async_command(
+    epilog="""\b
+Examples:
+  agentorchestra files last
+  agentorchestra files run_01K9 --save results
+  agentorchestra files last --json
+
+\b
+Exit codes: 0, also for a run without files; 1 if a file cannot be read from
+the workspace; 2 if there is no such run, or DIR cannot be written.""",
+)
+@run_argument
+@click.option(
+    "--save",
+    "out",
+    metavar="DIR",
+    type=FilePath(),
+    help="Write them into the folder DIR by their names; what is there is not written over.",
+)
+@json_option("one object with the files")
+@workspace_option
+async def files(run: str, out: Path | None, as_json: bool, folder: Path) -> int:
+    """List the files that RUN made for its user: name, size, media type, and what made it.
+
+    These are what tools, programs and environments made, and what was made or changed in the folder that the run
+    worked on; nothing that the run keeps for itself, such as the text of a page. `show` lists all of its artifacts.
+    """
+    missing: tuple[str, ...] = ()
+    async with opened_run(folder, run) as (workspace, record):
+        made = await workspace.files(record.id)
+        made_in = workspace.run_folder(record.id)
+        if out is not None:
+            saved = await workspace.save_files(record.id, out)
+            made, missing = saved.files, saved.missing
+    if as_json:
+        listed = [one.model_dump(mode="json") for one in made]
+        lies = str(made_in) if made_in.is_dir() else None
+        emit_json({"run_id": record.id, "folder": lies, "files": listed, "missing": list(missing)})
+    elif not made and not missing:
+        say(f"{record.id} made no file")
+    else:
+        emit(clean("\n".join(_lines(made))))
+        if out is not None:
+            say(f"{plural(len(made), 'file')} in {out}")
+    for name in missing:
+        say(f"error: {one_line(name)} was not written: the workspace does not have it")
+    return 1 if missing else 0
+
+
+def _lines(made: tuple[RunFile, ...]) -> list[str]:
+    """Return a line for each file, in columns."""
+    rows = [
+        (one_line(one.path or one.name), plural(one.size, "byte"), one.media_type, one.made_by or "-") for one in made
+    ]
+    wide = [max(len(row[at]) for row in rows) for at in range(3)] if rows else []
+    return [
+        "  ".join((*(text.ljust(width) for text, width in zip(row[:3], wide, strict=True)), row[3])) for row in rows
+    ]
