@@ -15,7 +15,6 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.codec import EffectCodec
 
-
 _ACTING = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
 """Kinds that policy judges by their arguments: once, before they begin."""
 
