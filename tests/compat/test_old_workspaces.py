@@ -92,9 +92,9 @@ def test_the_command_line_shows_and_replays_them(folder: Path, capsys: pytest.Ca
     for case in HERE:
         # Environments are not kept: --pin says so where the actions of one have changed.
         changed = main(["replay", CASES[case], "--pin", *where]) != 0
-        shown = capsys.readouterr()
+        printed = capsys.readouterr()
         assert changed is (case in OTHER_ACTIONS)
-        assert OTHER_ACTIONS[case] in shown.err if changed else shown.out.startswith("identical: ")
+        assert OTHER_ACTIONS[case] in printed.err if changed else printed.out.startswith("identical: ")
 
 
 async def test_completed_runs_are_replayed(folder: Path) -> None:
