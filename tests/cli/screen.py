@@ -105,6 +105,13 @@ class HereScreen(Screen):
             assert time.monotonic() < deadline, f"{texts} did not come:\n{self.text}"
             await asyncio.sleep(0.02)
 
+    async def shows_cursor(self) -> None:
+        """Until it has a cursor again: what was written last may not be read yet."""
+        deadline = time.monotonic() + LONGEST_S
+        while self.hides_cursor():
+            assert time.monotonic() < deadline, f"the cursor stays hidden:\n{self.text}"
+            await asyncio.sleep(0.02)
+
     def close(self) -> None:
         """Give the terminal back."""
         asyncio.get_running_loop().remove_reader(self.ours)

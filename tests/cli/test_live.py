@@ -53,13 +53,13 @@ async def test_the_team_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             gate.opened.set()
             await screen.shows("In euros?", "Answer (Ctrl-D leaves it open):")
             assert "reader-A" not in screen.text, "the picture is taken away for the question"
-            assert not screen.hides_cursor()
+            await screen.shows_cursor()
             screen.type("yes\n")
             async with asyncio.timeout(LONGEST_S):
                 result = await work
             assert result.answer == ANSWER
             await screen.shows("completed", "reader-A (analyzer) completed", "[x] read both offers", "9 steps")
-            assert not screen.hides_cursor()
+            await screen.shows_cursor()
             assert screen.longest < columns
             assert screen.coloured
     finally:
