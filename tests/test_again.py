@@ -65,4 +65,8 @@ def test_what_is_tried_again(tmp_path: Path) -> None:
     summary = done.stdout[done.stdout.index("rerun test summary info") :]
     assert "RERUN test_inner.py::test_passes_then" in summary and "AssertionError: at first" in summary
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED ..")]
-    assert {line.rpartition("::")[2] for line in failed} == {"test_never_passes", "test_leaks", "test_another"}
+    assert {line.partition(" - ")[0].rpartition("::")[2] for line in failed} == {
+        "test_never_passes",
+        "test_leaks",
+        "test_another",
+    }

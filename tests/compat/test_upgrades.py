@@ -149,7 +149,7 @@ def test_doctor_composes_the_components(unpacked: Path, capsys: pytest.CaptureFi
     program.write_text(head + shelf + action.format("look"))
     sys.modules.pop("upgrade_app", None)
     assert main(["run", "Count the parcels.", "--workspace", str(unpacked), "--file", "parcels.csv"]) == 0
-    program.write_text(head + shelf + action.format("peek"))
+    program.write_text(head + shelf + action.format("look_again"))
     sys.modules.pop("upgrade_app", None)
     capsys.readouterr()
     assert main(["doctor", "--workspace", str(unpacked)]) == 1

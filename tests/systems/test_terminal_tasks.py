@@ -391,6 +391,11 @@ def workspace():
 """
 
 
+def _told(ran: Any) -> list[str]:
+    """What a command said, but for its files."""
+    return [line for line in ran.err.splitlines() if " in agentorchestra-out/" not in line]
+
+
 def test_the_command_says_whether_a_task_is_solved(tmp_path: Path) -> None:
     usable("bubblewrap")
     folder = Folder(tmp_path)
@@ -399,7 +404,7 @@ def test_the_command_says_whether_a_task_is_solved(tmp_path: Path) -> None:
     made(tmp_path / "task", tests__test_sh="grep done result.txt")
     ran = folder.run("run", "--task-folder", "task")
     assert (ran.code, ran.out) == (0, "Written.\n")
-    assert ran.err.splitlines()[-1] == "solved: the tests wrote no reward and ended with exit code 0"
+    assert _told(ran)[-1] == "solved: the tests wrote no reward and ended with exit code 0"
     assert "is not carried out: FROM, USER" in ran.err
     ran = folder.run("resume", "last", "--json")  # it has ended: its tests are run again, on its machine
     assert (ran.code, json.loads(ran.out)["task_folder"]["solved"]) == (0, True)
@@ -408,7 +413,7 @@ def test_the_command_says_whether_a_task_is_solved(tmp_path: Path) -> None:
     verdict = json.loads(ran.out)["task_folder"]
     assert (ran.code, verdict["solved"], verdict["output"]) == (1, False, "alas\n")
     ran = folder.run("run", "--task-folder", "task")
-    assert ran.err.splitlines()[-2:] == [
+    assert _told(ran)[-2:] == [
         "alas",
         "not solved: the tests wrote no reward and ended with exit code 1",
     ]
@@ -453,14 +458,14 @@ def test_a_resume_works_on_the_tasks_machine_and_runs_its_tests(tmp_path: Path) 
     folder.write("agentorchestra.toml", 'app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\n')
     made(tmp_path / "task", tests__test_sh="grep -x /srv/app result.txt && grep -x a result.txt && test ! -e first")
     ran = folder.run("run", "--task-folder", "task")
-    assert ran.code == 0 and ran.err.splitlines()[-1].startswith("solved: ")  # its end does not matter to the tests
+    assert ran.code == 0 and _told(ran)[-1].startswith("solved: ")  # its end does not matter to the tests
     folder.write("goes_on", "")
     ran = folder.run("resume", "last")
     assert (ran.code, ran.out) == (0, "Written.\n")
-    assert ran.err.splitlines()[-1] == "solved: the tests wrote no reward and ended with exit code 0"
+    assert _told(ran)[-1] == "solved: the tests wrote no reward and ended with exit code 0"
     folder.write("breaks", "")
     ran = folder.run("run", "--task-folder", "task")
     assert (ran.code, ran.out) == (1, "Written.\n")
-    assert ran.err.splitlines()[-1].startswith("not solved: the tests could not be run: [Errno 2] No such file")
+    assert _told(ran)[-1].startswith("not solved: the tests could not be run: [Errno 2] No such file")
     ran = folder.run("resume", "last")
     assert ran.code == 2 and "test.sh is missing; a task folder needs it" in ran.err
