@@ -138,19 +138,3 @@ def test_doctor_composes_the_components(unpacked: Path, capsys: pytest.CaptureFi
     assert main(["doctor", "--workspace", str(unpacked)]) == 0
     assert "are registered and can be used" in capsys.readouterr().out
     assert (unpacked / "workspace.db").read_bytes() == before
-    # A component of the application's under a version that is taken: no run can begin, and doctor says so.
-    program = Path("upgrade_app.py")
-    shelf = "\n\nclass Shelf(ActionEnvironment):\n    'A shelf.'\n\n    name = 'shelf'\n    version = '2.0.0'\n\n"
-    action = "    @action\n    def {}(self) -> str:\n        'Look.'\n        return ''\n"
-    text = program.read_text().replace("tools=[weigh", "environments={'shelf': Shelf}, tools=[weigh")
-    head = text.replace(
-        "from agentorchestra import Agent", "from agentorchestra import ActionEnvironment, action, Agent"
-    )
-    program.write_text(head + shelf + action.format("look"))
-    sys.modules.pop("upgrade_app", None)
-    assert main(["run", "Count the parcels.", "--workspace", str(unpacked), "--file", "parcels.csv"]) == 0
-    program.write_text(head + shelf + action.format("look_again"))
-    sys.modules.pop("upgrade_app", None)
-    capsys.readouterr()
-    assert main(["doctor", "--workspace", str(unpacked)]) == 1
-    assert "environment shelf@2.0.0 is registered with other content" in capsys.readouterr().out
