@@ -284,9 +284,12 @@ async def test_a_worker_of_a_version_without_beats_is_judged_by_its_lock(
 
 
 async def test_whoever_counts_as_dead_keeps_nobody_out(store: PostgresStore, database_server: Postgres) -> None:
-    stopped, other = member(store), member(store, version="1.1")
+    stopped, other = member(store), member(store, concurrency=5)
     await stopped.join()
+    with pytest.raises(OtherWorkerError, match="--concurrency 5"):
+        await other.join()
     aged(database_server, store, LEASE_S, stopped)
     await other.join()
+    assert {row.id: row.alive for row in members_of(store, store.schema)} == {stopped.id: False, other.id: True}
     for one in (stopped, other):
         await one.leave()

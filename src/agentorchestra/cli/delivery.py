@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
@@ -22,7 +23,7 @@ DEFAULT_OUT = "agentorchestra-out"
 
 
 class Out(NamedTuple):
-    """Where the files of a run go: `folder` as it was named, None for the default; `off`: nowhere."""
+    """The place for the files of a run: `folder` as it was named, None for the default; `off` to copy none."""
 
     folder: Path | None = None
     off: bool = False
@@ -42,13 +43,12 @@ class Out(NamedTuple):
 def out_options(function: F) -> F:
     """Add `--out DIR` and `--no-out`, as `out`."""
 
-    def taken(*args: Any, out: Path | None, no_out: bool, **values: Any) -> Any:
+    @wraps(function)
+    def with_out(*args: Any, out: Path | None, no_out: bool, **values: Any) -> Any:
         if out is not None and no_out:
             raise click.UsageError("--out and --no-out exclude each other; give one of them")
         return function(*args, out=Out(out, no_out), **values)
 
-    taken.__name__, taken.__doc__ = function.__name__, function.__doc__
-    taken.__dict__.update(function.__dict__)
     for option in (
         click.option(
             "--no-out", is_flag=True, help="Copy no file; `agentorchestra files RUN --save DIR` does it later."
@@ -61,8 +61,8 @@ def out_options(function: F) -> F:
             f"[default: {DEFAULT_OUT}/RUN]",
         ),
     ):
-        taken = option(taken)
-    return taken  # type: ignore[return-value]
+        with_out = option(with_out)
+    return cast("F", with_out)
 
 
 async def hand_over(workspace: Workspace[Any], result: RunResult, out: Out, folder: Path) -> HandedOver:

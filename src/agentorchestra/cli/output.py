@@ -182,7 +182,7 @@ def summary_line(result: RunResult) -> str:
 
 
 class HandedOver(NamedTuple):
-    """What became of the files of a run: its result with their paths, and the lines for the person at the terminal."""
+    """The result of a run with the paths of its files, and the lines that say where they are."""
 
     result: RunResult
     lines: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from agentorchestra.core.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from agentorchestra.cluster.jobs import Jobs
-    from agentorchestra.cluster.reaching import until_reached
+    from agentorchestra.cluster.startup import until_reached
     from agentorchestra.cluster.status import Standing, WorkerStanding, standing
     from agentorchestra.cluster.worker import Worker
 
@@ -21,7 +21,7 @@ _PLACES = {
     "Worker": "worker",
     "WorkerStanding": "status",
     "standing": "status",
-    "until_reached": "reaching",
+    "until_reached": "startup",
 }
 
 

@@ -32,7 +32,7 @@ NAME = "agentorchestra"
 """The application, as DBOS knows it."""
 
 FORMAT = "2"
-"""What a job's arguments mean: the beginning of DBOS's application version."""
+"""The version of a job's arguments, with which DBOS's application version begins."""
 
 DRIVE = "drive"
 """The name of the workflow."""
@@ -236,8 +236,8 @@ class Jobs:
 
         A run that stopped (paused, cancelled, failed, out of budget) is queued after `Workspace.enqueue`.
 
-        It is a job for workers with the code that drove the run last; the leading worker hands it to those of a later
-        code when there are none any more (`hand_over`).
+        Workers take it that have the code which drove the run last. When there are none any more, the leading worker
+        hands it to those of later code (`hand_over`).
 
         Args:
             run_id: the run; its labels name its tags and its priority.
@@ -275,15 +275,16 @@ class Jobs:
     async def hand_over(self, living: Iterable[str]) -> dict[str, int]:
         """Hand queued jobs of code that no worker has any more to workers of later code; return how many by version.
 
-        A run never goes back to earlier code, which may not understand what was recorded. Code that no worker ever had
-        is that of whoever queued a run which nobody drove yet: it is for any.
+        A run that a worker drove never goes back to earlier code, which may not understand what was recorded. The order
+        of code is that in which workers first had it; code that no worker ever had (of a command, a server) has no
+        place in it, and its runs are for any worker.
 
         Args:
             living: the application versions of the workers that are there.
         """
-        known = await self._open_client.list_application_versions_async()
-        order = {one["version_name"]: one["created_at"] for one in known}
-        workers = sorted((one for one in living if one in order), key=lambda one: order[one])
+        versions = await self._open_client.list_application_versions_async()
+        order = {version["version_name"]: version["created_at"] for version in versions}
+        workers = sorted((version for version in living if version in order), key=lambda version: order[version])
         if not workers:
             return {}
 
@@ -294,8 +295,8 @@ class Jobs:
                 for (version,) in rows:
                     later = version not in order or order[version] < order[workers[-1]]
                     if version not in workers and later:
-                        asked = {"to": workers[-1], "name": DRIVE, "version": version}
-                        moved[str(version)] = connection.execute(_HAND_OVER.format(schema=schema), asked).rowcount
+                        values = {"to": workers[-1], "name": DRIVE, "version": version}
+                        moved[str(version)] = connection.execute(_HAND_OVER.format(schema=schema), values).rowcount
             return moved
 
         return await asyncio.to_thread(move)

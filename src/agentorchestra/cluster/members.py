@@ -164,17 +164,17 @@ class Member(NamedTuple):
 
     @property
     def overdue(self) -> bool:
-        """Whether its last beat is older than its lease."""
+        """Return True if its last beat is older than its lease."""
         return self.silent_s is not None and self.lease_s is not None and self.silent_s >= self.lease_s
 
     @property
     def missing(self) -> bool:
-        """Whether several of its beats did not come: it is stopped, hangs, or its machine is busy beyond measure."""
+        """Return True if several of its beats did not come: it is stopped, hangs, or its machine is very busy."""
         return self.silent_s is not None and self.silent_s >= MISSED * beat_s(self.lease_s or 0.0)
 
     @property
     def alive(self) -> bool:
-        """Whether it holds its lock, and beats."""
+        """Return True if it holds its lock, and beats."""
         return self.locked and not self.overdue and self.taker is None
 
     @property
@@ -425,10 +425,7 @@ class Members:
             connection.execute(f"SET tcp_user_timeout TO '{max(1, round(vanished_s * 0.8))}s'")
             taken = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (self.id,)).fetchone()
             if taken is None or not taken[0]:
-                if (
-                    self._joined
-                    and connection.execute(_THERE.format(schema=self._schema), (self.id,)).fetchone() is None
-                ):
+                if self._joined and self._is_gone(connection):
                     raise self._lost()
                 # The server has not noticed yet that the old connection is gone, or somebody takes this one over.
                 raise psycopg.OperationalError("the lock is not free yet")
@@ -439,7 +436,7 @@ class Members:
         self._returned = True
         return connection
 
-    def _is_lost(self, connection: psycopg.Connection[Any]) -> bool:
+    def _is_gone(self, connection: psycopg.Connection[Any]) -> bool:
         return connection.execute(_THERE.format(schema=self._schema), (self.id,)).fetchone() is None
 
     def _drop(self) -> None:

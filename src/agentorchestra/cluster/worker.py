@@ -28,8 +28,8 @@ from agentorchestra.cluster.jobs import (
 )
 from agentorchestra.cluster.members import LOOK_S, Members, beat_s, digests
 from agentorchestra.cluster.parts import Parts
-from agentorchestra.cluster.reaching import until_reached
 from agentorchestra.cluster.requests import RequestLimits
+from agentorchestra.cluster.startup import until_reached
 from agentorchestra.core.clock import SystemClock
 from agentorchestra.core.errors import (
     AgentOrchestraError,

@@ -253,7 +253,7 @@ class OtherSettingsError(UsageError):
 
 
 class OtherWorkerError(UsageError):
-    """A worker or server has another version or other settings than those that work on the same database."""
+    """A worker has other settings than those that work on the same database."""
 
 
 class ClusterError(AgentOrchestraError):

@@ -37,10 +37,10 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import Acceptance
 from agentorchestra.core.spec import RunSpec
-from agentorchestra.workspace import Workspace
 
 if TYPE_CHECKING:
     from agentorchestra.cluster import WorkerStanding
+    from agentorchestra.workspace import Workspace
 
 _DATABASE = "AGENTORCHESTRA_DATABASE"
 

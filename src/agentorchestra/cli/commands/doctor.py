@@ -259,7 +259,7 @@ def _log(folder: Path, settings: Settings | None) -> list[Check]:
         return [Check("log", "fail", "not read: the settings cannot be", "correct the settings")]
     if settings.database is None and not _has_log(folder, settings):
         return [Check("log", "ok", "there is none yet")]
-    behind = _behind(folder, settings)
+    behind = _behind(_workspace(folder, settings))
     if behind:
         return [
             Check("log", "warn", "not read: its format is an earlier one", f"{behind[0].hint}, then check it again")
@@ -297,9 +297,9 @@ def _has_log(folder: Path, settings: Settings) -> bool:
     return store.examine().revision is not None
 
 
-def _behind(folder: Path, settings: Settings) -> list[Check]:
-    """Return the check that says that the next command brings the log up to date, where it does."""
-    return [one for one in _workspace(folder, settings) if one.status == "warn" and "brings it to" in one.hint]
+def _behind(checks: list[Check]) -> list[Check]:
+    """Return that check of the workspace which says that the next command brings the log up to date."""
+    return [check for check in checks if check.status == "warn" and "brings it to" in check.hint]
 
 
 def _components(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
@@ -307,11 +307,12 @@ def _components(folder: Path, settings: Settings | None, workspace: Workspace[An
     name = "components"
     if settings is None or workspace is None:
         return [Check(name, "warn", "not composed, because the settings or the application cannot be read")]
-    if any(one.status == "fail" for one in _workspace(folder, settings)):
+    log = _workspace(folder, settings)
+    if any(check.status == "fail" for check in log):
         return [Check(name, "warn", "not composed, because the log cannot be read")]
     if not _has_log(folder, settings):
         return [Check(name, "ok", "none is registered yet")]
-    behind = _behind(folder, settings)
+    behind = _behind(log)
     if behind:
         return [
             Check(name, "warn", "not composed: the log has an earlier format", f"{behind[0].hint}, then check again")
