@@ -199,12 +199,15 @@ async def replay(run: Run, main: Main) -> AgentResult | None:
 
 
 async def _folder_files(run: Run) -> FolderFiles:
-    """Return what the run made or changed in its folder, by its log; nothing where that cannot be read now."""
+    """Return what the run made or changed in its folder, by its log; nothing, with a note, where it cannot be read."""
     if run.services.folder_files is None:
         return FolderFiles()
     try:
         return await run.services.folder_files(run)
-    except (AgentOrchestraError, OSError):  # how the run ended is written whatever becomes of this list
+    except (AgentOrchestraError, OSError) as exc:  # how the run ended is written whatever becomes of this list
+        run.note(
+            f"the files of its folder could not be listed ({exc}); `agentorchestra files` tries again", level="warning"
+        )
         return FolderFiles()
 
 
