@@ -231,9 +231,11 @@ def _sort_others(others: Sequence[Citation], session: Session[Any], found: Looku
     for one in others:
         named, is_file = _named(one, session)
         quote, key = one.quote.strip(), _key(named.source)
-        texts = [piece.text for piece in pieces if key in map(_key, piece.names)]
+        there = [piece for piece in pieces if key in map(_key, piece.names)]
+        # A file that was only listed was not read: what is read has a place.
+        texts = [piece.text for piece in there if piece.origin.place or piece.origin.kind != "file"]
         read = [piece for piece in pieces if piece.read_by_program(named.source)]
-        seen = bool(texts or read) or key in told
+        seen = bool(texts or read) or (key in told and not is_file)
         if is_file or is_address(named.source):
             seen = seen or any(output.shows(named.source) for output in shown)
         if seen and texts and quote and not is_file:

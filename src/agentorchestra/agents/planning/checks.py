@@ -110,7 +110,8 @@ class Check:
         if session.manifest.checks >= SORTED and (self.named or not any(one.quote.strip() for one in lost)):
             result, lost = without(result, [], prompt, unfound=lost), []  # to say it costs more than it is worth
         bad = bool(looked.misquoted or lost)
-        bare = bare_figures(result, looked, session, [self.task, *self.told]) if not found else []
+        known = [self.task, *self.told]
+        bare = [] if found else bare_figures(result, looked, session, known, cites=True)
         strange, doubt = [], Doubt()
         if (found or bare) and result.status in ENDED:
             # Figures are a matter of a look; what remains of them after that is the judge's to decide.

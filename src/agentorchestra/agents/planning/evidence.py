@@ -203,10 +203,16 @@ def without(
     return result.model_copy(update={"sources": kept, "report": f"{result.report}\n\n{said}".strip()})
 
 
-def bare_figures(result: AgentResult, looked: LookupResult, session: Session[Any], known: Sequence[str]) -> list[str]:
+def bare_figures(
+    result: AgentResult, looked: LookupResult, session: Session[Any], known: Sequence[str], *, cites: bool
+) -> list[str]:
     """Return the figures of an answer that stand neither in a line it cites nor in a result of a program or tool.
 
-    Where there is nothing that they could be compared with, none is told of. `known` is the task, as it became.
+    Where there is nothing that they could be compared with, none is told of.
+
+    Args:
+        known: the task, as it became.
+        cites: whether what was read has to be cited.
     """
     if result.status is not RunStatus.COMPLETED or session.manifest.checks < SORTED:
         return []
@@ -217,7 +223,7 @@ def bare_figures(result: AgentResult, looked: LookupResult, session: Session[Any
     held = [*looked.held.values()]
     earlier = [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
     texts = [*known, *earlier, *(one.quote for one in held), *whole_lines(held, session)]
-    return unproven(result.answer, texts, shown)
+    return unproven(result.answer, texts, shown, cites=cites)
 
 
 @dataclass
@@ -240,7 +246,10 @@ class SourceCheck:
             return state
         looked = await self.look(state.result.sources, session)
         result = looked.corrected(state.result)
-        figures = bare_figures(result, looked, session, [self.task, *user_additions(state)]) if self.task else []
+        figures: list[str] = []
+        if self.task:
+            known = [self.task, *user_additions(state)]
+            figures = bare_figures(result, looked, session, known, cites=bool(result.sources))
         quoted = [one for one in looked.unknown if one.quote.strip()]
         bad = looked.misquoted or ((quoted or figures) and not self.told)
         if bad and self.sent_back < MOST_CHECKS and not is_last(state):
