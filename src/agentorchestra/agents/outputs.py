@@ -177,7 +177,8 @@ def unproven(answer: str, known: Sequence[str], shown: Sequence[Output], *, cite
     """
     account = not cites or len(answer.split()) > SHORT_ANSWER
     texts = [f"{one.asked}\n{one.text}" if account else one.result for one in shown]
-    there = figures("\n".join([*known, *texts]), digits=1)
+    text = "\n".join([*known, *texts])
+    there = figures(text, digits=1) | figures(text.replace(",", ", "), digits=1)  # "1999,41" may be two cells
     return [written for form, written in figures(answer).items() if not is_among(form, there)]
 
 
