@@ -24,6 +24,9 @@ from agentorchestra.tools.files.quotes import alike
 PROGRAMS = frozenset({"python", "bash", "terminal_run", PROGRAM})
 """Tools that compute: their outputs are results, not material that was read."""
 
+SEARCH = "search"
+"""The tool whose results are pages, each with its words."""
+
 SILENT = frozenset({"done", "todo", "check_quotes", *OPENING})
 """Tools whose outputs say nothing about the world."""
 
@@ -76,7 +79,12 @@ class Output:
         """Return it without what came from some files and pages; None where that is all, or it was asked for these."""
         if any(self.shows(name) for name in sources):
             return None
-        pieces = tuple(one for one in self.pieces if normalised_address(one[0].ref) not in sources)
+        addresses = [name for name in sources if "://" in name]
+        pieces = tuple(
+            (origin, text)
+            for origin, text in self.pieces
+            if normalised_address(origin.ref) not in sources and not any(name in text for name in addresses)
+        )
         if len(pieces) == len(self.pieces):
             return self
         return replace(self, text="\n".join(text for _, text in pieces), pieces=pieces) if pieces else None
@@ -137,9 +145,18 @@ def _output(asker: str, n: int, name: str, effect: dict[str, Any], outcome: Outc
     pictures = [one for one in blocks if isinstance(one, MediaBlock)]
     media = {one.name for one in pictures} | {one.source.ref for one in pictures if one.source is not None}
     trust = lowest(outcome.trust, *(one.trust for one in blocks))
+    text = "\n".join(map(unnumbered, blocks))
+    return Output(asker, n, name, asked, text, trust, frozenset(media), pieces_of(name, outcome))
+
+
+def pieces_of(name: str, outcome: Outcome) -> tuple[tuple[Source, str], ...]:
+    """Return what a call gave, with where each piece is from: what a search lists is from the pages it lists."""
+    listed = outcome.value.get("results") if name == SEARCH and isinstance(outcome.value, dict) else None
+    if isinstance(listed, list):
+        hits = [{key: str(each) for key, each in one.items()} for one in listed if isinstance(one, dict)]
+        return tuple((Source(kind="web", ref=one.get("address", "")), "\n".join(one.values())) for one in hits)
     origin = Source(kind="tool", ref=name)
-    pieces = tuple((one.source or origin, unnumbered(one)) for one in blocks)
-    return Output(asker, n, name, asked, "\n".join(text for _, text in pieces), trust, frozenset(media), pieces)
+    return tuple((one.source or origin, unnumbered(one)) for one in outcome.blocks(origin))
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------

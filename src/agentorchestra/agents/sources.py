@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
-from agentorchestra.agents.outputs import MOST_RESULT, PROGRAMS, SILENT, Output, outputs
+from agentorchestra.agents.outputs import MOST_RESULT, PROGRAMS, SILENT, Output, outputs, pieces_of
 from agentorchestra.core.content import Source, SourceKind, Trust, unnumbered
 from agentorchestra.core.effects import FINISH, EffectKind
 from agentorchestra.core.errors import ToolError
@@ -208,10 +208,9 @@ def _pieces(session: Session[Any]) -> list[_Piece]:
             texts = [result.answer, result.report, *(one.quote for one in result.sources)]
             found += [_Piece(Source(kind="agent", ref=name), frozenset({name, effect.name}), text) for text in texts]
             continue
-        origin = Source(kind="tool", ref=effect.called or effect.name)
-        for block in outcome.blocks(origin):
-            there = block.source or origin
-            found.append(_Piece(there, frozenset({there.ref, origin.ref, effect.name}), unnumbered(block)))
+        called = effect.called or effect.name
+        for origin, text in pieces_of(called, outcome):
+            found.append(_Piece(origin, frozenset({origin.ref, called, effect.name}), text))
     for block in session.seen.shown:
         shown = block.source
         if shown is None or shown.kind == "prompt" or block.trust is Trust.SYSTEM or shown.ref in silent:
