@@ -206,9 +206,12 @@ async def test_what_code_can_prove_costs_no_request(tmp_path: Path, sales: Path,
     assert [one for one in asked if one != "formatter"] == ["decision"] * (2 if proof == "a program" else 1)
 
 
-async def test_react_is_asked_once_about_a_figure_that_stands_nowhere(tmp_path: Path, sales: Path) -> None:
-    result, asked = await played(tmp_path, "react", lambda request: done("77"), [sales], task=TASK)
-    assert (result.status, result.answer) == (RunStatus.COMPLETED, "77") and len(asked) == 2
+@pytest.mark.parametrize(("sources", "requests"), [((IRRELEVANT,), 2), ((), 1)], ids=["cited", "not cited"])
+async def test_react_is_asked_once_about_a_figure_that_it_does_not_cite(
+    tmp_path: Path, sales: Path, sources: Any, requests: int
+) -> None:
+    result, asked = await played(tmp_path, "react", lambda request: done("1999", *sources), [sales], task=TASK)
+    assert (result.status, result.answer, len(asked)) == (RunStatus.COMPLETED, "1999", requests)
 
 
 async def test_where_nothing_was_given_no_figure_is_asked_about(tmp_path: Path) -> None:

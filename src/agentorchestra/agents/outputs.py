@@ -184,15 +184,15 @@ def is_among(form: str, known: Collection[str]) -> bool:
     return form.count(".") < 2 and any(abs(float(one) - float(form)) <= 0.5001 / 10**places for one in finer)
 
 
-def unproven(answer: str, known: Sequence[str], shown: Sequence[Output], *, cites: bool) -> list[str]:
+def unproven(answer: str, known: Sequence[str], shown: Sequence[Output]) -> list[str]:
     """Return the figures of an answer that are nowhere known; they may be rounded.
 
     Args:
         known: the task, and what the answer cites.
         shown: what the run was given. A result of a program or a tool proves a figure.
-        cites: whether what was read does so only where it is cited; in a long answer, an account of it, always.
+            What was read does so only in a long answer, which is an account of it: a short one has to cite it.
     """
-    account = not cites or len(answer.split()) > SHORT_ANSWER
+    account = len(answer.split()) > SHORT_ANSWER
     texts = [f"{one.asked}\n{one.text}" if account else one.result for one in shown]
     text = "\n".join([*known, *texts])
     there = figures(text, digits=1) | figures(text.replace(",", ", "), digits=1)  # "1999,41" may be two cells

@@ -111,7 +111,7 @@ class Check:
             result, lost = without(result, [], prompt, unfound=lost), []  # to say it costs more than it is worth
         bad = bool(looked.misquoted or lost)
         known = [self.task, *self.told]
-        bare = [] if found else bare_figures(result, looked, session, known, cites=True)
+        bare = [] if found else bare_figures(result, looked, session, known)
         strange, doubt = [], Doubt()
         if (found or bare) and result.status in ENDED:
             # Figures are a matter of a look; what remains of them after that is the judge's to decide.

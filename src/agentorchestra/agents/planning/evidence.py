@@ -203,16 +203,10 @@ def without(
     return result.model_copy(update={"sources": kept, "report": f"{result.report}\n\n{said}".strip()})
 
 
-def bare_figures(
-    result: AgentResult, looked: LookupResult, session: Session[Any], known: Sequence[str], *, cites: bool
-) -> list[str]:
+def bare_figures(result: AgentResult, looked: LookupResult, session: Session[Any], known: Sequence[str]) -> list[str]:
     """Return the figures of an answer that stand neither in a line it cites nor in a result of a program or tool.
 
-    Where there is nothing that they could be compared with, none is told of.
-
-    Args:
-        known: the task, as it became.
-        cites: whether what was read has to be cited.
+    Where there is nothing that they could be compared with, none is told of. `known` is the task, as it became.
     """
     if result.status is not RunStatus.COMPLETED or session.manifest.checks < SORTED:
         return []
@@ -223,7 +217,7 @@ def bare_figures(
     held = [*looked.held.values()]
     earlier = [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
     texts = [*known, *earlier, *(one.quote for one in held), *whole_lines(held, session)]
-    return unproven(result.answer, texts, shown, cites=cites)
+    return unproven(result.answer, texts, shown)
 
 
 @dataclass
@@ -231,7 +225,7 @@ class SourceCheck:
     """An `observe` part: the sources of an answer must hold, or the agent is told which do not.
 
     Attributes:
-        task: of an agent whose figures are looked at too, "" for one whose caller checks them.
+        task: of an agent of whose answer the figures are looked at too, "" where its caller does so.
     """
 
     prompt: Prompt
@@ -242,14 +236,12 @@ class SourceCheck:
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """Return the state; without its result where sources have to be corrected, without those that never hold."""
-        if state.result is None or not (state.result.sources or self.task):
+        if state.result is None or not state.result.sources:
             return state
         looked = await self.look(state.result.sources, session)
         result = looked.corrected(state.result)
-        figures: list[str] = []
-        if self.task:
-            known = [self.task, *user_additions(state)]
-            figures = bare_figures(result, looked, session, known, cites=bool(result.sources))
+        known = [self.task, *user_additions(state)]
+        figures = bare_figures(result, looked, session, known) if self.task else []
         quoted = [one for one in looked.unknown if one.quote.strip()]
         bad = looked.misquoted or ((quoted or figures) and not self.told)
         if bad and self.sent_back < MOST_CHECKS and not is_last(state):
