@@ -189,7 +189,7 @@ async def run_agent(
         own_parts: its system's choice of parts; for a run's top agent the run's settings go before it.
         checked: whether one of `observe` looks at the sources of its answer; else this is done here.
     """
-    if not checked and session.manifest.checks >= SORTED:
+    if not checked and not spec.looked_up and session.manifest.checks >= SORTED:
         observe = (SourceCheck(kit.prompts.get("verification")), *observe)
     top = is_top(session)
     wanted = own_parts or PartSettings()

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
 from agentorchestra.agents.outputs import MOST_RESULT, PROGRAMS, SILENT, Output, outputs, pieces_of
-from agentorchestra.core.content import Source, SourceKind, Trust, unnumbered
+from agentorchestra.core.content import Source, SourceKind, TextBlock, Trust, unnumbered
 from agentorchestra.core.effects import FINISH, EffectKind
 from agentorchestra.core.errors import ToolError
+from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.runtime.session import Session
@@ -205,7 +206,8 @@ def _pieces(session: Session[Any]) -> list[_Piece]:
         if effect.kind is EffectKind.INVOKE_AGENT:
             name = str(effect.arguments.get("name", effect.name))
             result = AgentResult.model_validate(outcome.value)
-            texts = [result.answer, result.report, *(one.quote for one in result.sources)]
+            texts = [result.answer, result.report, canonical_json(result.output)]
+            texts += [one.quote for one in result.sources]
             found += [_Piece(Source(kind="agent", ref=name), frozenset({name, effect.name}), text) for text in texts]
             continue
         called = effect.called or effect.name
@@ -238,7 +240,7 @@ def _sort_others(others: Sequence[Citation], session: Session[Any], found: Looku
         if is_file or is_address(named.source):
             seen = seen or any(output.shows(named.source) for output in shown)
         if seen and texts and quote and not is_file:
-            seen = any(alike(quote, text) or stands_on_page(quote, text) for text in texts)
+            seen = any(stands_in_blocks(quote, [TextBlock(text=one)]) or stands_on_page(quote, one) for one in texts)
             if not seen and not read:
                 found.misquoted.append(one)
                 continue
@@ -297,8 +299,3 @@ def whole_lines(held: Sequence[Citation], session: Session[Any]) -> list[str]:
 
 def _holds(session: Session[Any], name: str) -> bool:
     return session.capabilities is None or name in session.capabilities
-
-
-async def misquoted(cited: Sequence[Citation], session: Session[Any]) -> list[Citation]:
-    """Return the citations whose words do not stand where they say, as far as code can look them up."""
-    return (await look_up(cited, session)).misquoted

@@ -218,6 +218,7 @@ class AgentSpec(BaseModel, frozen=True):
         on_demand: whether it was made for this one piece of work (002, sec. 3.2). It knows nothing but what this tuple
             says, neither the run's task nor the text of its short files, and is shown all of its tools. Where its model
             cannot be had, its caller gets an error; without this the run fails, and can be resumed.
+        looked_up: whether whoever asks it looks its sources up itself, so that it is not told of them.
     """
 
     name: str = "agent"
@@ -234,6 +235,7 @@ class AgentSpec(BaseModel, frozen=True):
     instance: str = ""
     asks: bool = True
     on_demand: bool = False
+    looked_up: bool = False
 
 
 class Citation(BaseModel, frozen=True):
