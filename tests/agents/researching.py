@@ -132,15 +132,26 @@ NO_MORE = "There will be no further search"
 
 
 def model(
-    *, tool: str = "deep_researcher", sees: bool | None = None, concurrency: int | None = None, **changed: Any
+    *,
+    tool: str = "deep_researcher",
+    sees: bool | None = None,
+    concurrency: int | None = None,
+    lead: Any = None,
+    **changed: Any,
 ) -> ScriptedModel:
-    """The model; `changed` gives other functions, those with three arguments get the whole request."""
+    """The model; `changed` gives other functions, those with three arguments get the whole request.
+
+    Args:
+        lead: answers for whoever has the researcher as a tool.
+    """
     functions = {**ASKED, **{NAMES[name]: function for name, function in changed.items()}}
 
     def answer(request: ModelRequest) -> ModelResponse:
         system = request.messages[0].text
         offered = {one.name for one in request.tools}
         results = [message.text for message in request.messages if message.role == "tool"]
+        if tool in offered and lead is not None:
+            return lead(request)
         if tool in offered:  # whoever has the researcher as a tool
             if not results:
                 return decide(calls=[call(tool, task=TASK)])

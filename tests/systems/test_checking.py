@@ -108,7 +108,7 @@ async def test_a_program_is_cited_by_what_it_printed(tmp_path: Path) -> None:
         if not results(request):
             return decide(calls=[call("deep_analyzer", task="Compute 37*41.")])
         told = "These words do not stand where you say" in request.messages[-1].text
-        heard.append((told, "No agent gave these sources" in request.messages[-1].text))
+        heard.append((told, "This run has no such source" in request.messages[-1].text))
         return done("It is 1517.", {"source": "python", "quote": "1517" if told else "1571"})
 
     async with Workspace(tmp_path / "ws") as ws:
@@ -178,7 +178,7 @@ async def test_a_source_that_no_agent_gave_has_a_message_of_its_own(tmp_path: Pa
         if not results(request):
             return decide(calls=[call("deep_analyzer", task="Find the deposit in lease.txt")])
         heard.append(request.messages[-1].text)
-        invented = [] if "No agent gave these sources" in heard[-1] else [{"source": "http://x.org/", "quote": "1284"}]
+        invented = [] if "This run has no such source" in heard[-1] else [{"source": "http://x.org/", "quote": "1284"}]
         return done("The deposit is 1284 euros.", DEPOSIT, *invented)
 
     async with Workspace(tmp_path / "ws") as ws:

@@ -20,8 +20,10 @@ from agentorchestra.agents.parts.choice import chosen_parts
 from agentorchestra.agents.parts.scaling import drawn, drive
 from agentorchestra.agents.parts.search import keep_search
 from agentorchestra.agents.parts.verifier import Verifier
+from agentorchestra.agents.planning.evidence import SourceCheck
 from agentorchestra.agents.prompt import first_message, system_text, tail_text
 from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
+from agentorchestra.agents.sources import SORTED
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.toolkit import toolset_of
 from agentorchestra.agents.types import Kit
@@ -173,6 +175,7 @@ async def run_agent(
     hear: Perceive = inbox,
     receives: bool = True,
     own_parts: PartSettings | None = None,
+    checked: bool = False,
 ) -> AgentResult:
     """Run the ordinary agent: one prompt, its tools, step after step until it is done.
 
@@ -184,7 +187,10 @@ async def run_agent(
         hear: how a run's top agent takes what the user says in between.
         receives: whether it gets the tools that it asks for; not one who is to see agents only.
         own_parts: its system's choice of parts; for a run's top agent the run's settings go before it.
+        checked: whether one of `observe` looks at the sources of its answer; else this is done here.
     """
+    if not checked and not spec.looked_up and session.manifest.checks >= SORTED:
+        observe = (SourceCheck(kit.prompts.get("verification")), *observe)
     top = is_top(session)
     wanted = own_parts or PartSettings()
     wanted = session.manifest.parts.over(wanted) if top else wanted

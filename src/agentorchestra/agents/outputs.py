@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey, canonical_json
+from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.programs.handler import NAME as PROGRAM
@@ -23,13 +24,19 @@ from agentorchestra.tools.files.quotes import alike
 PROGRAMS = frozenset({"python", "bash", "terminal_run", PROGRAM})
 """Tools that compute: their outputs are results, not material that was read."""
 
-_SILENT = frozenset({"done", "todo", "check_quotes", *OPENING})
+SEARCH = "search"
+"""The tool whose results are pages, each with its words."""
+
+SILENT = frozenset({"done", "todo", "check_quotes", *OPENING})
 """Tools whose outputs say nothing about the world."""
 
 _CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE, EffectKind.INVOKE_AGENT)
 
 MOST_RESULT = 4_000
 """Characters of an output that is a result; in a longer one any number may be found."""
+
+SHORT_ANSWER = 12
+"""Words of an answer that may be settled by its figures: a longer one may say more than they do."""
 
 MOST_ASKED = 2_000
 """Characters of a program, or of the arguments of a call, that are shown with its output."""
@@ -45,6 +52,7 @@ class Output:
         asked: the program, or the arguments as JSON.
         text: what came back, without the numbers beside lines.
         media: names of the pictures and recordings that came with it.
+        pieces: what came back block by block, each with where it is from.
     """
 
     asker: str
@@ -54,11 +62,32 @@ class Output:
     text: str
     trust: Trust
     media: frozenset[str] = frozenset()
+    pieces: tuple[tuple[Source, str], ...] = ()
 
     @property
     def texts(self) -> tuple[str, str]:
         """Return the texts that may be quoted: what came back, and the program."""
         return self.text, self.asked
+
+    @property
+    def result(self) -> str:
+        """Return what it gave of its own, with what it was asked: no words of files and pages, which are quoted."""
+        own = [text for source, text in self.pieces if source.kind not in ("file", "web")]
+        return "\n".join([self.asked, *own]) if own else ""
+
+    def without(self, sources: Collection[str]) -> Output | None:
+        """Return it without what came from some files and pages; None where that is all, or it was asked for these."""
+        if any(self.shows(name) for name in sources):
+            return None
+        addresses = [name for name in sources if "://" in name]
+        pieces = tuple(
+            (origin, text)
+            for origin, text in self.pieces
+            if normalised_address(origin.ref) not in sources and not any(name in text for name in addresses)
+        )
+        if len(pieces) == len(self.pieces):
+            return self
+        return replace(self, text="\n".join(text for _, text in pieces), pieces=pieces) if pieces else None
 
     def shows(self, name: str) -> bool:
         """Return True if a model was shown this picture or recording, or asked about it."""
@@ -100,7 +129,7 @@ def _on(
             yield from _on(records, f"{EffectKey(branch, n).path}.{PROGRAM}", asker, number=number or n)
         if record.effect.get("kind") == EffectKind.INVOKE_ACTION:
             name = f"{name}_{record.effect.get('arguments', {}).get('action', '')}"
-        if name not in _SILENT and not name.endswith("_state") and not name.startswith(f"{REPORT}_"):
+        if name not in SILENT and not name.endswith("_state") and not name.startswith(f"{REPORT}_"):
             assert record.outcome is not None
             if record.outcome.ok:
                 yield _output(asker, number or n, name, record.effect, record.outcome)
@@ -116,7 +145,18 @@ def _output(asker: str, n: int, name: str, effect: dict[str, Any], outcome: Outc
     pictures = [one for one in blocks if isinstance(one, MediaBlock)]
     media = {one.name for one in pictures} | {one.source.ref for one in pictures if one.source is not None}
     trust = lowest(outcome.trust, *(one.trust for one in blocks))
-    return Output(asker, n, name, asked, "\n".join(map(unnumbered, blocks)), trust, frozenset(media))
+    text = "\n".join(map(unnumbered, blocks))
+    return Output(asker, n, name, asked, text, trust, frozenset(media), pieces_of(name, outcome))
+
+
+def pieces_of(name: str, outcome: Outcome) -> tuple[tuple[Source, str], ...]:
+    """Return what a call gave, with where each piece is from: what a search lists is from the pages it lists."""
+    listed = outcome.value.get("results") if name == SEARCH and isinstance(outcome.value, dict) else None
+    if isinstance(listed, list):
+        hits = [{key: str(each) for key, each in one.items()} for one in listed if isinstance(one, dict)]
+        return tuple((Source(kind="web", ref=one.get("address", "")), "\n".join(one.values())) for one in hits)
+    origin = Source(kind="tool", ref=name)
+    return tuple((one.source or origin, unnumbered(one)) for one in outcome.blocks(origin))
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -142,6 +182,21 @@ def is_among(form: str, known: Collection[str]) -> bool:
     places = len(form.partition(".")[2])
     finer = (one for one in known if one.count(".") == 1 and len(one.partition(".")[2]) > places)
     return form.count(".") < 2 and any(abs(float(one) - float(form)) <= 0.5001 / 10**places for one in finer)
+
+
+def unproven(answer: str, known: Sequence[str], shown: Sequence[Output]) -> list[str]:
+    """Return the figures of an answer that are nowhere known; they may be rounded.
+
+    Args:
+        known: the task, and what the answer cites.
+        shown: what the run was given. A result of a program or a tool proves a figure.
+            What was read does so only in a long answer, which is an account of it: a short one has to cite it.
+    """
+    account = len(answer.split()) > SHORT_ANSWER
+    texts = [f"{one.asked}\n{one.text}" if account else one.result for one in shown]
+    text = "\n".join([*known, *texts])
+    there = figures(text, digits=1) | figures(text.replace(",", ", "), digits=1)  # "1999,41" may be two cells
+    return [written for form, written in figures(answer).items() if not is_among(form, there)]
 
 
 def computed(answer: str, task: str, shown: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:

@@ -218,6 +218,7 @@ class AgentSpec(BaseModel, frozen=True):
         on_demand: whether it was made for this one piece of work (002, sec. 3.2). It knows nothing but what this tuple
             says, neither the run's task nor the text of its short files, and is shown all of its tools. Where its model
             cannot be had, its caller gets an error; without this the run fails, and can be resumed.
+        looked_up: whether whoever asks it looks its sources up itself, so that it is not told of them.
     """
 
     name: str = "agent"
@@ -234,6 +235,7 @@ class AgentSpec(BaseModel, frozen=True):
     instance: str = ""
     asks: bool = True
     on_demand: bool = False
+    looked_up: bool = False
 
 
 class Citation(BaseModel, frozen=True):
@@ -261,6 +263,7 @@ class AgentResult(BaseModel, frozen=True):
         errors: what failed on the way.
         steps: decisions it took.
         cost_usd: of it and all that it asked; None where that was not added up, or a price is unknown.
+        distrusted: pages and files, by address and name, that were left out: they give orders to their readers.
     """
 
     status: RunStatus = RunStatus.COMPLETED
@@ -274,6 +277,7 @@ class AgentResult(BaseModel, frozen=True):
     artifacts: tuple[ArtifactRef, ...] = ()
     errors: tuple[str, ...] = ()
     cost_usd: float | None = None
+    distrusted: tuple[str, ...] = ()
 
     def stored(self) -> dict[str, Any]:
         """Return it as JSON for the log; what came into it later stands there only where it says something."""
@@ -281,7 +285,7 @@ class AgentResult(BaseModel, frozen=True):
         return {name: one for name, one in body.items() if name not in _LATER or one not in (None, [])}
 
 
-_LATER = frozenset({"findings", "artifacts", "errors", "cost_usd"})
+_LATER = frozenset({"findings", "artifacts", "errors", "cost_usd", "distrusted"})
 """Fields that recorded results may lack; a replay compares."""
 
 
@@ -337,7 +341,7 @@ class Exchange(BaseModel, frozen=True):
     status: RunStatus = RunStatus.COMPLETED
 
 
-CHECKS = 1
+CHECKS = 2
 """The way in which new runs check answers; see `RunManifest.checks`."""
 
 
@@ -381,7 +385,8 @@ class RunManifest(BaseModel, frozen=True):
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: of the settings that it was started with; it goes on with no other.
         keep_tools: where tools stay that are generated in it (`generator.keep`).
-        checks: how answers are checked: 1 with what tools and programs gave, 0 without.
+        checks: how answers are checked: 2 with sources that are sorted into held, misquoted and unknown, and with the
+            figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without.
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
         components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.

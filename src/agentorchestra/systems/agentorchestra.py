@@ -21,8 +21,8 @@ from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import short_files
 from agentorchestra.agents.outputs import PROGRAMS, outputs
 from agentorchestra.agents.planning.checks import Check, is_proven, plain
-from agentorchestra.agents.planning.evidence import results_before, said_of
-from agentorchestra.agents.planning.revision import Interjections, Replacements, user_additions
+from agentorchestra.agents.planning.evidence import results_before, said_of, user_additions
+from agentorchestra.agents.planning.revision import Interjections, Replacements
 from agentorchestra.agents.planning.verification import Verifier
 from agentorchestra.agents.reporting.agent import NAME as REPORTER
 from agentorchestra.agents.requests import ask_model
@@ -77,7 +77,15 @@ class AgentOrchestra:
         observe = (Replacements(kit, offered), check, early)
         hear = Interjections(kit)
         result = await run_agent(
-            planner, session, kit, prompt="planner", offered=offered, observe=observe, hear=hear, receives=False
+            planner,
+            session,
+            kit,
+            prompt="planner",
+            offered=offered,
+            observe=observe,
+            hear=hear,
+            receives=False,
+            checked=True,
         )
         if check.doubt:
             said = f"{result.report}\n\n" if result.report else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentorchestra.agents.agent import is_top
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import short_files
 from agentorchestra.agents.planning.evidence import SourceCheck
@@ -29,7 +30,10 @@ async def react(
         own_parts, perceive: of a system that is this one with parts.
     """
     tools = tuple(name for name in spec.tools if name not in CALLED_BY_CODE)
-    checks = (SourceCheck(kit.prompts.get("verification")),) if session.manifest.checks else ()
+    task = spec.instruction if is_top(session) else ""
+    checks = (SourceCheck(kit.prompts.get("verification"), task=task),) if session.manifest.checks else ()
     context = spec.context if spec.on_demand else (*spec.context, *await short_files(session))
     own = spec.model_copy(update={"tools": tools, "context": context})
-    return await run_agent(own, session, kit, prompt="react", observe=checks, own_parts=own_parts, perceive=perceive)
+    return await run_agent(
+        own, session, kit, prompt="react", observe=checks, own_parts=own_parts, perceive=perceive, checked=True
+    )

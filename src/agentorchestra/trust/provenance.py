@@ -81,6 +81,22 @@ class SeenProvenance:
         self._mail: list[Mail] = []
         self._request: ModelRequest | None = None
 
+    @property
+    def refs(self) -> frozenset[str]:
+        """Return the names of its sources, what it was told of at its beginning among them."""
+        return frozenset(one.ref for one in self._sources)
+
+    @property
+    def results(self) -> Sequence[tuple[Effect, Outcome]]:
+        """Return what its effects came to, those of models left out."""
+        return self._results
+
+    @property
+    def shown(self) -> Sequence[Block]:
+        """Return the blocks of the last request to a model besides the system prompt and what models said."""
+        messages = self._request.messages if self._request is not None else ()
+        return [block for one in messages if one.role not in ("system", "assistant") for block in one.content]
+
     def take(self, effect: Effect, outcome: Outcome, mail: tuple[Mail, ...] = ()) -> None:
         """Add an outcome that came back."""
         self.trust = lowest(self.trust, outcome.trust)

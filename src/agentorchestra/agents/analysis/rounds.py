@@ -113,7 +113,8 @@ class Rounds:
         observe: tuple[Observe, ...] = (SourceCheck(self.kit.prompts.get("verification")),)
         if alone:
             observe += (SecondLook(self.kit.prompts.get("analysis_second_look"), self.session.last_n),)
-        return await run_agent(own, self.session, self.kit, prompt=REASONING if alone else NAME, observe=observe)
+        prompt = REASONING if alone else NAME
+        return await run_agent(own, self.session, self.kit, prompt=prompt, observe=observe, checked=True)
 
     @staticmethod
     def _stands(result: AgentResult, alone: bool) -> bool:

@@ -62,7 +62,7 @@ class BrowserDriver:
 
     async def _one(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         check = page_check(kit.prompts.get("verification"))
-        result = await run_agent(without_report(spec), session, kit, prompt=NAME, observe=(check,))
+        result = await run_agent(without_report(spec), session, kit, prompt=NAME, observe=(check,), checked=True)
         return best_result(result, session, BROWSER)
 
 

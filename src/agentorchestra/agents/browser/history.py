@@ -6,15 +6,14 @@ conversation.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import JsonValue
 
 from agentorchestra.agents.planning.evidence import SourceCheck
-from agentorchestra.agents.sources import LookupResult
+from agentorchestra.agents.sources import SORTED, LookupResult, look_up, stands_on_page
 from agentorchestra.core.content import TextBlock, text_of
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
@@ -25,7 +24,6 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.worlds import STATE_ACTION
 from agentorchestra.tea.calling.repair import decision_fields
 from agentorchestra.tea.prompts.prompt import Prompt
-from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.web.pages import is_address
 
 EXTRACTING = "extract_content"
@@ -146,7 +144,7 @@ def strangers(cited: Sequence[Citation], shown: Sequence[Look]) -> list[Citation
         if not is_address(one.source):
             continue  # files of the run's folder are looked up there
         seen = texts.get(normalised_address(one.source))
-        if seen is None or not any(_quotes(one.quote, text) for text in seen):
+        if seen is None or not any(stands_on_page(one.quote, text) for text in seen):
             bad.append(one)
     return bad
 
@@ -158,26 +156,22 @@ def with_sources(result: AgentResult, shown: Sequence[Look]) -> AgentResult:
     """
     if result.sources or not shown or not result.answer:
         return result
-    verbatim = [one for one in shown if _quotes(result.answer, one.text)]
+    verbatim = [one for one in shown if stands_on_page(result.answer, one.text)]
     quote = result.answer if verbatim and len(result.answer) <= QUOTED_CHARS else ""
     page = (verbatim or list(shown))[-1]
     return result.model_copy(update={"sources": (Citation(source=page.address, quote=quote),)})
-
-
-_NOT_WORDS = re.compile(r'^\s*- (?:\[[^\]\n]*\] )?/?[a-z]+\b|(?<=") \([^()\n]*\)|\[[^\]\n]*\]', re.MULTILINE)
-"""What the view writes around a page's words: dash, reference and role, and what it knows of the element."""
-
-
-def _quotes(words: str, text: str) -> bool:
-    """Return True if words stand on a page, whatever the view writes between the page's words."""
-    return alike(_NOT_WORDS.sub(" ", words), _NOT_WORDS.sub(" ", text))
 
 
 def page_check(prompt: Prompt) -> SourceCheck:
     """Return the check that pages an answer cites were seen, with these words."""
 
     async def look(cited: Sequence[Citation], session: Session[Any]) -> LookupResult:
-        return LookupResult(misquoted=strangers(cited, looks(session)))
+        bad = strangers(cited, looks(session))
+        if session.manifest.checks < SORTED:
+            return LookupResult(misquoted=bad)
+        pages = {one: one for one in cited if is_address(one.source) and one not in bad}
+        others = await look_up([one for one in cited if not is_address(one.source)], session)
+        return replace(others, held={**pages, **others.held}, misquoted=[*bad, *others.misquoted])
 
     return SourceCheck(prompt, look)
 

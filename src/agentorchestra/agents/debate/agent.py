@@ -28,7 +28,7 @@ from agentorchestra.agents.debate.invitation import (
 )
 from agentorchestra.agents.debate.statements import LONGEST, Expert, Turn, said_so_far, turn_of, turn_schema
 from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Limited, Question, Questioner, form, limit_status, material
-from agentorchestra.agents.sources import misquoted
+from agentorchestra.agents.sources import SORTED, look_up
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, Outcome
@@ -193,6 +193,7 @@ class _Debate:
             tools=delegate.tools,
             model=self.spec.model,
             output_schema=turn_schema(self.limits.arguments),
+            looked_up=self.session.manifest.checks >= SORTED,
         )
         return agent_effect(spec, self.session).model_copy(update={"purpose": f"{TURN} {expert.letter}"})
 
@@ -221,9 +222,10 @@ class _Debate:
             self.notes.append(f"Struck out of what {expert.name} said in round {number}, no such argument: {marks}.")
 
     async def _look_up(self, before: int) -> None:
-        """Look the quotes of the newest turns up in the task's files, and in pages that this run read."""
+        """Look the sources of the newest turns up: the others are told of those that do not hold."""
         new = self.turns[before:]
-        bad = await misquoted(tuple(dict.fromkeys(one for turn in new for one in turn.sources)), self.session)
+        looked = await look_up([one for turn in new for one in turn.sources], self.session)
+        bad = [*looked.misquoted, *looked.unknown]
         if bad:
             self.turns[before:] = [
                 replace(turn, unfounded=tuple(one for one in dict.fromkeys(turn.sources) if one in bad)) for turn in new

@@ -10,6 +10,7 @@ from agentorchestra.agents.forms import material
 from agentorchestra.agents.outputs import (
     MOST_RESULT,
     PROGRAMS,
+    SHORT_ANSWER,
     Output,
     computed,
     figures,
@@ -20,19 +21,22 @@ from agentorchestra.agents.outputs import (
 from agentorchestra.agents.planning.evidence import (
     MOST_CHECKS,
     TeamResult,
+    bare_figures,
     citations,
+    distrusted,
     evidence_block,
     is_last,
     listed,
     results_before,
     said_of,
+    trusted,
     unfound,
+    user_additions,
     without,
 )
-from agentorchestra.agents.planning.revision import user_additions
 from agentorchestra.agents.planning.verification import Doubt, Verifier
 from agentorchestra.agents.requests import ask_model, window_of
-from agentorchestra.agents.sources import LookupResult, look_up
+from agentorchestra.agents.sources import JUDGE, SORTED, LookupResult, look_up
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, TextBlock, Trust
 from agentorchestra.core.errors import OutputError
@@ -75,16 +79,13 @@ EVIDENCE_SHARE = 0.5
 MOST_OUTPUTS = 8_000
 """Characters of outputs that the judge is shown."""
 
-SHORT_ANSWER = 12
-"""Words of an answer that may be settled by its figures: a longer one may say more than they do."""
-
 
 @dataclass
 class Check:
     """An `observe` part: an answer is taken when it holds; else the planner is told what is wrong with it.
 
     Code checks first: sources, figures, an agent's own words. The judge is asked about the rest, once about the same
-    answer and evidence.
+    answer and evidence. Where no other agent took part, that is about figures that nothing proves.
     """
 
     task: str
@@ -93,6 +94,7 @@ class Check:
     sent_back: int = field(default=0, init=False)
     doubt: str = field(default="", init=False)  # what is still wrong with the answer that was taken
     told: tuple[str, ...] = field(default=(), init=False)
+    named: bool = field(default=False, init=False)  # whether the planner was told of sources that are unknown
     verdicts: dict[str, str] = field(default_factory=dict, init=False)  # the judge's, by a hash of answer and evidence
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
@@ -104,17 +106,23 @@ class Check:
         looked = await look_up(result.sources, session)
         result = looked.corrected(result)
         lost = self._unfound(result, looked, found, session)
+        prompt = self.kit.prompts.get("verification")
+        if session.manifest.checks >= SORTED and (self.named or not any(one.quote.strip() for one in lost)):
+            result, lost = without(result, [], prompt, unfound=lost), []  # to say it costs more than it is worth
         bad = bool(looked.misquoted or lost)
+        known = [self.task, *self.told]
+        bare = [] if found else bare_figures(result, looked, session, known)
         strange, doubt = [], Doubt()
-        if found and result.status in ENDED:
+        if (found or bare) and result.status in ENDED:
             # Figures are a matter of a look; what remains of them after that is the judge's to decide.
             judged = result.status is RunStatus.COMPLETED and not self._settled(result, looked, found, session)
-            strange = self._strange(result, session) if judged and self.sent_back == 0 else []
+            if judged and self.sent_back == 0:
+                strange = bare or self._strange(result, session)
             if not bad and not strange and state.limited is None:
                 doubt = await self.doubted(result, session, found, judged=judged)
-        prompt = self.kit.prompts.get("verification")
         if (bad or strange or (doubt.text and not doubt.again)) and self.sent_back < MOST_CHECKS and not is_last(state):
             self.sent_back += 1
+            self.named = self.named or bool(lost)
             problem = said_of(prompt, misquoted=looked.misquoted, unfound=lost, figures=strange, doubt=doubt.text)
             return state.model_copy(
                 update={"result": None, "problem": problem, "messages": (*state.messages, *doubt.messages)}
@@ -126,9 +134,11 @@ class Check:
     def _unfound(
         result: AgentResult, looked: LookupResult, found: Sequence[TeamResult], session: Session[Any]
     ) -> list[Citation]:
-        """Return the sources that neither code could look up nor an agent gave."""
+        """Return the sources that code does not know, or could not look up, and no agent gave."""
         known = (*citations(found), *(Citation(source=name, quote=one.answer or one.report) for name, one, _ in found))
         sure = {*looked.held.values(), *looked.misquoted}
+        if session.manifest.checks >= SORTED:
+            return unfound(looked.unknown, known)
         return unfound([one for one in result.sources if one not in sure], known) if found else []
 
     def _settled(
@@ -165,6 +175,7 @@ class Check:
             judged = said is None  # nobody could say: the judge decides by what was found
         if said is not None:
             return said
+        result = trusted(result, distrusted(session))
         pages = self.verifier.browsed(result, session) if self.verifier is not None else []
         if not judged and not pages:
             return Doubt()
@@ -192,13 +203,20 @@ class Check:
         return [written for form, written in figures(result.answer).items() if not is_among(form, there)]
 
     def _shown(self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult]) -> list[str]:
-        """Return the evidence as the judge is shown it: the agents' answers and quotes, then outputs of tools."""
+        """Return the evidence as the judge is shown it: the agents' answers and quotes, then outputs of tools.
+
+        What gave orders to whoever read it is left out: the judge is a reader like any other.
+        """
         room = int(window_of(judge_of(session), session, self.kit) * CHARS_PER_TOKEN * EVIDENCE_SHARE)
         given_out: list[TextBlock] = []
         if session.manifest.checks:
-            given_out = output_blocks(outputs(session), result.answer, min(room // 2, MOST_OUTPUTS))
+            bad = distrusted(session)
+            shown = [kept for one in outputs(session) if (kept := one.without(bad)) is not None]
+            given_out = output_blocks(shown, result.answer, min(room // 2, MOST_OUTPUTS))
+            found = [(name, trusted(one, bad), trust) for name, one, trust in found]
         room -= sum(len(one.text) for one in given_out)
-        return [render_block(one) for one in (evidence_block(found, most=room), *given_out)]
+        agents = [evidence_block(found, most=room)] if found or session.manifest.checks < SORTED else []
+        return [render_block(one) for one in (*agents, *given_out)]
 
     async def _judge(self, result: AgentResult, session: Session[Any], shown: Sequence[str]) -> str:
         """Return what is wrong with an answer and what would settle it, "" where nothing is wrong."""
@@ -217,7 +235,7 @@ class Check:
         asked = prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
         schema = VERDICT if session.manifest.checks else _BEFORE
         said = await ask_model(
-            "judge", asked, session, self.kit, purpose="judge", trust=Trust.UNTRUSTED, output_schema=schema
+            JUDGE, asked, session, self.kit, purpose="judge", trust=Trust.UNTRUSTED, output_schema=schema
         )
         try:
             verdict = read_output(said, _READ)

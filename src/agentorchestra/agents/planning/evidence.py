@@ -6,16 +6,18 @@ the door. A resume and a replay therefore come to the same verdict.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.sources import LookupResult, look_up, name_of
+from agentorchestra.agents.outputs import outputs, unproven
+from agentorchestra.agents.sources import SORTED, LookupResult, look_up, name_of, whole_lines
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.spec import AgentResult, Citation
-from agentorchestra.log.ledger import Record
+from agentorchestra.core.spec import AgentResult, Citation, RunStatus
+from agentorchestra.environments.report.addresses import normalised_address
+from agentorchestra.log.ledger import Record, within
 from agentorchestra.loop import State
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.programs.handler import NAME as PROGRAM
@@ -117,6 +119,25 @@ def _within(lines: Sequence[str], most: int) -> list[str]:
     return [*lines]
 
 
+def distrusted(session: Session[Any]) -> frozenset[str]:
+    """Return the pages and files that agents below left out because they give orders to their readers."""
+    found: set[str] = set()
+    for key, record in session.run.ledger.records.items():
+        if record.effect.get("kind") != EffectKind.INVOKE_AGENT or not within(key.branch, session.branch):
+            continue
+        value = record.outcome.value if record.outcome is not None else None
+        named = value.get("distrusted") if isinstance(value, dict) else None
+        for one in named if isinstance(named, list) else ():
+            found |= {str(one), normalised_address(str(one))}
+    return frozenset(found)
+
+
+def trusted(result: AgentResult, bad: Collection[str]) -> AgentResult:
+    """Return a result without its quotes from some pages and files."""
+    kept = tuple(one for one in result.sources if normalised_address(name_of(one.source)) not in bad)
+    return result if len(kept) == len(result.sources) else result.model_copy(update={"sources": kept})
+
+
 # -- does an answer stand on it? ---------------------------------------------------------------------------------------
 
 
@@ -155,8 +176,9 @@ def said_of(
 ) -> str:
     """Return what `verification`, or an older copy of it, says of an answer.
 
-    `misquoted`: sources whose words do not stand where they say; `unfound`: those that no agent gave; `figures`: in no
-    result; `doubt`: a judge's or another agent's; `left_out`: the sources are, and the user is told, else the agent is.
+    `misquoted`: sources whose words do not stand where they say; `unfound`: those that the run has not, or no agent
+    gave; `figures`: in no result and nothing cited; `doubt`: a judge's or another agent's; `left_out`: the sources are,
+    and the user is told, else the agent is.
     """
     wrong, strange = listed(misquoted), listed(unfound)
     values: dict[str, Any] = {
@@ -181,13 +203,36 @@ def without(
     return result.model_copy(update={"sources": kept, "report": f"{result.report}\n\n{said}".strip()})
 
 
+def bare_figures(result: AgentResult, looked: LookupResult, session: Session[Any], known: Sequence[str]) -> list[str]:
+    """Return the figures of an answer that stand neither in a line it cites nor in a result of a program or tool.
+
+    Where there is nothing that they could be compared with, none is told of. `known` is the task, as it became.
+    """
+    if result.status is not RunStatus.COMPLETED or session.manifest.checks < SORTED:
+        return []
+    shown = outputs(session)
+    seen = any(one.media for one in shown)  # in pictures only a model can look figures up
+    if seen or not (session.manifest.files or shown or result.sources):
+        return []
+    held = [*looked.held.values()]
+    earlier = [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
+    texts = [*known, *earlier, *(one.quote for one in held), *whole_lines(held, session)]
+    return unproven(result.answer, texts, shown)
+
+
 @dataclass
 class SourceCheck:
-    """An `observe` part: the sources of an answer must hold, or the agent is told which do not."""
+    """An `observe` part: the sources of an answer must hold, or the agent is told which do not.
+
+    Attributes:
+        task: of an agent of whose answer the figures are looked at too, "" where its caller does so.
+    """
 
     prompt: Prompt
     look: Callable[[Sequence[Citation], Session[Any]], Awaitable[LookupResult]] = look_up
+    task: str = ""
     sent_back: int = field(default=0, init=False)
+    told: bool = field(default=False, init=False)  # whether the agent was told of unknown sources, or figures
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """Return the state; without its result where sources have to be corrected, without those that never hold."""
@@ -195,11 +240,29 @@ class SourceCheck:
             return state
         looked = await self.look(state.result.sources, session)
         result = looked.corrected(state.result)
-        if looked.misquoted and self.sent_back < MOST_CHECKS and not is_last(state):
+        known = [self.task, *user_additions(state)]
+        figures = bare_figures(result, looked, session, known) if self.task else []
+        quoted = [one for one in looked.unknown if one.quote.strip()]
+        bad = looked.misquoted or ((quoted or figures) and not self.told)
+        if bad and self.sent_back < MOST_CHECKS and not is_last(state):
             self.sent_back += 1
-            problem = said_of(self.prompt, misquoted=looked.misquoted)
+            self.told = self.told or bool(quoted or figures)
+            problem = said_of(self.prompt, misquoted=looked.misquoted, unfound=quoted, figures=figures)
             return state.model_copy(update={"result": None, "problem": problem})
-        return state.model_copy(update={"result": without(result, looked.misquoted, self.prompt)})
+        return state.model_copy(
+            update={"result": without(result, looked.misquoted, self.prompt, unfound=looked.unknown)}
+        )
+
+
+def user_additions(state: State) -> tuple[str, ...]:
+    """Return what the user added while the work went on."""
+    return tuple(
+        block.text
+        for message in state.messages
+        if message.role == "user"
+        for block in message.content
+        if isinstance(block, TextBlock) and block.source is not None and block.source.ref == "tell"
+    )
 
 
 def is_last(state: State) -> bool:

@@ -28,17 +28,6 @@ OTHERS = 3
 FITTING = "fitting_agents"
 
 
-def user_additions(state: State) -> tuple[str, ...]:
-    """Return what the user added while the work went on."""
-    return tuple(
-        block.text
-        for message in state.messages
-        if message.role == "user"
-        for block in message.content
-        if isinstance(block, TextBlock) and block.source is not None and block.source.ref == "tell"
-    )
-
-
 @dataclass(frozen=True)
 class Interjections:
     """A `perceive` part: what the user says in between, and that the work goes back to its interpretation.

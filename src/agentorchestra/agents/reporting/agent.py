@@ -104,7 +104,8 @@ async def report(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResul
     material = await _gathered(found, session)
     shown = spec.model_copy(update={"context": (*spec.context, *material.blocks())})
     check = MarkCheck(kit.prompts.get(MARKS), material.evidence)
-    result = await run_agent(without_report(shown), session, kit, prompt=NAME, observe=(check,))
+    # Its sources are those of its marks, which code sets.
+    result = await run_agent(without_report(shown), session, kit, prompt=NAME, observe=(check,), checked=True)
     made = make_report(result.answer, material.evidence, session.manifest.files)
     text, unknown = marked(result.answer, material.evidence)
     result = result.model_copy(update={"answer": made.text, "sources": made.sources})

@@ -65,6 +65,7 @@ class PageReader:
     pages: int = 0  # that were read
     titles: dict[str, str] = field(default_factory=dict)  # of these, by their addresses
     notes: list[str] = field(default_factory=list)  # what a reader of the report should know, a sentence each
+    distrusted: list[str] = field(default_factory=list)  # pages that give orders to their readers
 
     async def search(self, queries: Sequence[ResearchQuery]) -> None:
         """Ask the engines; what became of it stands in the queries."""
@@ -193,6 +194,7 @@ class PageReader:
         """Leave out a page that gives orders to its reader, with all its parts; return whether it does."""
         if reply.get("orders"):
             self.notes.append(f"Left out, since it gives orders to its reader: {hit.address}")
+            self.distrusted.append(hit.address)
             said[hit.address].clear()
         return bool(reply.get("orders"))
 

@@ -104,7 +104,8 @@ class Research:
         self.insights = ordered([*self.insights, *found], self.limits.insights)
         frontier = await self._check(queries)
         await self._document(before)
-        self.session.partial = {"steps": self.rounds, "report": self._found_so_far()}
+        partial: dict[str, Any] = {"steps": self.rounds, "report": self._found_so_far()}
+        self.session.partial = partial | {"distrusted": [*self.reading.distrusted]}
         if frontier and self._allowance.ends("not searched", [one.query for one in frontier]):
             return []
         if why := self._limit():
@@ -271,7 +272,8 @@ class Research:
         if not self.insights:
             tried = "; ".join(f"{one.query!r}: {one.failed or 'nothing that helps'}" for one in self.queries.asked)
             said = " ".join(["Nothing was found.", *([f"Searched for {tried}."] if tried else []), *notes])
-            return AgentResult(status=RunStatus.BLOCKED, answer="", report=said, steps=self.rounds)
+            left_out = tuple(self.reading.distrusted)
+            return AgentResult(status=RunStatus.BLOCKED, report=said, steps=self.rounds, distrusted=left_out)
         reply = self.written or await self._written()
         written, gone = await self._mended(str((reply or {}).get("report") or ""))
         notes += [f"Left out, since no finding is named for it: “{one}”" for one in gone]
@@ -292,6 +294,7 @@ class Research:
             report="\n\n".join(part for part in (made.text, *notes, *made.notes) if part),
             sources=made.sources or key or tuple(cited[:1]),
             steps=self.rounds,
+            distrusted=tuple(self.reading.distrusted),
         )
 
     async def _written(self) -> dict[str, Any] | None:
