@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from pydantic import JsonValue
 
-from agentorchestra.agents.sources import misquoted
+from agentorchestra.agents.sources import look_up
 from agentorchestra.core.content import unnumbered
 from agentorchestra.core.effects import Outcome, Tag
 from agentorchestra.core.errors import DoorError, SettingsError, WebError
@@ -121,7 +121,7 @@ async def test_pages_documents_and_quotes_with_places(site: Site, tmp_path: Path
         ]
         assert isinstance(ctx, Session)
         cited = [Citation.model_validate(one) for one in quotes]
-        assert await misquoted(cited, ctx) == [cited[1], cited[2]]
+        assert (await look_up(cited, ctx)).misquoted == [cited[1], cited[2]]
         checked = await ctx.call_tool("check_quotes", quotes=quotes)
         assert checked.value == [True, False, False, True, "p. 2", True, None]  # the page before it was meant
         assert (await ctx.read_artifact(page.artifacts[0])).decode().startswith("# The lighthouse")
