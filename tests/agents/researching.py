@@ -136,7 +136,7 @@ def model(
     tool: str = "deep_researcher",
     sees: bool | None = None,
     concurrency: int | None = None,
-    lead: Any = None,
+    lead: Callable[[ModelRequest], ModelResponse] | None = None,
     **changed: Any,
 ) -> ScriptedModel:
     """The model; `changed` gives other functions, those with three arguments get the whole request.
