@@ -30,6 +30,6 @@ async def react(
     """
     tools = tuple(name for name in spec.tools if name not in CALLED_BY_CODE)
     checks = (SourceCheck(kit.prompts.get("verification")),) if session.manifest.checks else ()
-    context = spec.context if spec.on_demand else (*spec.context, *await short_files(session))
+    context = spec.context if spec.on_demand else (*spec.context, *await short_files(session, goes_on=True))
     own = spec.model_copy(update={"tools": tools, "context": context})
     return await run_agent(own, session, kit, prompt="react", observe=checks, own_parts=own_parts, perceive=perceive)
