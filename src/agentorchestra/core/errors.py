@@ -5,6 +5,7 @@
     │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
     │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
     │     WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker, Session (SessionBusy),
+    │     RunOver,
     │     SandboxUnavailable, Image, SystemDefinition, Evaluation,
     │     TaskFolder, Evidence, PolicyFile, RunUnderWay,
     │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
@@ -182,6 +183,10 @@ class SessionError(UsageError):
 
 class SessionBusyError(SessionError):
     """A session whose last turn is not over: the next one would not know what it goes on with."""
+
+
+class RunOverError(UsageError):
+    """A run that is over, where one that still reads what it is told is needed."""
 
 
 class RunUnderWayError(UsageError):

@@ -53,7 +53,7 @@ from agentorchestra.runtime.state import KEPT
 from agentorchestra.workspace.catalog import Equipment, distribution
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
-from agentorchestra.workspace.sessions import turns_of
+from agentorchestra.workspace.sessions import APART, turns_of
 from agentorchestra.workspace.turns import state_after
 
 if TYPE_CHECKING:
@@ -65,9 +65,6 @@ EARLIER_MOST = 10
 
 DEFAULT_COST_USD = 1.0
 """Held for priced models when no dollar limit was given; the command line prints it."""
-
-APART = frozenset({"evaluation", "evolution", "judges"})
-"""Labels of runs that are compared with each other, or judge: none of them gets a candidate by chance."""
 
 _PINNED = ("tool", "environment", "agent", "prompt")
 """The kinds of components that a manifest pins by name."""

@@ -11,10 +11,15 @@ from agentorchestra.core.errors import SessionError
 from agentorchestra.core.protocols import RunRecord, Store
 from agentorchestra.core.spec import RunResult, RunSpec
 from agentorchestra.log.retention import GRACE_S, Collected, Retention
+from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.workspace.equipment import RunOptions
 
 if TYPE_CHECKING:
     from agentorchestra.workspace.workspace import Workspace
+
+
+APART = frozenset({"evaluation", "evolution", "judges"})
+"""Labels of runs that are compared with each other, or judge: no candidate gets one by chance, and nobody goes on."""
 
 
 async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunRecord]]:
@@ -29,6 +34,18 @@ async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunRecord]]:
     turns = await store.list_runs(session=session)
     first = run if session == wanted else await store.get_run(session)
     return session, turns if first is None else [*turns, first]
+
+
+async def newest_run(store: Store) -> str:
+    """Return the newest run that somebody asked for by itself: no evaluation's, and no calls outside of runs.
+
+    Raises:
+        SessionError: there is none.
+    """
+    for one in await store.list_runs():
+        if one.manifest.system != CALLS and not APART & one.manifest.labels.keys():
+            return one.id
+    raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')
 
 
 class UserSession:

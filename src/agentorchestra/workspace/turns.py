@@ -72,6 +72,20 @@ def state_after(manifest: RunManifest, events: Sequence[Event], agents: Mapping[
     )
 
 
+def taken_over(manifest: RunManifest, agents: Mapping[str, Any]) -> str:
+    """Return what a turn takes over that does not go on with the conversation, "" for one that does."""
+    if manifest.previous is None:
+        return ""
+    if manifest.memory:
+        return (
+            "this turn takes over the session's files and folder; of its earlier turns the memory system "
+            f"{manifest.memory} says what is told"
+        )
+    if converses(manifest.system, agents):
+        return ""
+    return f"{manifest.system} takes over the session's files, folder and last answers, not its conversation"
+
+
 # -- the conversation --------------------------------------------------------------------------------------------------
 
 

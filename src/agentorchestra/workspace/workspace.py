@@ -25,6 +25,7 @@ from agentorchestra.core.errors import (
     BackupError,
     EmptyTaskError,
     RequestKeyError,
+    RunOverError,
     UnknownComponentError,
     UsageError,
     WorkspaceStateError,
@@ -785,9 +786,16 @@ class Workspace(Generic[Deps]):
 
         Raises:
             UnknownComponentError: if the run has no agent of this name.
+            RunOverError: the run is over; `session(run_id).run(...)` goes on from it.
         """
         if not text.strip():
             raise EmptyTaskError("there is nothing to tell; give a text")
+        status = (await self._parts.record(run_id)).status
+        if status in FINAL:
+            raise RunOverError(
+                f"run {run_id} is over ({status.value}) and reads nothing more; to go on from it: `agentorchestra run "
+                f'--continue {run_id} "..."`'
+            )
         known = actors(await self.events(run_id))
         if to and to not in known:
             raise UnknownComponentError(
