@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from agentorchestra.agents.conversation import conversation
 from agentorchestra.agents.reporting.pieces import REPORT
-from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey, canonical_json
+from agentorchestra.core.messages import ToolCall
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.programs.handler import NAME as PROGRAM
@@ -45,6 +47,7 @@ class Output:
         asked: the program, or the arguments as JSON.
         text: what came back, without the numbers beside lines.
         media: names of the pictures and recordings that came with it.
+        pieces: what came back block by block, each with where it is from.
     """
 
     asker: str
@@ -54,11 +57,27 @@ class Output:
     text: str
     trust: Trust
     media: frozenset[str] = frozenset()
+    pieces: tuple[tuple[Source, str], ...] = ()
 
     @property
     def texts(self) -> tuple[str, str]:
         """Return the texts that may be quoted: what came back, and the program."""
         return self.text, self.asked
+
+    @property
+    def result(self) -> str:
+        """Return what it gave of its own, with what it was asked: no words of files and pages, which are quoted."""
+        own = [text for source, text in self.pieces if source.kind not in ("file", "web")]
+        return "\n".join([self.asked, *own]) if own else ""
+
+    def without(self, sources: Collection[str]) -> Output | None:
+        """Return it without what came from some files and pages; None where that is all, or it was asked for these."""
+        if any(self.shows(name) for name in sources):
+            return None
+        pieces = tuple(one for one in self.pieces if one[0].ref not in sources)
+        if len(pieces) == len(self.pieces):
+            return self
+        return replace(self, text="\n".join(text for _, text in pieces), pieces=pieces) if pieces else None
 
     def shows(self, name: str) -> bool:
         """Return True if a model was shown this picture or recording, or asked about it."""
@@ -75,12 +94,23 @@ def ended_on(session: Session[Any], kinds: Collection[EffectKind], *, after: int
 
 
 def outputs(session: Session[Any]) -> list[Output]:
-    """Return what calls gave a session's agent so far, and the agents that it asked, in order."""
+    """Return what calls gave a session's agent so far, in earlier turns too, and the agents that it asked, in order."""
     records: dict[str, list[tuple[int, Record]]] = {}
     for key, record in session.run.ledger.records.items():
         if record.outcome is not None and record.effect.get("kind") in _CALLS:
             records.setdefault(key.branch, []).append((key.n, record))
-    return list(_on(records, session.branch, session.actor, upto=session.last_n))
+    return [*_before(session), *_on(records, session.branch, session.actor, upto=session.last_n)]
+
+
+def _before(session: Session[Any]) -> Iterator[Output]:
+    """Yield what calls gave in earlier turns of the session, as far as it stands in the conversation."""
+    called: dict[str, ToolCall] = {}
+    for message in conversation(session, native=True):
+        called |= {one.id: one for one in message.tool_calls}
+        call = called.get(message.tool_call_id or "")
+        if call is not None and not message.is_error and call.name not in _SILENT:
+            arguments = call.arguments if isinstance(call.arguments, dict) else {}
+            yield _from_blocks(session.actor, 0, call.name, arguments, message.content)
 
 
 def _on(
@@ -110,13 +140,20 @@ def _output(asker: str, n: int, name: str, effect: dict[str, Any], outcome: Outc
     arguments = effect.get("arguments", {})
     if effect.get("kind") == EffectKind.INVOKE_ACTION:
         arguments = arguments.get("arguments", {})
+    return _from_blocks(asker, n, name, arguments, outcome.blocks(), outcome.trust)
+
+
+def _from_blocks(
+    asker: str, n: int, name: str, arguments: dict[str, Any], blocks: Sequence[Block], trust: Trust = Trust.SYSTEM
+) -> Output:
     program = [value for one in ("code", "command") if isinstance(value := arguments.get(one), str)]
     asked = program[0] if program and name in PROGRAMS else canonical_json(arguments)
-    blocks = outcome.blocks()
     pictures = [one for one in blocks if isinstance(one, MediaBlock)]
     media = {one.name for one in pictures} | {one.source.ref for one in pictures if one.source is not None}
-    trust = lowest(outcome.trust, *(one.trust for one in blocks))
-    return Output(asker, n, name, asked, "\n".join(map(unnumbered, blocks)), trust, frozenset(media))
+    trust = lowest(trust, *(one.trust for one in blocks))
+    origin = Source(kind="tool", ref=name)
+    pieces = tuple((one.source or origin, unnumbered(one)) for one in blocks)
+    return Output(asker, n, name, asked, "\n".join(text for _, text in pieces), trust, frozenset(media), pieces)
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------

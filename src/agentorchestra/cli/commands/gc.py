@@ -89,8 +89,8 @@ async def gc(
 ) -> int:
     """Delete runs by age and number, their folders, and files, blobs and unpacked images that no run has any more.
 
-    Without --older-than, --keep and --session no run is deleted; with the first two, a run goes if both say so. A run that is driven,
-    waits or is paused stays, and so does one that a run which stays was forked from.
+    Without --older-than, --keep and --session no run is deleted; with the first two, a run goes if both say so. A run
+    that is driven, waits or is paused stays, and so does one that a run which stays was forked from.
     """
     retention = Retention(older_than, keep, frozenset(map(RunStatus, statuses)) or ENDED)
 
