@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import Provenance
 from agentorchestra.core.errors import RunOverError, SessionBusyError, SessionError
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.log.store.memory import MemoryStore
 from agentorchestra.models.render import render_message
 from agentorchestra.tea.calling.tool import tool
@@ -126,10 +128,9 @@ async def test_earlier_words_allow_nothing_and_what_was_read_keeps_its_source(tm
         assert third.status is RunStatus.WAITING
         (question,) = third.questions
         assert "ann@example.org" in json.dumps(question.details)
-        began = (await ws.events(third.run_id))[0].body["begins"]
-        assert ["tool", "read_board", "untrusted"] in [
-            [one["kind"], one["ref"], one.get("trust", "")] for one in began["sources"]
-        ]
+        begins = Ledger.of(await ws.events(third.run_id)).begins
+        assert begins is not None
+        assert Provenance(kind="tool", ref="read_board", trust=Trust.UNTRUSTED) in begins.sources
         with pytest.raises(
             SessionBusyError, match=rf"the turn {third.run_id} of the session 'mails' waits, .* answer what"
         ):
