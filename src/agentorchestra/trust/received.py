@@ -28,7 +28,7 @@ class Received:
         self._links: set[str] = {*begins.links} if begins is not None else set()
         self._found: set[str] = {*begins.found} if begins is not None else set()
         self._followed: set[str] = {*begins.followed} if begins is not None else set()
-        self._private = bool(manifest.files or manifest.earlier)
+        self._private = bool(manifest.files or manifest.earlier or manifest.previous)
         self._files = frozenset(one.name for one in manifest.files)
         self._planned = manifest.policy_plan == "on"  # nobody else looks results up
         self._results: defaultdict[str, list[Given]] = defaultdict(list)

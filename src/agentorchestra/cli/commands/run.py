@@ -276,9 +276,7 @@ def _task_and_session(
             "--continue alone"
         )
     if session is not None:
-        raise click.UsageError(
-            f"the session is named twice: {first!r} and --session {session!r}; leave one of them out"
-        )
+        raise click.UsageError(f"two sessions: {first!r} and --session {session!r}; leave one of them out")
     return second, first
 
 
