@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.agents.agent import Agent
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Provenance
 from agentorchestra.core.errors import RunOverError, SessionBusyError, SessionError
@@ -300,9 +301,25 @@ async def test_another_system_or_model_takes_the_session_over(tmp_path: Path) ->
         assert words.answer == "seen in words"
         direct = await session.run("What was it?", model=ScriptedModel(once), system="direct")
         assert direct.answer == "told of it: True"
-        notes = [one.data.message for one in await ws.events(direct.run_id) if one.type == "noted"]
+        notes = [one.body["message"] for one in await ws.events(direct.run_id) if one.type == "noted"]
         assert notes == ["direct takes over the session's files, folder and last answers, not its conversation"]
         model = ScriptedModel(worker)
         assert (await session.run("run print(1)", model=model, system="agentorchestra")).answer == "1"
         shown = "\n".join(map(render_message, model.requests[0].messages))
         assert all(one in shown for one in ("print(2 + 2)", "seen in words", "told of it: True"))
+
+
+async def test_an_agent_that_gets_the_users_words_of_a_later_turn_is_told_what_was_before(tmp_path: Path) -> None:
+    def team(request: ModelRequest) -> ModelResponse:
+        results = turn_of(request)[1]
+        if any(one.name == "clerk" for one in request.tools):
+            return decide(calls=[call("done", answer=results[-1].text) if results else call("clerk")])
+        return decide(calls=[call("done", answer=f"was told: {'answer was blue' in request.messages[1].text}")])
+
+    clerk = Agent("clerk", "Knows colours.", tools=())
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), agents=[clerk], environ={}) as ws:
+        first = ScriptedModel([decide(calls=[call("done", answer="The answer was blue.")])])
+        await ws.run("Which colour?", session="s", model=first, system="react")
+        second = await ws.run("And why?", session="s", model=ScriptedModel(team), system="agentorchestra")
+        assert "was told: True" in second.answer
+        assert (await ws.replay(second.run_id)).answer == second.answer

@@ -46,8 +46,8 @@ class AgentHandler(BaseHandler):
             )
         if (begins := begun_with(ctx)) is not None:  # the run's state holds what came from there, whoever goes on
             ctx.seen.add(begins.sources)
-            if ctx.manifest.earlier and not ctx.manifest.memory and not converses(spec.system, kit.agents):
-                spec = spec.model_copy(update={"context": (earlier_block(ctx, kit), *spec.context)})
+        if _needs_earlier(spec, ctx, kit):
+            spec = spec.model_copy(update={"context": (earlier_block(ctx, kit), *spec.context)})
         if told := user_words(ctx, kit.prompts, spec.instruction):
             spec = spec.model_copy(update={"context": (*told, *spec.context)})
         try:
@@ -80,6 +80,16 @@ class AgentHandler(BaseHandler):
         if not instance:
             return await drive(spec, ctx, kit)
         return await run_with_identity(spec, ctx, kit, drive, agent=agent.name, instance=instance)
+
+
+def _needs_earlier(spec: AgentSpec, ctx: Session[Any], kit: Kit) -> bool:
+    """Return True for who has the user's words of a later turn and not the conversation that they belong to."""
+    manifest = ctx.manifest
+    if manifest.previous is None or not manifest.earlier or spec.on_demand:
+        return False
+    if is_top(ctx):
+        return not manifest.memory and not converses(spec.system, kit.agents)
+    return spec.instruction == manifest.task
 
 
 def find_system(

@@ -365,11 +365,7 @@ class WebApp:
     # -- orders ----------------------------------------------------------------------------------------------------
 
     async def _tell(self, run_id: str, body: TellBody) -> None:
-        status = (await self._record(run_id)).status
-        if status in FINAL:
-            raise HttpRequestError(
-                f"run {run_id} is over ({status.value}) and reads nothing; start a new run", status=409
-            )
+        await self._record(run_id)
         await self._ws.tell(run_id, body.text, to=body.to, by=_BY)  # what it makes due is taken up in a moment
 
     async def _pause(self, run_id: str, body: ReasonBody) -> None:
