@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import Unpack
 
@@ -13,10 +13,6 @@ from agentorchestra.core.spec import RunResult, RunSpec
 from agentorchestra.log.retention import GRACE_S, Collected, Retention
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.workspace.equipment import RunOptions
-
-if TYPE_CHECKING:
-    from agentorchestra.workspace.workspace import Workspace
-
 
 APART = frozenset({"evaluation", "evolution", "judges"})
 """Labels of runs that are compared with each other, or judge: no candidate gets one by chance, and nobody goes on."""
@@ -52,11 +48,11 @@ class UserSession:
     """A conversation: `session = ws.session("offers"); await session.run("...")`.
 
     Args:
-        ws: the workspace.
+        ws: the `Workspace`, open.
         name: of the session; the id of a run that has none goes on with that run.
     """
 
-    def __init__(self, ws: Workspace[Any], name: str) -> None:
+    def __init__(self, ws: Any, name: str) -> None:
         self._ws = ws
         self.name = name
 
@@ -69,7 +65,8 @@ class UserSession:
             SessionBusyError: the last turn is not over.
         """
         options["session"] = self.name
-        return await self._ws.run(task, out=out, **options)
+        result: RunResult = await self._ws.run(task, out=out, **options)
+        return result
 
     async def turns(self) -> list[RunRecord]:
         """Return the turns, oldest first."""
@@ -90,10 +87,11 @@ class UserSession:
         if not turns:
             raise SessionError(f"there is no session {self.name!r}; `agentorchestra runs --json` names those there are")
         retention = Retention(runs=turns)
-        foreseen = await self._ws.gc(retention, grace_s=grace_s, dry_run=True)
+        foreseen: Collected = await self._ws.gc(retention, grace_s=grace_s, dry_run=True)
         if foreseen.kept:
             raise SessionError(
                 f"the session {self.name!r} cannot be erased now: {', '.join(foreseen.kept)} is under way, waits, or a "
                 "run that stays was forked from it; end it (`agentorchestra cancel`), or delete the fork first"
             )
-        return foreseen if dry_run else await self._ws.gc(retention, grace_s=grace_s)
+        gone: Collected = foreseen if dry_run else await self._ws.gc(retention, grace_s=grace_s)
+        return gone
