@@ -46,6 +46,12 @@ STALLS_ENDED = 4
 TROUBLES_ENDED = 4
 """Replies in a row that were withheld, empty or cut, or prompts that were too long: then the answer is asked for."""
 
+TASK = "task"
+"""The name of the message with the user's words in a turn of a session that is not the first."""
+
+MATERIAL = "material"
+"""The name of the message behind it, with what the turn's task was given to know."""
+
 OVERFLOW_SHARE = 0.7
 """What is left of a prompt that a provider found too long."""
 
@@ -151,6 +157,19 @@ class State(BaseModel, frozen=True):
     opened: tuple[str, ...] = ()
 
     @property
+    def steps_at(self) -> int:
+        """Return the place in the history at which the steps of this work begin, behind its task."""
+        found = (place for place in range(len(self.messages), self.head, -1) if _is_task(self.messages[place - 1]))
+        return next(found, self.head)
+
+    @property
+    def told(self) -> tuple[Message, ...]:
+        """Return the messages with the task and what was given with it; of a session those of the last turn."""
+        end = self.steps_at
+        start = next((place for place in range(end, 1, -1) if not _is_task(self.messages[place - 1])), 1)
+        return self.messages[1:end] if end == self.head else self.messages[start:end]
+
+    @property
     def ended(self) -> bool:
         """Return True if there is a result."""
         return self.result is not None
@@ -223,6 +242,10 @@ class State(BaseModel, frozen=True):
                 "result": result or (_best_effort(self, decision, results) if decision.final else None),
             }
         )
+
+
+def _is_task(message: Message) -> bool:
+    return message.role == "user" and message.name in (TASK, MATERIAL)
 
 
 _SOURCE_KINDS: dict[EffectKind, Any] = {

@@ -250,7 +250,7 @@ from agentorchestra.testing import ScriptedModel, call
 
 
 def answer(request):
-    seen = " ".join(message.text for message in request.messages)
+    seen = " ".join(f"{message.text} {message.tool_calls}" for message in request.messages)
     return call("done", answer="again" if "forty-two" in seen else "forty-two")
 
 
@@ -281,7 +281,7 @@ def test_a_session_goes_on(app: Path) -> None:
     assert [one["session"] for one in listed] == ["deep", "deep"]
     assert listed[1]["run_id"] == first["run_id"]
     assert len(json.loads(invoke("runs", "--session", "deep", "--limit", "1", "--json").stdout)) == 1
-    assert "session: deep (1 earlier task)" in invoke("show", "last").stdout
+    assert f"session: deep (1 earlier task; the turn before: {first['run_id']})" in invoke("show", "last").stdout
     assert "no runs of the session 'none'" in invoke("runs", "--session", "none").stderr
 
 

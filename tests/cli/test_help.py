@@ -89,7 +89,7 @@ def test_no_command_shows_the_help_and_is_wrong_usage(folder: Folder) -> None:
         (["xyz"], "there is no command 'xyz'; see `agentorchestra --help`"),
         (["run"], "Missing argument 'TASK' (or --task-folder); see `agentorchestra run --help`"),
         (["run", "x", "--nope"], "No such option '--nope'"),
-        (["run", "x", "y"], "Got unexpected extra argument (y); see `agentorchestra run --help`"),
+        (["run", "x", "y"], "Got unexpected extra argument (y): put the whole TASK into quotation marks"),
         (["run", "x", "--budget-usd", "0"], "Invalid value for '--budget-usd': '0' is not a number above 0"),
         (["run", "x", "--budget-usd", "nan"], "Invalid value for '--budget-usd': 'nan' is not a number above 0"),
         (["run", "x", "--timeout-s", "-1"], "Invalid value for '--timeout-s': '-1' is not a number above 0"),

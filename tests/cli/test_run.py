@@ -160,6 +160,7 @@ def test_runs_lists_the_newest_first(folder: Folder) -> None:
         "labels",
         "session",
         "parent_run",
+        "previous",
         "until",
     }
     assert [row["run_id"] for row in folder.run("runs", "--json", "--limit", "1").json] == [rows[0]["run_id"]]

@@ -350,7 +350,7 @@ async def test_a_place_is_taken_between_the_look_and_the_entry(server: Postgres,
 
     loop = asyncio.get_running_loop()
     second._heads = then_lose  # type: ignore[method-assign]
-    second._one_recorder = lambda connection: None  # type: ignore[method-assign]
+    second._one_at_a_time = lambda connection, what: None  # type: ignore[method-assign]
     with pytest.raises(
         ComponentConflictError, match=r"entry 2 of tool 'a' was written by somebody else meanwhile \(its"
     ):

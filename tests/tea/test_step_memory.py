@@ -65,8 +65,10 @@ class Sailor:
         if not request.tools:
             return say("They sounded the harbour.")
         self.decisions.append(text)
-        task = re.findall(r"<task>\s*Sound ([a-z ]+)", text)[0].split()
-        done = [one.arguments["place"] for m in request.messages for one in m.tool_calls if one.name == "sound"]  # type: ignore[index]
+        last = max(place for place, m in enumerate(request.messages) if "<task>" in m.text)
+        turn = request.messages[last:]
+        task = re.findall(r"<task>\s*Sound ([a-z ]+)", text)[-1].split()
+        done = [one.arguments["place"] for m in turn for one in m.tool_calls if one.name == "sound"]  # type: ignore[index]
         left = [one for one in task if one not in done and f"sounded {one}" not in text]
         goes_on = left and "<last_step>" not in text
         return decide(calls=[call("sound", place=left[0])] if goes_on else [call("done", answer="sounded")])

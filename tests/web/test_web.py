@@ -414,3 +414,18 @@ async def test_the_end_of_the_server_hands_runs_on_to_the_next_one(tmp_path: Pat
         assert found["result"]["answer"] == "The tools said: the gate is open"
         ends = [one.data.status for one in await web.ws.events(run_id) if isinstance(one.data, RunEnded)]
         assert ends == ["running", "completed"]
+
+
+async def test_a_session_goes_on_over_http(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        first = await web.submit("PLAN gate", session="s")
+        await web.gate.reached()
+        refused = await web.post("/runs", {"task": "6 * 7?", "session": "s"}, status=409)
+        assert f"the turn {first} of the session 's' is under way" in refused["error"]
+        web.gate.open.set()
+        await web.until(first, "completed")
+        second = await web.submit("6 * 7?", session="s")
+        await web.until(second, "completed")
+        assert (await web.ws.store.get_run(second)).manifest.previous == first  # type: ignore[union-attr]
+        over = await web.post(f"/runs/{second}/tell", {"text": "more"}, status=409)
+        assert f"agentorchestra run --continue {second}" in over["error"]

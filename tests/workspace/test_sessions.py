@@ -20,9 +20,9 @@ from agentorchestra.workspace import Workspace
 
 def notary(request: ModelRequest) -> ModelResponse:
     """Knows only what it is shown: the number it chose before, if that is in view."""
-    text = request.messages[1].text
-    found = re.findall(r"the number (\d+)", text)
-    answer = "the number 4711" if "Choose" in text.rpartition("<task>")[2] else f"you had {found[-1:]}"
+    tasks = [message.text for message in request.messages if "<task>" in message.text]
+    found = re.findall(r"the number (\d+)", "".join(str(message.tool_calls) for message in request.messages))
+    answer = "the number 4711" if "Choose" in tasks[-1] else f"you had {found[-1:]}"
     return decide(calls=[call("done", answer=answer)])
 
 
@@ -35,8 +35,7 @@ async def test_a_session_goes_on_from_its_earlier_answers(tmp_path: Path) -> Non
         other = await ws.run("Which one was it?", session="cards", **options)
         alone = await ws.run("Which one was it?", **options)
         assert (second.answer, other.answer, alone.answer) == ("you had ['4711']", "you had []", "you had []")
-        blocks = model.requests[1].messages[1].content
-        assert [block.trust.value for block in blocks] == ["untrusted", "user"]
+        assert [one.content[0].trust.value for one in model.requests[1].messages if one.name == "task"] == ["user"]
         assert (await ws.replay(second.run_id)).answer == second.answer
         records = {record.id: record.manifest for record in await ws.runs()}
         assert [one.task for one in records[second.run_id].earlier] == ["Choose a number."]
@@ -45,7 +44,7 @@ async def test_a_session_goes_on_from_its_earlier_answers(tmp_path: Path) -> Non
         assert third.answer == "you had ['4711']"
 
 
-async def test_a_run_without_an_answer_is_not_told(tmp_path: Path) -> None:
+async def test_a_turn_goes_on_from_one_that_failed(tmp_path: Path) -> None:
     def fails(request: ModelRequest) -> ModelResponse:
         raise ModelRequestError("broken")
 
@@ -54,6 +53,9 @@ async def test_a_run_without_an_answer_is_not_told(tmp_path: Path) -> None:
         assert failed.status is RunStatus.FAILED
         result = await ws.run("Which?", session="s", model=ScriptedModel(notary), system="react")
         assert result.answer == "you had []"
+        begins = (await ws.events(result.run_id))[0].body["begins"]
+        said = [one["content"][0]["text"] for one in begins["messages"]]
+        assert "Choose a number." in said[1] and said[2:] == ["The work on this task stopped here (failed)."]
 
 
 async def test_a_session_needs_a_name(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Compaction: when the window fills, the oldest steps of an agent become a summary. Calls and results stay in pairs.
 
 What an agent was told first and what the user says in between stays word for word; the newest steps stay as they are.
+In a session the tasks of later turns are the user's words too, and of the turns before the answers go last.
 The front of the prompt changes only when something is taken out, so that a provider's cache serves the steps between.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from agentorchestra.agents.requests import model_effect
@@ -16,7 +18,7 @@ from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_f
 from agentorchestra.core.effects import provenance_of
 from agentorchestra.core.messages import Message, ModelSettings, ToolCall
 from agentorchestra.core.messages import system as system_message
-from agentorchestra.loop import State
+from agentorchestra.loop import MATERIAL, TASK, State
 from agentorchestra.models.prices import estimate_messages_tokens, estimate_text_tokens
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.prompts.prompt import Prompt
@@ -75,34 +77,37 @@ class Compaction:
         if state.ended or (estimate_messages_tokens(state.messages) <= room * FULL and not asked):
             return state
         head, rest = state.messages[: state.head], state.messages[state.head :]
-        words, summary, turns = _parted(rest)
-        fixed = estimate_messages_tokens((*head, *words))
+        words, summary, steps = _parted(rest)
         longest = min(SUMMARY_TOKENS, max(64, self.window // 10))
-        kept = _newest(turns, int(room * KEPT) - fixed - longest)
-        dropped = turns[: len(turns) - len(kept)]
+        left = int(room * KEPT) - estimate_messages_tokens(head) - longest
+        words, former = _newest_words(words, left)
+        fixed = estimate_messages_tokens((*head, *words))
+        left = int(room * KEPT) - fixed - longest
+        kept = _kept(steps, _ends(rest), left)
+        there = {*map(id, kept)}
+        dropped = [*former, *(step for step in steps if id(step) not in there)]
         if asked and not dropped:
-            dropped, kept = turns[:-1], turns[-1:]
+            dropped, kept = steps[:-1], steps[-1:]
         if dropped and given is not None and not asked:
             summary = (_summary_of(summary, dropped, _listed(summary, dropped, longest)),)
         elif dropped or asked:
             summary = (await self._summarise(summary, dropped, longest, prompt, session),)
         fits = int(room * FULL) - fixed - estimate_messages_tokens(summary)
-        shorter = shortened([message for turn in kept for message in turn], fits)
-        return state.model_copy(
-            update={"messages": (*head, *summary, *words, *shorter), "compactions": state.compactions + 1}
-        )
+        shorter = shortened([message for step in kept for message in step], fits)
+        messages = (*head, *summary, *_in_order(rest, words, kept, shorter))
+        return state.model_copy(update={"messages": messages, "compactions": state.compactions + 1})
 
     async def _summarise(
         self,
         summary: tuple[Message, ...],
-        turns: list[list[Message]],
+        steps: Sequence[Sequence[Message]],
         longest: int,
         prompt: int,
         session: Session[Any],
     ) -> Message:
         """Return the message in place of steps: the summariser's words, or a list where nobody may be asked."""
         one = self.summariser
-        dropped = [*summary, *(message for turn in turns for message in turn)]
+        dropped = [*summary, *(message for step in steps for message in step)]
         reply = min(longest, one.settings.max_tokens or longest)
         asked = system_message(one.prompt.render(task=self.task, max_words=int(reply * _WORDS_PER_TOKEN)))
         # Its own window may be larger: but what it has to read is never more than what did not fit.
@@ -121,13 +126,13 @@ class Compaction:
         )
         text = outcome.response.text.strip() if outcome.ok else ""
         if not text:
-            text = _listed(summary, turns, longest)
-        return _summary_of(summary, turns, _fitting(text, longest))
+            text = _listed(summary, steps, longest)
+        return _summary_of(summary, steps, _fitting(text, longest))
 
 
-def _summary_of(summary: Sequence[Message], turns: Sequence[Sequence[Message]], text: str) -> Message:
+def _summary_of(summary: Sequence[Message], steps: Sequence[Sequence[Message]], text: str) -> Message:
     """Return a text as the message in place of steps, trusted no further than what it speaks of."""
-    dropped = [*summary, *(message for turn in turns for message in turn)]
+    dropped = [*summary, *(message for step in steps for message in step)]
     trust = lowest(Trust.AGENT, *(block.trust for message in dropped for block in message.content))
     block = TextBlock(text=f"Summary of earlier steps:\n{text}", source=Source(kind="memory"), trust=trust)
     return Message(role="user", content=(block,), name=_NAME)
@@ -139,31 +144,82 @@ def _parted(
     """Return the user's words, the summary so far, and the steps: each a decision with all its results."""
     words: list[Message] = []
     summary: list[Message] = []
-    turns: list[list[Message]] = []
+    steps: list[list[Message]] = []
     for message in messages:
         if message.name == _NAME and message.role == "user":
             summary.append(message)
-        elif message.role == "user" and all(_from_user(block) for block in message.content):
+        elif _is_words(message):
             words.append(message)
-        elif message.role == "assistant" or not turns:
-            turns.append([message])
+        elif message.role == "assistant" or message.name == MATERIAL or not steps:
+            steps.append([message])
         else:
-            turns[-1].append(message)
-    return tuple(words), tuple(summary), turns
+            steps[-1].append(message)
+    return tuple(words), tuple(summary), steps
 
 
-def _from_user(block: Block) -> bool:
-    return block.source is not None and block.source.kind == "human"
+def _is_words(message: Message) -> bool:
+    """Return True for a message with the user's words alone: the task of a later turn, or what was told."""
+    said = all(block.source is not None and block.source.kind == "human" for block in message.content)
+    return message.role == "user" and (message.name == TASK or (said and message.name is None))
 
 
-def _newest(turns: list[list[Message]], tokens: int) -> list[list[Message]]:
+def _newest_words(words: Sequence[Message], tokens: int) -> tuple[tuple[Message, ...], list[list[Message]]]:
+    """Return the newest words of a session that fit, and the older ones; without later turns all stay."""
+    if not any(one.name == TASK for one in words):
+        return tuple(words), []
+    kept = [step[0] for step in _newest([[one] for one in words], tokens)]
+    return tuple(kept), [[one] for one in words[: len(words) - len(kept)]]
+
+
+def _ends(messages: Sequence[Message]) -> set[int]:
+    """Return the ids of the messages with which the earlier turns of a session ended: those before each later task."""
+    return {id(before) for before, message in pairwise(messages) if message.name == TASK}
+
+
+def _kept(steps: Sequence[list[Message]], ends: set[int], tokens: int) -> list[list[Message]]:
+    """Return the steps that stay: the answers of earlier turns, if all have room, and the newest; the last one always.
+
+    Args:
+        steps: oldest first.
+        ends: ids of the messages with which earlier turns ended.
+        tokens: room for them.
+    """
+    answers = [step for step in steps if id(step[-1]) in ends]
+    left = tokens - estimate_messages_tokens([message for step in answers for message in step])
+    if not answers or left < 0:
+        return _newest(steps, tokens)
+    others = [step for step in steps if id(step[-1]) not in ends]
+    newest = _fitting_steps(others, left) if steps[-1] is answers[-1] else _newest(others, left)
+    there = {*map(id, (*answers, *newest))}
+    return [step for step in steps if id(step) in there]
+
+
+def _in_order(
+    messages: Sequence[Message], words: Sequence[Message], kept: list[list[Message]], shorter: Sequence[Message]
+) -> list[Message]:
+    """Return what is kept: the user's words before the steps, in a session each task before its own."""
+    if not any(one.name == TASK for one in words):
+        return [*words, *shorter]
+    place = {id(message): number for number, message in enumerate(messages)}
+    found = [(place[id(one)], one) for one in words]
+    found += [(place[id(was)], one) for was, one in zip((m for step in kept for m in step), shorter, strict=True)]
+    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+
+
+def _newest(steps: Sequence[list[Message]], tokens: int) -> list[list[Message]]:
     """Return the newest steps that fit; the last one always stays."""
+    kept = _fitting_steps(steps, tokens)
+    return kept or [*steps[-1:]]
+
+
+def _fitting_steps(steps: Sequence[list[Message]], tokens: int) -> list[list[Message]]:
+    """Return the newest steps that fit."""
     kept: list[list[Message]] = []
-    for turn in reversed(turns):
-        tokens -= estimate_messages_tokens(turn)
-        if kept and tokens < 0:
+    for step in reversed(steps):
+        tokens -= estimate_messages_tokens(step)
+        if tokens < 0:
             break
-        kept.insert(0, turn)
+        kept.insert(0, step)
     return kept
 
 
@@ -224,12 +280,13 @@ def _shown(call: ToolCall) -> str:
     return f"{call.name}({arguments})"
 
 
-def _listed(summary: tuple[Message, ...], turns: list[list[Message]], tokens: int) -> str:
+def _listed(summary: tuple[Message, ...], steps: Sequence[Sequence[Message]], tokens: int) -> str:
     """List what was done, a line a call, the newest ones: the summary where no model may be asked for one."""
     lines = [line for message in summary for line in message.text.splitlines()[1:]]
-    for turn in turns:
-        results = {message.tool_call_id: message for message in turn if message.role == "tool"}
-        for message in turn:
+    for step in steps:
+        results = {message.tool_call_id: message for message in step if message.role == "tool"}
+        lines += [f"- asked: {' '.join(one.text.split())[:160]}" for one in step if one.name == TASK]
+        for message in step:
             for call in message.tool_calls:
                 result = results.get(call.id)
                 said = " ".join(result.text.split())[:160] if result is not None else ""

@@ -10,6 +10,7 @@ from typing import Any
 from agentorchestra.agents.agent import System, is_top, order_trust
 from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
+from agentorchestra.agents.conversation import begun_with, conversation, turn_messages
 from agentorchestra.agents.decider import ModelDecider
 from agentorchestra.agents.first_view import choose_first_view
 from agentorchestra.agents.forms import limit_status
@@ -29,7 +30,7 @@ from agentorchestra.agents.toolkit import toolset_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.effects import joined, provenance_of
 from agentorchestra.core.errors import UsageError
-from agentorchestra.core.messages import Message, ModelSettings
+from agentorchestra.core.messages import Message, ModelRequest, ModelSettings
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import instance_of
 from agentorchestra.core.settings import PartSettings
@@ -45,7 +46,7 @@ from agentorchestra.loop import (
     inbox,
 )
 from agentorchestra.models.limits import USUAL
-from agentorchestra.models.prices import CHARS_PER_TOKEN
+from agentorchestra.models.prices import CHARS_PER_TOKEN, estimate_input_tokens
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import Offered
@@ -91,7 +92,8 @@ async def build_agent(
             f"parts.mixture names models that take native tool calls and others that do not: {', '.join(models)}; "
             "an agent's prompt is written for one kind, so name models of one kind"
         )
-    told, sources = first_message(spec, session, kit)
+    before, begins = conversation(session, native=native and not code), begun_with(session)
+    told, sources = first_message(spec, session, kit, goes_on=bool(before))
     agents = [one.schema for one in offered]
     shown = await choose_first_view(
         spec, session, kit, toolset, offered=[one.name for one in agents], code=code, provenance=sources
@@ -115,12 +117,22 @@ async def build_agent(
         values=values,
     )
     session.seen.add((*sources, *described(schemas)))
+    opened = shown.opened if shown is not None else ()
     state = State(
         messages=(system_message(system), Message(role="user", content=told)),
         max_steps=spec.max_steps,
         sources=sources,
-        opened=shown.opened if shown is not None else (),
+        opened=opened,
     )
+    if before and begins is not None:
+        state = state.model_copy(
+            update={
+                "messages": (*state.messages[:1], *before, *turn_messages(told[0], told[1:])),
+                "sources": joined(begins.sources, sources),
+                "opened": tuple(dict.fromkeys((*begins.opened, *opened))),
+                "overhead": estimate_input_tokens(ModelRequest(model=model, messages=(), tools=schemas)),
+            }
+        )
     deciders = [
         (CodeDecider if code else ModelDecider)(
             model=name,
@@ -144,6 +156,8 @@ async def build_agent(
     narrowest = min(range(len(models)), key=lambda index: window_of(models[index], session, kit))
     compaction = _compaction(spec, session, kit, models[narrowest], asked[narrowest][1])
     agent_state(session).result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
+    if before:
+        state = await compaction(state, session)
     if kit.workshop is None or not receives:
         return state, Parts(decide, observe=(compaction,), environments=tuple(environments))
     discovery = shown.discovery if shown is not None and isinstance(shown.discovery, Discovery) else None

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentorchestra.agents.conversation import conversation, files_in_conversation
 from agentorchestra.agents.state import add_tools
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
@@ -35,12 +36,17 @@ _FILE_TOOLS = frozenset({"read_file", "search_files"})
 _RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact", "tool_generator"})
 
 
-async def short_files(session: Session[Any]) -> tuple[Block, ...]:
-    """Return the short files of the task, whole, with their places: read through the door."""
+async def short_files(session: Session[Any], *, goes_on: bool = False) -> tuple[Block, ...]:
+    """Return the short files of the task, whole, with their places: read through the door.
+
+    Args:
+        goes_on: for an agent that goes on with the conversation of its session: only the new ones.
+    """
     manifest = session.manifest
-    if not manifest.files or not manifest.in_view_chars or VIEW not in manifest.tools:
+    later = goes_on and bool(conversation(session, native=True))
+    if not (manifest.given if later else manifest.files) or not manifest.in_view_chars or VIEW not in manifest.tools:
         return ()
-    outcome = await session.call_tool(VIEW, chars=manifest.in_view_chars)
+    outcome = await session.call_tool(VIEW, chars=manifest.in_view_chars, **({"new": True} if later else {}))
     return outcome.blocks() if outcome.ok and outcome.value else ()
 
 
@@ -112,7 +118,8 @@ async def choose_first_view(
     waiting: tuple[str, ...] = ()
     if session.manifest.first_tools == "fitting" and not code and not spec.on_demand:
         named = [*packaged, *(name for name in kit.packaged if name in offered)]
-        waiting = waiting_tools(named, session.manifest.files, files_shown(spec.context))
+        seen = files_shown(spec.context) | files_in_conversation(session)
+        waiting = waiting_tools(named, session.manifest.files, seen)
         waiting += _rare_actions([kit.environments[name]() for name in spec.tools if name in kit.environments])
         waiting = tuple(name for name in waiting if name in tools.names)  # a replay may be without later actions
     recorded = session.run.ledger.records.get(EffectKey(session.branch, session.last_n + 1))

@@ -8,9 +8,11 @@ from types import MappingProxyType
 from typing import Any
 
 from agentorchestra.agents.agent import System, is_top
+from agentorchestra.agents.conversation import begun_with, converses
 from agentorchestra.agents.driver import run_agent, run_workflow
 from agentorchestra.agents.identity import run_with_identity
 from agentorchestra.agents.parts.refine import refined
+from agentorchestra.agents.prompt import earlier_block
 from agentorchestra.agents.society.actors import act
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.types import Kit
@@ -42,6 +44,10 @@ class AgentHandler(BaseHandler):
                 f"{spec.name} would be an agent {depth} levels below the run's top agent, and {kit.max_depth} are "
                 "allowed (setting max_depth); do this part here, or say what is missing",
             )
+        if (begins := begun_with(ctx)) is not None:  # the run's state holds what came from there, whoever goes on
+            ctx.seen.add(begins.sources)
+        if _needs_earlier(spec, ctx, kit):
+            spec = spec.model_copy(update={"context": (earlier_block(ctx, kit), *spec.context)})
         if told := user_words(ctx, kit.prompts, spec.instruction):
             spec = spec.model_copy(update={"context": (*told, *spec.context)})
         try:
@@ -74,6 +80,16 @@ class AgentHandler(BaseHandler):
         if not instance:
             return await drive(spec, ctx, kit)
         return await run_with_identity(spec, ctx, kit, drive, agent=agent.name, instance=instance)
+
+
+def _needs_earlier(spec: AgentSpec, ctx: Session[Any], kit: Kit) -> bool:
+    """Return True for who has the user's words of a later turn and not the conversation that they belong to."""
+    manifest = ctx.manifest
+    if manifest.previous is None or not manifest.earlier or spec.on_demand:
+        return False
+    if is_top(ctx):
+        return not manifest.memory and not converses(spec.system, kit.agents)
+    return spec.instruction == manifest.task
 
 
 def find_system(

@@ -10,10 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentorchestra.agents.conversation import conversation
 from agentorchestra.agents.reporting.pieces import REPORT
-from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey, canonical_json
+from agentorchestra.core.messages import ToolCall
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.session import Session
@@ -104,12 +106,23 @@ def ended_on(session: Session[Any], kinds: Collection[EffectKind], *, after: int
 
 
 def outputs(session: Session[Any]) -> list[Output]:
-    """Return what calls gave a session's agent so far, and the agents that it asked, in order."""
+    """Return what calls gave a session's agent so far, in earlier turns too, and the agents that it asked, in order."""
     records: dict[str, list[tuple[int, Record]]] = {}
     for key, record in session.run.ledger.records.items():
         if record.outcome is not None and record.effect.get("kind") in _CALLS:
             records.setdefault(key.branch, []).append((key.n, record))
-    return list(_on(records, session.branch, session.actor, upto=session.last_n))
+    return [*_before(session), *_on(records, session.branch, session.actor, upto=session.last_n)]
+
+
+def _before(session: Session[Any]) -> Iterator[Output]:
+    """Yield what calls gave in earlier turns of the session, as far as it stands in the conversation."""
+    called: dict[str, ToolCall] = {}
+    for message in conversation(session, native=True):
+        called |= {one.id: one for one in message.tool_calls}
+        call = called.get(message.tool_call_id or "")
+        if call is not None and not message.is_error and call.name not in SILENT:
+            arguments = call.arguments if isinstance(call.arguments, dict) else {}
+            yield _from_blocks(session.actor, 0, call.name, arguments, message.content)
 
 
 def _on(
@@ -139,14 +152,28 @@ def _output(asker: str, n: int, name: str, effect: dict[str, Any], outcome: Outc
     arguments = effect.get("arguments", {})
     if effect.get("kind") == EffectKind.INVOKE_ACTION:
         arguments = arguments.get("arguments", {})
+    return _from_blocks(asker, n, name, arguments, outcome.blocks(), pieces_of(name, outcome), outcome.trust)
+
+
+def _from_blocks(
+    asker: str,
+    n: int,
+    name: str,
+    arguments: dict[str, Any],
+    blocks: Sequence[Block],
+    pieces: tuple[tuple[Source, str], ...] | None = None,
+    trust: Trust = Trust.SYSTEM,
+) -> Output:
     program = [value for one in ("code", "command") if isinstance(value := arguments.get(one), str)]
     asked = program[0] if program and name in PROGRAMS else canonical_json(arguments)
-    blocks = outcome.blocks()
     pictures = [one for one in blocks if isinstance(one, MediaBlock)]
     media = {one.name for one in pictures} | {one.source.ref for one in pictures if one.source is not None}
-    trust = lowest(outcome.trust, *(one.trust for one in blocks))
+    trust = lowest(trust, *(one.trust for one in blocks))
+    if pieces is None:
+        origin = Source(kind="tool", ref=name)
+        pieces = tuple((one.source or origin, unnumbered(one)) for one in blocks)
     text = "\n".join(map(unnumbered, blocks))
-    return Output(asker, n, name, asked, text, trust, frozenset(media), pieces_of(name, outcome))
+    return Output(asker, n, name, asked, text, trust, frozenset(media), pieces)
 
 
 def pieces_of(name: str, outcome: Outcome) -> tuple[tuple[Source, str], ...]:

@@ -37,7 +37,7 @@ def plan_effect(kit: Kit, session: Session[Any], words: Sequence[str], problem: 
 
     Args:
         session: a branch of the run for it alone.
-        words: the user's: the task, the session's earlier tasks, what was said since.
+        words: the user's: the task, the earlier words of a session that count here, what was said since.
         problem: why the last reply was of no use, "" for the first request.
     """
     role = role_of(ROLE, session)
@@ -54,7 +54,7 @@ def plan_effect(kit: Kit, session: Session[Any], words: Sequence[str], problem: 
         [kit.tools[name] for name in session.manifest.tools if name in kit.tools], _environments(kit, session)
     )
     earlier = [one.task for one in session.manifest.earlier]
-    now = [words[0], *words[1 + len(earlier) :]]
+    now = [words[0], *words[1 + len(session.manifest.earlier_words) :]]
     messages = plan_messages(kit.prompts.get(PLAN), acting, reading, now, earlier=earlier, problem=problem)
     return Effect(
         kind=EffectKind.REQUEST_MODEL,

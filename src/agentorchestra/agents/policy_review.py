@@ -45,7 +45,7 @@ def review_effect(kit: Kit, session: Session[Any], effect: Effect, view: PolicyV
         tool=acting.get(effect.called, f"- {effect.called}"),
         expected=shown_plan(effect, view),
         earlier=earlier,
-        words=[words[0], *words[1 + len(earlier) :]],
+        words=[words[0], *words[1 + len(session.manifest.earlier_words) :]],
     )
     told = Message(role="user", content=(TextBlock(text=said, trust=Trust.USER), *shown_call(effect, view)))
     return model_effect(

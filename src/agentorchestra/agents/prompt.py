@@ -33,31 +33,43 @@ def render(prompt: Prompt, **values: Any) -> str:
     return prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
 
 
-def first_message(spec: AgentSpec, session: Session[Any], kit: Kit) -> tuple[tuple[Block, ...], tuple[Provenance, ...]]:
-    """Return what an agent is told first, and where that came from."""
+def first_message(
+    spec: AgentSpec, session: Session[Any], kit: Kit, *, goes_on: bool = False
+) -> tuple[tuple[Block, ...], tuple[Provenance, ...]]:
+    """Return what an agent is told first, and where that came from.
+
+    Args:
+        goes_on: with the conversation of the turns before: of the files only the new ones are named.
+    """
     manifest, top, trust = session.manifest, is_top(session), order_trust(session)
+    files = [one for one in manifest.files if one.name in manifest.given] if goes_on else manifest.files
     text = render(
         kit.prompts.get("task"),
         task=spec.instruction,
         original="" if top or spec.on_demand or manifest.task == spec.instruction else manifest.task,
-        **listing(manifest.files),
+        **listing(files),
         left_out=manifest.left_out,
         in_view=sorted(files_shown(spec.context)),
         output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
     )
     before: list[Block] = []
-    if top and manifest.earlier and not manifest.memory:  # a memory system says what is told of them
+    words_only = manifest.previous is None  # of a run from before there were turns
+    if top and manifest.earlier and words_only and not manifest.memory:  # a memory system says what is told of them
         # Answers of earlier runs may hold anything their agents read.
-        earlier = kit.prompts.get("earlier").render(
-            earlier=[one.model_dump(mode="json") for one in manifest.earlier], session=manifest.session or ""
-        )
-        before.append(material(earlier, "session", "memory"))
+        before.append(earlier_block(session, kit))
     # Without a source: what an agent is told is its order, whoever gives it, and never shown as material.
     order = TextBlock(text=text, trust=trust)
     origin = Provenance(kind="task" if top else "agent", ref="" if top else "caller", trust=trust)
     # Whoever gives a file its name writes into the prompt of everybody who is told of it.
     named = (Provenance(kind="file", ref="names", trust=Trust.UNTRUSTED),) if manifest.files else ()
     return (*before, order, *spec.context), (origin, *named, *provenance_of([*before, *spec.context]))
+
+
+def earlier_block(session: Session[Any], kit: Kit) -> Block:
+    """Return the session's last tasks and answers as material."""
+    earlier = [one.model_dump(mode="json") for one in session.manifest.earlier]
+    text = kit.prompts.get("earlier").render(earlier=earlier, session=session.manifest.session or "")
+    return material(text, "session", "memory")
 
 
 def system_text(

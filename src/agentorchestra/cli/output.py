@@ -168,13 +168,20 @@ def command(words: str, run_id: str, folder: Path) -> str:
     return f"agentorchestra {words} {run_id} --workspace {shlex.quote(str(folder))}"
 
 
+def cached_share(usage: Usage) -> str:
+    """Return which part of the input came from the provider's cache, where it reports one."""
+    if not usage.cache_read_tokens or not usage.input_tokens:
+        return ""
+    return f" ({usage.cache_read_tokens / usage.input_tokens:.0%} of the input cached)"
+
+
 def summary_line(result: RunResult) -> str:
     """Status, run, steps, tokens, cost, seconds."""
     parts = [
         result.status.value,
         result.run_id,
         plural(result.steps, "step"),
-        plural(result.usage.tokens, "token"),
+        plural(result.usage.tokens, "token") + cached_share(result.usage),
         bill(result.usage),
         f"{result.duration_s:.1f} s",
     ]
@@ -276,6 +283,8 @@ def _next_lines(result: RunResult, folder: Path, *, as_json: bool) -> list[str]:
         lines.append(f"error: {one_line(trouble, 2000)}")
     if result.status not in FINAL and not as_json:
         lines.append(f"to go on: {command('resume', result.run_id, folder)}")
+    elif not as_json:
+        lines.append(f"to ask further: {command('run --continue', result.run_id, folder)} TASK")
     return lines
 
 

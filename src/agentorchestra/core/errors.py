@@ -4,7 +4,8 @@
     ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRun,
     │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
     │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
-    │     WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker,
+    │     WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker, Session (SessionBusy),
+    │     RunOver,
     │     SandboxUnavailable, Image, SystemDefinition, Evaluation,
     │     TaskFolder, Evidence, PolicyFile, RunUnderWay,
     │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
@@ -174,6 +175,18 @@ class ForkError(UsageError):
 
 class PolicyFileError(UsageError):
     """A file that gives no policy to try, or a policy that fails on a recorded effect."""
+
+
+class SessionError(UsageError):
+    """A session, or a run, that cannot be gone on with, or erased."""
+
+
+class SessionBusyError(SessionError):
+    """A session whose last turn is not over: the next one would not know what it goes on with."""
+
+
+class RunOverError(UsageError):
+    """A run that is over, where one that still reads what it is told is needed."""
 
 
 class RunUnderWayError(UsageError):

@@ -10,6 +10,7 @@ History of the formats (a line each, newest last):
 - started and completed, v1: `confined` and `approval` of the effect.
 - driving_started, v1: `code`, `changed`.
 - completed, v1: `made_for` of its artifacts; run_ended, v1: `files`, `more_files`.
+- run_created, v1: `begins`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.errors import EventFormatError
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.spec import RunFile, RunManifest
+from agentorchestra.core.turns import TurnState
 
 RUN_BRANCH = ""
 """The branch of events that belong to the run and not to one of its effects; their n is their sequence."""
@@ -42,14 +44,21 @@ class Body(BaseModel, frozen=True):
 
 
 class RunCreated(Body):
-    """The run exists: what was asked and everything it is pinned to."""
+    """The run exists: what was asked and everything it is pinned to.
+
+    `begins` is what the turn of a session begins with that is not the first one.
+    """
 
     type: ClassVar[str] = "run_created"
     manifest: RunManifest
+    begins: TurnState | None = None
 
     def stored(self) -> dict[str, Any]:
-        """Return the JSON with defaults: they may change in a later version, and a manifest pins them."""
-        return self.model_dump(mode="json")
+        """Return the JSON, of the manifest with defaults: they may change in a later version, and it pins them."""
+        stored = {"manifest": self.manifest.model_dump(mode="json")}
+        if self.begins is not None:
+            stored["begins"] = self.begins.model_dump(mode="json", exclude_defaults=True)
+        return stored
 
 
 class DrivingStarted(Body):

@@ -426,6 +426,7 @@ class Store(Protocol):
 
         Raises:
             RequestKeyError: if there is a run under the key of `accepted`; nothing was written.
+            SessionBusyError: if the newest turn of its session is not the manifest's `previous`, or is not over.
         """
 
     async def accept(self, run: str, at: datetime) -> None:
@@ -510,7 +511,7 @@ class Store(Protocol):
     async def get_run(self, run: str) -> RunRecord | None:
         """Return the run's row, None where there is none."""
 
-    async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
+    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunRecord]:
         """Return the runs, newest first; no parts of runs (`ids.PART`), nor does a `query` that names no runs."""
 
     async def waiting(self) -> list[tuple[Event, bool]]:

@@ -82,7 +82,8 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
         on_uncertain: what happens to effects that may have happened before a crash.
         labels: for `runs` and statistics.
         seed: derived ids and randomness repeat for equal seeds; random by default.
-        session: the name of a session: the top agent is told the session's earlier tasks and answers.
+        session: the name of a session, whose next turn this is: it goes on with the conversation, the files and what
+            else the turn before left (docs/sessions.md). The id of a run without a session goes on with that run.
         finish: `text` takes a reply in plain words without a call for the answer, as chat models finish by
             themselves; `done` (the default) asks for a call, which also gives status and sources.
         action: `code` lets agents act by writing a program in each step, in which their tools are functions; `tools`
@@ -358,7 +359,9 @@ class RunManifest(BaseModel, frozen=True):
     Defaults are for the runs that were made before there was the field.
 
     Attributes:
-        session: the session it continues, None for a run of its own.
+        session: the session of which it is a turn, None for a run of its own.
+        previous: the turn before it; None for the first one, and for runs from before there were turns.
+        given: names of the files that came with this turn, where it is not the first one.
         left_out: a sentence on what of the given folders was not taken, "" for nothing.
         earlier: the session's earlier tasks and answers, oldest first, as they were when the run was created.
         roles: model and parameters per role.
@@ -420,6 +423,8 @@ class RunManifest(BaseModel, frozen=True):
     overrides: dict[str, JsonValue] = {}
     began: datetime | None = None
     session: str | None = None
+    previous: str | None = None
+    given: tuple[str, ...] = ()
     earlier: tuple[Exchange, ...] = ()
     roles: dict[str, RoleSettings] = {}
     agents: dict[str, Pinned] = {}
@@ -453,6 +458,11 @@ class RunManifest(BaseModel, frozen=True):
     policy_plan: Literal["off", "on"] = "off"
     policy_review: Literal["off", "on"] = "off"
     part_of: PartOf | None = None
+
+    @property
+    def earlier_words(self) -> tuple[str, ...]:
+        """The session's earlier tasks as far as they are the user's words in this run: in a turn they allow nothing."""
+        return () if self.previous is not None else tuple(one.task for one in self.earlier)
 
 
 class Question(BaseModel, frozen=True):

@@ -75,7 +75,7 @@ def forked_events(
             break
         body = event.body
         if event.type == "run_created":
-            body = RunCreated(manifest=manifest).stored()
+            body = {**body, **RunCreated(manifest=manifest).stored()}
         elif event.type == "completed" and wanted:
             key = str(EffectKey(event.branch, event.n or 0))
             if key in wanted:

@@ -13,6 +13,7 @@ from agentorchestra.core.errors import DivergedError
 from agentorchestra.core.events import RUN_BRANCH, Answered, Event, Told, upcast
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.core.turns import TurnState
 from agentorchestra.log.codec import EffectCodec
 
 _ACTING = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
@@ -88,6 +89,7 @@ class Ledger:
         self.last_seq = 0
         self.forked_at = 0
         self.driven_with: tuple[str, dict[str, str]] | None = None  # code and changed components of the last driver
+        self.begins: TurnState | None = None  # of a turn: how the one before it ended
         self.upgraded_at = 0  # what was recorded before this event, other code or other components asked for
 
     @classmethod
@@ -158,7 +160,11 @@ class Ledger:
             self._add_usage(key, Usage.model_validate(body.get("usage", {})), str(body.get("target", "")))
 
     def _apply_run_event(self, event: Event, body: dict[str, Any]) -> None:
-        if event.type == "answered":
+        if event.type == "run_created" and body.get("begins") is not None:
+            self.begins = TurnState.model_validate(body["begins"])
+            # No request of this run holds again what the conversation has already.
+            self.codec.learn({"request": {"appended": body["begins"].get("messages", ())}})
+        elif event.type == "answered":
             self._answer(event, Answered.model_validate(body))
         elif event.type == "told":
             self.told.append((event.seq, Told.model_validate(body)))

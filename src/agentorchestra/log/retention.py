@@ -45,9 +45,12 @@ class Retention:
     older_than: timedelta | None = None  # whose last event is older
     keep: int | None = None  # the newest so many stay, whatever their age
     statuses: frozenset[RunStatus] = ENDED  # only these
+    runs: frozenset[str] | None = None  # these, and nothing else decides
 
     def chosen(self, states: Sequence[RunState], now: datetime) -> list[str]:
         """Return the runs that go, were nobody to need them; newest first, as given."""
+        if self.runs is not None:
+            return [one.id for one in states if one.id in self.runs]
         if self.older_than is None and self.keep is None:
             return []
         rest = states[self.keep or 0 :]

@@ -94,7 +94,9 @@ class Passage:
         """Make the effect's own branch: what executes it acts on that one."""
         branch, effect = self.branch, self.effect
         spec = AgentSpec.model_validate(effect.arguments) if effect.kind in OF_AGENTS else None
-        base = self.base if spec is None else {k: v for k, v in self.base.items() if not k.startswith(PRIVATE)}
+        base = self.base
+        if spec is not None and branch.parent is not None:  # what the run begins with is its top agent's
+            base = {name: value for name, value in base.items() if not name.startswith(PRIVATE)}
         child = self.child = type(branch)(
             branch.run,
             self.key,

@@ -40,7 +40,7 @@ from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.open_environments import OpenEnvironment, Place
 from agentorchestra.runtime.part import Elsewhere, Part
 from agentorchestra.trust.approvals import question_of
-from agentorchestra.trust.received import UNDONE, Received, called
+from agentorchestra.trust.received import Received
 from agentorchestra.trust.redact import Redactor
 
 PAUSED = "paused; `agentorchestra resume` goes on from here"
@@ -130,7 +130,7 @@ class Run:
         self.usage_by_model: dict[str, Usage] = dict(self.ledger.usage_by_model)
         self.steps = len(self.ledger.decisions)
         self.last_append: Future[tuple[int, ...]] | None = None
-        self.received = Received(manifest)
+        self.received = Received(manifest, self.ledger.begins)
         self._view: PolicyView | None = None
         self._viewed: list[str] = []
         self._active_before = active_seconds(events)
@@ -147,13 +147,7 @@ class Run:
         """Take into mail and policy what was recorded by another process."""
         for key, record in records.items():
             self.mail.load(key, record)
-            outcome = record.outcome
-            if outcome is not None:
-                self.received.result(record.effect, outcome)
-            if outcome.status not in ("denied", "mistake") if outcome is not None else record.started:
-                self.received.reading(record.effect.get("tags", ()), record.effect.get("arguments", {}))
-            if outcome.status not in UNDONE if outcome is not None else record.started:
-                self.received.acting(called(record.effect))
+            self.received.recorded(record.effect, record.outcome, started=record.started)
 
     def take_over(self, events: Sequence[Event], agent: EffectKey) -> Ledger:
         """Take in what a part of this run recorded, once it is in this run's log, as loading the log does.
@@ -217,6 +211,10 @@ class Run:
                 if ref.name == name:
                     return ref
                 names.append(ref.name)
+        for ref in self.ledger.begins.artifacts if self.ledger.begins is not None else ():
+            if ref.name == name:
+                return ref
+            names.append(ref.name)
         names.reverse()
         raise UnknownComponentError(f"the run has no artifact {name!r}; its artifacts: {', '.join(names) or 'none'}")
 
@@ -302,8 +300,8 @@ class Run:
         self.user_content = self._own_words()
 
     def _own_words(self) -> list[str]:
-        """Return what the user said: the task, the session's earlier ones, answers to questions, what was told."""
-        return [self.manifest.task, *(one.task for one in self.manifest.earlier), *self.ledger.own_words()]
+        """Return what the user said: the task, answers to questions, what was told; see `earlier_words`."""
+        return [self.manifest.task, *self.manifest.earlier_words, *self.ledger.own_words()]
 
 
 def observe(future: Future[Any]) -> None:

@@ -93,7 +93,9 @@ class Session(Branch, Generic[Deps]):
     @classmethod
     def root(cls, run: Run) -> Session[Any]:
         """Return the session of a run's root branch."""
-        root = cls(run, EffectKey("/", 0), dict(run.manifest.kept), branch="/")
+        begins = run.ledger.begins
+        state = {**run.manifest.kept, **(begins.vars if begins is not None else {})}
+        root = cls(run, EffectKey("/", 0), state, branch="/")
         root.now = run.manifest.began or run.manifest.created
         root.node, root.actor, root.model = run.budget, "run", run.manifest.model
         root.capabilities = capabilities_of_run(run)

@@ -10,6 +10,12 @@ from pydantic import JsonValue
 PRIVATE = "agent:"
 """Names that begin with this belong to one agent: its sub-agents do not see them, its caller does not get them."""
 
+PROGRAMS = frozenset({f"{PRIVATE}python", f"{PRIVATE}program"})
+"""An agent's own names that the next turn of its session has: where the variables of its programs lie."""
+
+CURSORS = ("inbox", "told:", "mail:")
+"""How the names begin that say how far something was read in the log of one run: in another log they mean nothing."""
+
 KEPT = "kept:"
 """Names that begin with this are what agents remember: the next run of the same session begins with them."""
 

@@ -135,7 +135,8 @@ def last_snapshot(ledger: Ledger, place: Place, ref: str | None, *, before: int 
 
 def final_snapshot(ledger: Ledger, instance: str) -> str | None:
     """Return where an instance stands in the world that is the run's; of a run under way, by what is recorded."""
-    name, state, seq = f"{ENV_STATE}{instance}", None, 0
+    name, seq = f"{ENV_STATE}{instance}", 0
+    state = ledger.begins.vars.get(name) if ledger.begins is not None else None
     for key, record in ledger.records.items():
         if key.branch == "/" and record.outcome is not None and name in record.outcome.writes and record.seq > seq:
             state, seq = record.outcome.writes[name], record.seq  # that of a winner among rivals, too

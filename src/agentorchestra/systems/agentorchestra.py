@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentorchestra.agents.conversation import files_in_conversation
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import short_files
 from agentorchestra.agents.outputs import PROGRAMS, outputs
@@ -64,9 +65,10 @@ class AgentOrchestra:
                 f"the settings name the agent {verifier!r} as verifier (team.verifier), which is not there; "
                 f"the agents: {', '.join(sorted(kit.agents))}"
             )
-        material = () if spec.on_demand else await short_files(session)
+        material = () if spec.on_demand else await short_files(session, goes_on=True)
         tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
-        sees_all = bool(material) or (not session.manifest.files and session.manifest.in_view_chars > 0)
+        seen = bool(files_in_conversation(session)) or not session.manifest.files
+        sees_all = bool(material) or (seen and session.manifest.in_view_chars > 0)
         if sees_all and PYTHON in spec.tools:  # where one look is enough, the planner looks and computes itself
             tools += (PYTHON,)
         context = (*spec.context, *material)

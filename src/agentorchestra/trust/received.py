@@ -12,6 +12,7 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import BLOCKS, EffectKind, Mode, Outcome, called_as
 from agentorchestra.core.policy import PLAN, Given, Plan, PolicyView
 from agentorchestra.core.spec import RunManifest
+from agentorchestra.core.turns import TurnState
 from agentorchestra.trust.addresses import links_within, may_address
 from agentorchestra.trust.arguments import leaves
 from agentorchestra.trust.plan import read_plan
@@ -23,16 +24,30 @@ OWN_SEARCH = "search_engine_"
 class Received:
     """What the results of a run held so far, and what was read; the same from its log as while it is driven."""
 
-    def __init__(self, manifest: RunManifest) -> None:
-        self._links: set[str] = set()
-        self._found: set[str] = set()
-        self._followed: set[str] = set()
-        self._private = bool(manifest.files or manifest.earlier)
+    def __init__(self, manifest: RunManifest, begins: TurnState | None = None) -> None:
+        self._links: set[str] = {*begins.links} if begins is not None else set()
+        self._found: set[str] = {*begins.found} if begins is not None else set()
+        self._followed: set[str] = {*begins.followed} if begins is not None else set()
+        self._private = bool(manifest.files or manifest.earlier or manifest.previous)
         self._files = frozenset(one.name for one in manifest.files)
         self._planned = manifest.policy_plan == "on"  # nobody else looks results up
         self._results: defaultdict[str, list[Given]] = defaultdict(list)
         self._acted: Counter[str] = Counter()
         self._plan: Plan | None = None
+
+    @property
+    def addresses(self) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+        """Return the addresses that results named, that the own search found, and that were read."""
+        return frozenset(self._links), frozenset(self._found), frozenset(self._followed)
+
+    def recorded(self, effect: Mapping[str, Any], outcome: Outcome | None, *, started: bool) -> None:
+        """Take in what a log has of an effect: its outcome, None where it has none."""
+        if outcome is not None:
+            self.result(effect, outcome)
+        if outcome.status not in ("denied", "mistake") if outcome is not None else started:
+            self.reading(effect.get("tags", ()), effect.get("arguments", {}))
+        if outcome.status not in UNDONE if outcome is not None else started:
+            self.acting(called(effect))
 
     def result(self, effect: Mapping[str, Any], outcome: Outcome) -> None:
         """Take in a result of a recorded effect."""

@@ -180,6 +180,8 @@ def judged_again(
         ledger.apply(event)
         if event.branch == RUN_BRANCH:
             view = None  # the user may have said something
+            if event.type == "run_created":
+                received = Received(manifest, ledger.begins)
             if event.type in ("forked", "budget_raised"):
                 asked.clear()
                 branches.forget()
@@ -188,7 +190,7 @@ def judged_again(
         if record is None:
             continue
         if view is None:
-            words = (manifest.task, *(one.task for one in manifest.earlier), *ledger.own_words())
+            words = (manifest.task, *manifest.earlier_words, *ledger.own_words())
             view = PolicyView(user_content=words, folder=folder)
         if first:
             seen = received.now(view)

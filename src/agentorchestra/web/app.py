@@ -29,6 +29,8 @@ from agentorchestra.core.errors import (
     FencedError,
     FileInputError,
     HttpRequestError,
+    RunOverError,
+    SessionError,
     StoreError,
     StoreFullError,
     UnknownRunError,
@@ -68,6 +70,8 @@ STATUS_CODES: tuple[tuple[type[AgentOrchestraError], int], ...] = (
     (UnknownRunError, 404),
     (AnswerError, 409),
     (FencedError, 409),
+    (RunOverError, 409),
+    (SessionError, 409),
     (WorkspaceStateError, 503),
     (UsageError, 422),
     (StoreFullError, 507),
@@ -361,11 +365,7 @@ class WebApp:
     # -- orders ----------------------------------------------------------------------------------------------------
 
     async def _tell(self, run_id: str, body: TellBody) -> None:
-        status = (await self._record(run_id)).status
-        if status in FINAL:
-            raise HttpRequestError(
-                f"run {run_id} is over ({status.value}) and reads nothing; start a new run", status=409
-            )
+        await self._record(run_id)
         await self._ws.tell(run_id, body.text, to=body.to, by=_BY)  # what it makes due is taken up in a moment
 
     async def _pause(self, run_id: str, body: ReasonBody) -> None:

@@ -21,6 +21,7 @@ from agentorchestra.core.errors import (
     ForkError,
     LifecycleError,
     PromptError,
+    SessionError,
     SettingsError,
     UnheardRecordingError,
     UnknownComponentError,
@@ -35,13 +36,16 @@ from agentorchestra.core.spec import (
     FINAL,
     SOURCE_MEDIA_TYPE,
     Exchange,
+    FileRef,
     RunManifest,
     RunSpec,
     RunStatus,
     first_names,
 )
+from agentorchestra.core.turns import TurnState
 from agentorchestra.log.fork import check_replaceable, fork_point, forked_events, link_files, refuse_lost_environments
 from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.store.rows import check_over
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import TASK as CALLS_TASK
 from agentorchestra.runtime.run import current_budget
@@ -49,6 +53,8 @@ from agentorchestra.runtime.state import KEPT
 from agentorchestra.workspace.catalog import Equipment, distribution
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
+from agentorchestra.workspace.sessions import APART, turns_of
+from agentorchestra.workspace.turns import state_after
 
 if TYPE_CHECKING:
     from agentorchestra.agents.parts.foresight import Foresight
@@ -59,9 +65,6 @@ EARLIER_MOST = 10
 
 DEFAULT_COST_USD = 1.0
 """Held for priced models when no dollar limit was given; the command line prints it."""
-
-APART = frozenset({"evaluation", "evolution", "judges"})
-"""Labels of runs that are compared with each other, or judge: none of them gets a candidate by chance."""
 
 _PINNED = ("tool", "environment", "agent", "prompt")
 """The kinds of components that a manifest pins by name."""
@@ -149,13 +152,16 @@ class RunCreator:
             },
         )
         roles = self._roles(spec, models)
-        session_runs = await self._session_runs(spec.session)
+        session, turns = await self._turns(spec.session)
         steps = self._steps(spec, agent)
         pinned = self._pinned(run_id, name, roles, models, spec.budget, self._part_settings(spec))
         seeing = pinned["media_models"]
         self._check_heard(spec.files, seeing)
         blind = not (seeing.get("image") or seeing.get("document"))
-        files = await self._keep_files(run_id, spec.files, temporary=temporary_files, blind=blind)
+        before = turns[0].manifest.files if turns else ()
+        if before:
+            await parts.fetch_files(turns[0].id, before)
+        files = await self._keep_files(run_id, spec.files, temporary=temporary_files, blind=blind, before=before)
         await parts.share_files(files.refs)
         schema = _schema_of(objects.output_type)
         schemas = await self._equipper.keep_texts(equipment)
@@ -174,15 +180,17 @@ class RunCreator:
             on_uncertain=spec.on_uncertain or settings.on_uncertain,
             labels=self._redacted(spec.labels),
             output_schema=schema,
-            session=spec.session,
-            earlier=await self._earlier(session_runs),
+            session=session,
+            previous=turns[0].id if turns else None,
+            given=files.given if turns else (),
+            earlier=await self._earlier(turns),
             agents={name: pin_of(one) for name, one in sorted(team.items())},
             finish=finish,
             action=action,
-            kept=await self._remembered(session_runs),
+            kept=await self._remembered(turns),
             schemas=schemas,
             memory=memory,
-            memory_session=spec.session,
+            memory_session=session,
             environments=equipment.environments,
             options=parts.redact_json(spec.options),
             checks=CHECKS,
@@ -194,7 +202,8 @@ class RunCreator:
             image=self._image(environments),
             created=parts.clock.now(),
         )
-        await self._write(run_id, manifest, accepted, maker=parts.engine.owner if begins else None)
+        left = await self._left_by(turns[0]) if turns else None
+        await self._write(run_id, manifest, accepted, maker=parts.engine.owner if begins else None, begins=left)
         self._equipper.given.keep(run_id, equipment)
         return run_id
 
@@ -312,9 +321,15 @@ class RunCreator:
         return {self._parts.redact(key): self._parts.redact(value) for key, value in labels.items()}
 
     async def _write(
-        self, run_id: str, manifest: RunManifest, accepted: Acceptance | None = None, *, maker: Owner | None = None
+        self,
+        run_id: str,
+        manifest: RunManifest,
+        accepted: Acceptance | None = None,
+        *,
+        maker: Owner | None = None,
+        begins: TurnState | None = None,
     ) -> None:
-        created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
+        created = new_event(RunCreated(manifest=manifest, begins=begins), ts=manifest.created)
         await self._parts.store.create_run(run_id, manifest, [created], accepted=accepted, maker=maker)
 
     async def _equipped(self, spec: RunSpec, objects: RunObjects, system: str) -> Equipment:
@@ -443,13 +458,31 @@ class RunCreator:
                 )
         return "" if name == NONE else name
 
-    async def _session_runs(self, session: str | None) -> list[RunRecord]:
-        """Return the runs of a session, newest first."""
-        if session is None:
-            return []
-        if not session.strip():
+    async def _turns(self, wanted: str | None) -> tuple[str | None, list[RunRecord]]:
+        """Return the name of a session and its turns, newest first, of which the last one is over.
+
+        Raises:
+            SessionBusyError: it is not.
+            SessionError: it came from elsewhere.
+        """
+        if wanted is None:
+            return None, []
+        if not wanted.strip():
             raise SettingsError("the session has no name; give one, e.g. --session contract")
-        return [one for one in await self._parts.store.list_runs() if one.manifest.session == session]
+        session, turns = await turns_of(self._parts.store, wanted)
+        if turns:  # the store looks once more, when the run is written
+            check_over(session, turns[0].id, turns[0].status)
+        if turns and turns[0].imported is not None:
+            raise SessionError(
+                f"the run {turns[0].id} came from elsewhere, and its log may say anything; fork it with "
+                f"`agentorchestra fork {turns[0].id}`, and go on with the fork"
+            )
+        return session, turns
+
+    async def _left_by(self, record: RunRecord) -> TurnState:
+        """Return what a turn left, by its log."""
+        events = await self._parts.store.load(record.id, verify=True)
+        return state_after(record.manifest, events, self._catalog.agents)
 
     async def _earlier(self, runs: Sequence[RunRecord]) -> tuple[Exchange, ...]:
         """Return a session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""
@@ -507,11 +540,13 @@ class RunCreator:
             )
         self._catalog.models.check(scribe)
 
-    async def _keep_files(self, run_id: str, files: Sequence[Path], *, temporary: bool, blind: bool) -> Kept:
-        """Check all files and keep their bytes, so that a resume reads the same ones."""
+    async def _keep_files(
+        self, run_id: str, files: Sequence[Path], *, temporary: bool, blind: bool, before: Sequence[FileRef]
+    ) -> Kept:
+        """Check all files and keep their bytes, so that a resume reads the same ones; `before` has the session's."""
         from agentorchestra.tools.files.storage import Kept, keep_files
 
-        if not files:
+        if not files and not before:
             return Kept()
         stop = threading.Event()
         try:
@@ -524,6 +559,7 @@ class RunCreator:
                 apart=self._parts.folder,
                 blind=blind,
                 stop=stop,
+                before=before,
             )
         finally:
             stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces

@@ -45,6 +45,7 @@ from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.delivery import folder_files
 from agentorchestra.workspace.equipment import Equipper, RunObjects
 from agentorchestra.workspace.handlers import Handlers
+from agentorchestra.workspace.turns import taken_over
 
 
 class ReplayReport(BaseModel):
@@ -264,6 +265,9 @@ class RunDriver:
                 if run.ledger.driven_with is None or run.ledger.driven_with[1] != changed:
                     for one in changes:
                         run.note(one.sentence, level="warning")
+                taken = taken_over(record.manifest, parts.catalog.agents)
+                if taken and run.ledger.driven_with is None:
+                    run.note(taken)
                 for failure in self._parts.components.failures():
                     run.note(failure, level="warning")
                 result = await job.drive(run, top, owner=parts.engine.owner, code=code, changed=changed)

@@ -139,7 +139,7 @@ class Prober:
                 read.append(record)
         said = (leaf.value for _, _, effect in self._acting if is_sensitive(effect) for leaf in leaves_of(effect))
         copied = (one.strip() for one in said if isinstance(one, str))
-        words = words_of((manifest.task, *(one.task for one in manifest.earlier), *ledger.own_words()))
+        words = words_of((manifest.task, *manifest.earlier_words, *ledger.own_words()))
         self.swap = Substitution(copied, words, texts)
         self.first = min((record.began for record in read if self._is_other(record.outcome)), default=None)
         """The first event about a result with a value that is swapped, None without one."""

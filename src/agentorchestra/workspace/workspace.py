@@ -25,6 +25,7 @@ from agentorchestra.core.errors import (
     BackupError,
     EmptyTaskError,
     RequestKeyError,
+    RunOverError,
     UnknownComponentError,
     UsageError,
     WorkspaceStateError,
@@ -62,6 +63,7 @@ from agentorchestra.workspace.driver import FolderWritten, ReplayReport, RunDriv
 from agentorchestra.workspace.equipment import Equipper, GivenEquipment, RunObjects, RunOptions, run_request
 from agentorchestra.workspace.handlers import Handlers
 from agentorchestra.workspace.presets import with_preset
+from agentorchestra.workspace.sessions import UserSession
 from agentorchestra.workspace.settings import load_settings, settings_path
 
 if TYPE_CHECKING:
@@ -440,6 +442,10 @@ class Workspace(Generic[Deps]):
         run_id = await self._creator.create(spec, objects, begins=True)
         return await self._handed_over(await self._driver.drive(run_id, objects), out)
 
+    def session(self, name: str) -> UserSession:
+        """Return a session, whether it has turns by now or not: `await ws.session("offers").run("...")`."""
+        return UserSession(self, name)
+
     async def create(
         self,
         task: str | RunSpec,
@@ -780,9 +786,16 @@ class Workspace(Generic[Deps]):
 
         Raises:
             UnknownComponentError: if the run has no agent of this name.
+            RunOverError: the run is over; `session(run_id).run(...)` goes on from it.
         """
         if not text.strip():
             raise EmptyTaskError("there is nothing to tell; give a text")
+        status = (await self._parts.record(run_id)).status
+        if status in FINAL:
+            raise RunOverError(
+                f"run {run_id} is over ({status.value}) and reads nothing more; to go on from it: `agentorchestra run "
+                f'--continue {run_id} "..."`'
+            )
         known = actors(await self.events(run_id))
         if to and to not in known:
             raise UnknownComponentError(

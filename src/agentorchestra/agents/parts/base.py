@@ -53,7 +53,7 @@ class Work:
 
 def told(state: State) -> tuple[Block, ...]:
     """Return what the agent was told at the beginning: its task, its files, what it remembers."""
-    return tuple(block for message in state.messages[1 : state.head] for block in message.content)
+    return tuple(block for message in state.told for block in message.content)
 
 
 def trust_of(session: Session[Any]) -> Trust:

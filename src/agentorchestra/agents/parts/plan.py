@@ -137,10 +137,11 @@ def plan_blocks(session: Session[Any]) -> tuple[Block, ...]:
 def _since(state: State, step: int) -> tuple[Any, ...]:
     """Return the messages of the decisions after a step: what was said before each, its calls and their results."""
     wanted, found = state.step - step, len(state.messages)
-    for place in range(len(state.messages) - 1, state.head - 1, -1):
+    start = state.steps_at
+    for place in range(len(state.messages) - 1, start - 1, -1):
         if wanted and state.messages[place].role == "assistant":
             wanted, found = wanted - 1, place
-    while found > state.head and state.messages[found - 1].role == "user":
+    while found > start and state.messages[found - 1].role == "user":
         found -= 1
     return state.messages[found:]
 

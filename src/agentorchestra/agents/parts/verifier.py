@@ -118,8 +118,8 @@ class Verifier:
         room = int(window_of(model, session, self.kit) * _SHOWN) // len(rivals)
         blocks: list[Block] = []
         for number, rival in enumerate(rivals, start=1):
-            steps = [*shortened([*rival.state.messages[rival.state.head :]], room)]
-            done = rival.before.messages[rival.before.head :]
+            steps = [*shortened([*rival.state.messages[rival.state.steps_at :]], room)]
+            done = rival.before.messages[rival.before.steps_at :]
             last = 0 if whole else min(len(done), max(0, len(steps) - 1))
             heads = (f"Candidate {number}:",) if whole else ("Earlier steps:", "The step:")
             for head, part in zip(heads, (steps[last:],) if whole else (steps[:last], steps[last:]), strict=True):

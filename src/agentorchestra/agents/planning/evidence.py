@@ -258,7 +258,7 @@ def user_additions(state: State) -> tuple[str, ...]:
     """Return what the user added while the work went on."""
     return tuple(
         block.text
-        for message in state.messages
+        for message in state.messages[state.steps_at :]
         if message.role == "user"
         for block in message.content
         if isinstance(block, TextBlock) and block.source is not None and block.source.ref == "tell"

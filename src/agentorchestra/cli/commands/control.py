@@ -10,7 +10,6 @@ from agentorchestra.cli.driver import Stop, async_command, drive
 from agentorchestra.cli.options import WORDS, mcp_option, run_argument, workspace_option
 from agentorchestra.cli.output import command, emit, print_result
 from agentorchestra.cli.workspaces import abandoned, opened_run, verdict_on
-from agentorchestra.core.errors import UsageError
 from agentorchestra.core.spec import FINAL, RunStatus
 
 
@@ -106,8 +105,6 @@ async def tell(run: str, text: str, to: str, no_resume: bool, folder: Path) -> i
     going_on = bool(to) and not no_resume
 
     async with opened_run(folder, run, app=going_on, driven=going_on) as (workspace, record):
-        if record.status in FINAL:
-            raise UsageError(f"run {record.id} is over ({record.status.value}) and reads nothing; start a new run")
         await workspace.tell(record.id, text, to=to, by="cli")
         gone = await abandoned(workspace, record)
         now = (await workspace.result(record.id)).status

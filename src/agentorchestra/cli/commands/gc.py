@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import ParamType, json_option, workspace_option
+from agentorchestra.cli.options import WORDS, ParamType, json_option, workspace_option
 from agentorchestra.cli.output import emit, emit_json
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.spec import RunStatus
@@ -45,11 +45,18 @@ Examples:
   agentorchestra gc --dry-run
   agentorchestra gc --older-than 30d
   agentorchestra gc --keep 100 --status completed
+  agentorchestra gc --session offers --grace 0s
 
 \b
 Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be read.""",
 )
 @click.option("--older-than", metavar="T", type=Span(), help="Delete runs whose last event is older, e.g. 30d or 12h.")
+@click.option(
+    "--session",
+    metavar="S",
+    type=WORDS,
+    help="Erase this session: all its turns, of any age and end.",
+)
 @click.option("--keep", metavar="N", type=click.IntRange(min=0), help="Delete all runs but the newest N.")
 @click.option(
     "--status",
@@ -72,6 +79,7 @@ Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be 
 @workspace_option
 async def gc(
     older_than: timedelta | None,
+    session: str | None,
     keep: int | None,
     statuses: tuple[str, ...],
     grace: timedelta,
@@ -81,15 +89,20 @@ async def gc(
 ) -> int:
     """Delete runs by age and number, their folders, and files, blobs and unpacked images that no run has any more.
 
-    Without --older-than and --keep no run is deleted; with both, a run goes if both say so. A run that is driven,
-    waits or is paused stays, and so does one that a run which stays was forked from.
+    Without --older-than, --keep and --session no run is deleted; with the first two, a run goes if both say so. A run
+    that is driven, waits or is paused stays, and so does one that a run which stays was forked from.
     """
     retention = Retention(older_than, keep, frozenset(map(RunStatus, statuses)) or ENDED)
 
+    if session is not None and (older_than is not None or keep is not None or statuses):
+        raise click.UsageError("--session erases a session whole: leave --older-than, --keep and --status out")
     done = Collected(dry_run=dry_run)
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            done = await workspace.gc(retention, grace_s=grace.total_seconds(), dry_run=dry_run)
+            if session is not None:
+                done = await workspace.session(session).erase(grace_s=grace.total_seconds(), dry_run=dry_run)
+            else:
+                done = await workspace.gc(retention, grace_s=grace.total_seconds(), dry_run=dry_run)
     if as_json:
         emit_json(asdict(done))
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -31,11 +31,13 @@ from agentorchestra.cli.output import clean, emit, emit_json, print_result, say
 from agentorchestra.cli.start import ROLES, drive_new
 from agentorchestra.cli.workspaces import opened, verdict_on
 from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import SessionError
 from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import RunSpec
 
 if TYPE_CHECKING:
     from agentorchestra.agents.parts.foresight import Foresight
+    from agentorchestra.workspace import Workspace
 
 
 @click.command(
@@ -50,14 +52,16 @@ Examples:
   agentorchestra run - --model openai:gpt-5 < task.txt
   agentorchestra run "Which issues are open?" --mcp mcp.json
   agentorchestra run --task-folder tasks/fix-build --model openai:gpt-5
-  agentorchestra run "And in the second one?" --session offers \\
-      --role planner=openai:gpt-5 --role analyzer=openai:gpt-5-mini
+  agentorchestra run --continue "And in the second one?"
+  agentorchestra run "Which offer is cheaper?" -f a.pdf --session offers
+  agentorchestra run --continue offers "And with the discount?" -f b.pdf
 
 \b
 Exit codes: 0 completed, 1 failed or task not solved, 2 wrong usage, 3 any other end (partial,
 blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 )
-@click.argument("task", metavar="[TASK]", type=WORDS, required=False)
+@click.argument("first", metavar="[SESSION]", type=WORDS, required=False)
+@click.argument("second", metavar="[TASK]", type=WORDS, required=False)
 @file_option
 @click.option(
     "--task-folder",
@@ -77,7 +81,14 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     "--session",
     metavar="S",
     type=WORDS,
-    help="The session the task belongs to: the agent is told the session's earlier tasks and answers.",
+    help="The session whose next turn this is; a new one where there is none of this name.",
+)
+@click.option(
+    "--continue",
+    "goes_on",
+    is_flag=True,
+    help="Go on from the newest run, or from that of SESSION, which may also be a run: with its conversation, files, "
+    "folder and variables.",
 )
 @click.option(
     "--memory",
@@ -158,13 +169,15 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 @mcp_option
 @workspace_option
 def run(
-    task: str | None,
+    first: str | None,
+    second: str | None,
     files: tuple[Path, ...],
     task_folder: Path | None,
     system: str | None,
     model: str | None,
     roles: tuple[tuple[str, str], ...],
     session: str | None,
+    goes_on: bool,
     memory: str | None,
     budget_usd: float | None,
     timeout_s: float | None,
@@ -183,7 +196,7 @@ def run(
     rounds: int | None,
     folder: Path,
 ) -> int:
-    """Run TASK and print the answer; a TASK of - is read from stdin.
+    """Run TASK and print the answer; a TASK of - is read from stdin. SESSION goes with --continue alone.
 
     The answer alone is written to stdout; progress, sources and cost to stderr. Files that the run made, and what it
     changed in its folder, are copied to agentorchestra-out/RUN or --out. Everything is recorded in the workspace: a
@@ -191,6 +204,9 @@ def run(
     otherwise the run waits (exit code 3) until `agentorchestra answer`, `approve` or `deny`. Ctrl-C cancels the run.
     """
 
+    task, session = _task_and_session(first, second, session, goes_on=goes_on)
+    if goes_on and task_folder is not None:
+        raise click.UsageError("--continue and --task-folder exclude each other: a task's machine is always a new one")
     if (task is None) == (task_folder is None):
         both = "TASK and --task-folder are given: leave one of them away"
         raise click.UsageError(both if task is not None else "Missing argument 'TASK' (or --task-folder)")
@@ -215,7 +231,7 @@ def run(
                 on_ask=on_ask,
                 on_uncertain=on_uncertain,
                 labels=dict(labels),
-                session=session,
+                session=await session_to_go_on(workspace, session) if goes_on else session,
                 roles=dict(roles),
                 memory=memory,
                 environments=environments or (("terminal", "files") if given is not None else ()),
@@ -246,6 +262,40 @@ def run(
         return print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
 
     return run_async(work())
+
+
+def _task_and_session(
+    first: str | None, second: str | None, session: str | None, *, goes_on: bool
+) -> tuple[str | None, str | None]:
+    """Return TASK and the session that is named; of two words the first is SESSION."""
+    if second is None:
+        return first, session
+    if not goes_on:
+        raise click.UsageError(
+            f"Got unexpected extra argument ({second}): put the whole TASK into quotation marks; SESSION goes with "
+            "--continue alone"
+        )
+    if session is not None:
+        raise click.UsageError(f"two sessions: {first!r} and --session {session!r}; leave one of them out")
+    return second, first
+
+
+async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str:
+    """Return the session, or the run, that `--continue` goes on from.
+
+    Raises:
+        SessionError: there is none.
+    """
+    from agentorchestra.workspace.sessions import newest_run
+
+    if wanted is None:
+        return await newest_run(workspace.store)
+    if not await workspace.session(wanted).turns():
+        raise SessionError(
+            f"there is no session and no run {wanted!r} to go on from; `agentorchestra runs --json` lists them, "
+            "--session NAME begins one"
+        )
+    return wanted
 
 
 def _said(one: Foresight) -> str:

@@ -41,9 +41,10 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
     until: dict[str, datetime] = {}
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            records = await workspace.runs(limit=limit if session is None else None)
             if session is not None:
-                records = [one for one in records if one.manifest.session == session][:limit]
+                records = (await workspace.session(session).turns())[::-1][:limit]
+            else:
+                records = await workspace.runs(limit=limit)
             standings = await workspace.standings()
             until = await workspace.waiting_until()
     if as_json:
@@ -78,6 +79,7 @@ def _row(record: RunRecord, how: Standing | None, *, until: datetime | None) -> 
         "files": [one.name for one in manifest.files],
         "labels": manifest.labels,
         "session": manifest.session,
+        "previous": manifest.previous,
         "parent_run": record.parent_run,
     }
 

@@ -224,7 +224,8 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
     if roles:
         lines.append(f"roles: {roles}")
     if manifest.session:
-        lines.append(f"session: {manifest.session} ({plural(len(manifest.earlier), 'earlier task')})")
+        before = f"; the turn before: {manifest.previous}" if manifest.previous else ""
+        lines.append(f"session: {manifest.session} ({plural(len(manifest.earlier), 'earlier task')}{before})")
     if manifest.sandbox == UNSAFE:
         lines.append("sandbox: none (--unsafe-local): programs that models wrote could do what you may")
     if manifest.files:

@@ -339,8 +339,8 @@ class Database(ABC):
         """Return True if the database took the transaction back because of another one: the same again may work."""
         return False
 
-    def _one_recorder(self, connection: Connection) -> None:  # noqa: B027  # a file's transactions take turns anyway
-        """Let nobody else add to histories until the transaction ends: several at once would lock each other out."""
+    def _one_at_a_time(self, connection: Connection, what: str) -> None:  # noqa: B027  # a file's transactions do anyway
+        """Let no other transaction that names the same pass here until this one ends."""
 
     def _begun(self) -> None:  # noqa: B027
         """Called before each transaction."""

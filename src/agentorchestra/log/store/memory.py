@@ -143,6 +143,10 @@ class MemoryStore(Store):
                 raise rows.existing_run(run)
             if manifest.fork_seq is not None and manifest.parent_run not in self._runs:
                 raise rows.unknown_run(str(manifest.parent_run))
+            if manifest.session is not None:
+                turns = [one for one in self._runs.values() if one.record().manifest.session == manifest.session]
+                last = max(turns, key=lambda one: (one.created, one.id), default=None)
+                rows.check_turn(manifest, None if last is None else (last.id, last.status))
             new = _Run(run, manifest)
             new.add(rows.encode_append(0, events, None))
             new.accepted, new.owner = accepted, maker
@@ -264,10 +268,11 @@ class MemoryStore(Store):
             found = self._runs.get(run)
             return None if found is None else found.record()
 
-    async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
+    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunRecord]:
         with self._use():
             newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
-            return [run.record() for run in newest if not run.id.startswith(PART)][:limit]
+            records = [run.record() for run in newest if not run.id.startswith(PART)]
+            return [one for one in records if session in (None, one.manifest.session)][:limit]
 
     async def waiting(self) -> list[tuple[Event, bool]]:
         with self._use():

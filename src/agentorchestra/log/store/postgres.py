@@ -419,8 +419,8 @@ class PostgresStore(SqlStore):
 
     # --- a database that is away -----------------------------------------------------------------
 
-    def _one_recorder(self, connection: Connection) -> None:
-        name = f"{self._channel} components"
+    def _one_at_a_time(self, connection: Connection, what: str) -> None:
+        name = f"{self._channel} {what}"
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
 
     def _begun(self) -> None:

@@ -94,8 +94,10 @@ class Reader(Database):
 
         return await self._read(read)
 
-    async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
+    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunRecord]:
         statement = select(*runs.c).where(~is_part(runs.c.id)).order_by(runs.c.created.desc(), runs.c.id.desc())
+        if session is not None:
+            statement = statement.where(runs.c.session == session)
         if limit is not None:
             statement = statement.limit(limit)
         return await self._read(lambda connection: [_record(found) for found in connection.execute(statement)])

@@ -16,6 +16,7 @@ from agentorchestra.core.errors import (
     FencedError,
     LogChangedError,
     RequestKeyError,
+    SessionBusyError,
     StoreError,
     UnknownRunError,
 )
@@ -219,6 +220,37 @@ def unknown_run(run: str) -> UnknownRunError:
 
 def taken_key(key: str) -> RequestKeyError:
     return RequestKeyError(f"there is a run under the key {key!r} already; send a new request under a new key")
+
+
+_UNDER_WAY = ("is under way", "wait for it (if its process is gone, `agentorchestra resume` goes on with it)")
+_OPEN = {
+    RunStatus.CREATED: _UNDER_WAY,
+    RunStatus.RUNNING: _UNDER_WAY,
+    RunStatus.WAITING: ("waits", "answer what it asks (`agentorchestra show` lists it) and resume it"),
+    RunStatus.PAUSED: ("is paused", "go on with it with `agentorchestra resume`"),
+}
+
+
+def check_turn(manifest: RunManifest, last: tuple[str, RunStatus] | None) -> None:
+    """Refuse a turn whose session has another last turn than the one it goes on from, or one that is not over."""
+    if last is None:
+        return
+    check_over(manifest.session or "", *last)
+    if last[0] != manifest.previous:
+        raise SessionBusyError(
+            f"another turn of the session {manifest.session!r} began at the same time: {last[0]}; see what it says, "
+            "and send this one again"
+        )
+
+
+def check_over(session: str, run: str, status: RunStatus) -> None:
+    """Raise SessionBusyError for the last turn of a session that is not over."""
+    if status in _OPEN:
+        how, what = _OPEN[status]
+        raise SessionBusyError(
+            f"the turn {run} of the session {session!r} {how}, and the next one goes on from its end: {what}, or end "
+            f"it with `agentorchestra cancel {run}`, and send this one again then"
+        )
 
 
 def existing_run(run: str) -> StoreError:

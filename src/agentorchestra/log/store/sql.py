@@ -115,6 +115,8 @@ class SqlStore(Writer, Reader, Watcher, Store):
                 parent = select(runs.c.id).where(runs.c.id == record.parent_run)
                 if connection.execute(parent.with_for_update(key_share=True, read=True)).first() is None:
                     raise rows.unknown_run(str(record.parent_run))
+            if record.manifest.session is not None and record.imported is None:
+                self._one_turn(connection, record.manifest)
             statement = self._insert(runs).on_conflict_do_nothing().returning(runs.c.id)
             if connection.execute(statement, values).first() is None:
                 key = None if accepted is None else accepted.key
@@ -127,6 +129,13 @@ class SqlStore(Writer, Reader, Watcher, Store):
                 self._insert_events(connection, [row.checked_values(run, seq) for seq, row in enumerate(new, 1)])
 
         await self._do(Call(run, create, new))
+
+    def _one_turn(self, connection: Connection, manifest: RunManifest) -> None:
+        """Refuse a turn that does not follow the last one of its session; nobody else makes one meanwhile."""
+        self._one_at_a_time(connection, f"session {manifest.session}")
+        turns = select(runs.c.id, runs.c.status).where(runs.c.session == manifest.session, ~is_part(runs.c.id))
+        last = connection.execute(turns.order_by(runs.c.created.desc(), runs.c.id.desc()).limit(1)).first()
+        rows.check_turn(manifest, None if last is None else (last.id, RunStatus(last.status)))
 
     async def accept(self, run: str, at: datetime) -> None:
         statement = update(runs).where(runs.c.id == run, runs.c.accepted.is_(None)).values(accepted=rows.stamp(at))
@@ -277,7 +286,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         values = [dict(zip(components.c.keys(), row, strict=True)) for row in new]
 
         def record(connection: Connection) -> None:
-            self._one_recorder(connection)
+            self._one_at_a_time(connection, "components")
             histories.check_places(new, self._heads(connection, named))
             # Should another process be first all the same, the key refuses the rows, and the second look (in
             # `_apply_each`) says so.

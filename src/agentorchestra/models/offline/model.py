@@ -104,6 +104,11 @@ class _View:
         first = next((text for message, text in rendered if message.role == "user" and "<task>" in text), None)
         if first is None:
             first = next((text for message, text in rendered if message.role == "user"), "")
+        files, since = _listed_files(first), 0
+        for place, (message, text) in enumerate(rendered):
+            if message.role == "user" and message.name == "task":  # a later turn of a session
+                first, files, since = text, files + _listed_files(text), place
+        turn = rendered[since:]
         system = "\n".join(text for message, text in rendered if message.role == "system")
         functions = code.offered_functions(system)
         tools = {tool.name: tool.parameters for tool in request.tools} if functions is None else functions
@@ -121,13 +126,13 @@ class _View:
         tail = without_contents(rendered[-1][1]) if rendered and rendered[-1][0].role in ("user", "system") else ""
         return cls(
             task=_inside(first, "task") if "<task>" in first else first,
-            files=_listed_files(first),
+            files=tuple(dict.fromkeys(files)),
             tools=tools,
             last=_LAST_STEP.search(tail) is not None or {tool.name for tool in request.tools} == {"done"},
-            calls=_calls(rendered),
+            calls=_calls(turn),
             code=functions is not None,
             contents=tuple(contents.values()),
-            steps=sum(message.role == "assistant" for message in request.messages),
+            steps=sum(message.role == "assistant" for message, _ in turn),
             chars=sum(len(text) for _, text in rendered)
             + sum(len(canonical_json(tool.parameters)) for tool in request.tools),
             system=system,

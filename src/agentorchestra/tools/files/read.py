@@ -400,9 +400,12 @@ async def _medium(ctx: RunContext[Any], name: str, data: bytes, media_type: str,
 # --- short files whole ----------------------------------------------------------------------------------------------
 
 
-async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> ToolResult:
-    """Return the files that are short enough, in the order of the task, as `read_file` gives them."""
-    files = ctx.manifest.files
+async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, *, new: bool = False) -> ToolResult:
+    """Return the files that are short enough, in the order of the task, as `read_file` gives them.
+
+    `new` are those alone that came with this turn of the session.
+    """
+    files = [one for one in ctx.manifest.files if not new or one.name in ctx.manifest.given]
     left = min(chars, room_for(ctx))  # what one reading gives is the whole of a file that is no longer
     blocks: list[Block] = []
     for ref in files if len(files) <= MOST_FILES else ():

@@ -18,7 +18,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import metadata
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO
 
 from agentorchestra.core.errors import BundleError, FileInputError, UnseenScanError, WorkspaceNotWritableError
-from agentorchestra.core.spec import FileRef
+from agentorchestra.core.spec import FileRef, first_names
 from agentorchestra.log.bundle.format import check_names
 from agentorchestra.tools.files.cache_db import open_cache
 from agentorchestra.tools.files.common import WAY_TO_SEE
@@ -58,10 +58,14 @@ _STALE_S = 86_400
 
 @dataclass(frozen=True)
 class Kept:
-    """The files of a run, and a sentence on what of the folders was left out ("" for nothing)."""
+    """The files of a run, and what is said of them: what of the folders was left out, "" for nothing.
+
+    `given` names those that are new in a session.
+    """
 
     refs: tuple[FileRef, ...] = ()
     left_out: str = ""
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,25 +89,49 @@ def keep_files(
     apart: Path | None = None,
     blind: bool = False,
     stop: threading.Event | None = None,
+    before: Sequence[FileRef] = (),
 ) -> Kept:
     """Check the files, keep their bytes, and link them into `target`. Blocks; on an error nothing is left in `target`.
 
     `given` are files, and folders that stand for what lies below them, without the folder `apart`. `temporary` ones are
     not remembered, and their `origin` names the kept ones. Where a run is `blind`, no model sees: a PDF of pictures
     that is given by its own name is an UnseenScanError. FileInputError for such a file, or a whole folder, that cannot
-    be read; WorkspaceNotWritableError if they cannot be kept.
+    be read; WorkspaceNotWritableError if they cannot be kept. The files of its session `before` go on beside them, but
+    for those that are given again, from the same place: these take the content that they have now.
     """
-    if not given:
+    if not given and not before:
         return Kept()
     keeper = _Keeper(store, stop, remember=not temporary, blind=blind)
     left_out: list[str] = []
-    wanted = _wanted(given, apart, left_out)
+    again = _given_again(before, given)
+    held = {one.name.partition("/")[0] for one in before if one.name not in again}
+    wanted = _wanted(given, apart, left_out, held)
     try:
-        refs = keeper.keep(wanted, target, left_out, temporary=temporary)
+        refs = keeper.keep(wanted, target, left_out, temporary=temporary) if given else []
+        names = {one.name for one in refs}
+        stay = [one for one in before if one.name not in names]
+        for one in stay:
+            with writing(target):
+                (target / one.name).parent.mkdir(parents=True, exist_ok=True)
+                link_kept(kept_place(store, one.sha256), target / one.name)
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise
-    return Kept(tuple(refs), " ".join(one for one in left_out if one))
+    had = {one.name: one.sha256 for one in before}
+    new = [one.name for one in refs if had.get(one.name) != one.sha256]
+    changed = [name for name in new if name in had]
+    if changed:
+        left_out.append(f"Given again, with other content than before in this session: {first_names(changed)}.")
+    return Kept((*stay, *refs), " ".join(one for one in left_out if one), tuple(new))
+
+
+def _given_again(before: Sequence[FileRef], given: Sequence[Path]) -> set[str]:
+    """Return the names of the files that come from a place that is given once more."""
+    if not before:
+        return set()
+    places = {str(path.absolute()) for path in given if not path.is_dir()}
+    folders = tuple(f"{path.resolve()}{os.sep}" for path in given if path.is_dir())
+    return {one.name for one in before if one.origin in places or (folders and one.origin.startswith(folders))}
 
 
 @dataclass
@@ -116,8 +144,8 @@ class _Wanted:
     root: Path | None = None  # where that folder is
 
 
-def _wanted(given: Sequence[Path], apart: Path | None, sentences: list[str]) -> list[_Wanted]:
-    taken: set[str] = set()
+def _wanted(given: Sequence[Path], apart: Path | None, sentences: list[str], held: Collection[str]) -> list[_Wanted]:
+    taken = {*held}  # by other files of the session
     wanted = []
     for path in given:
         folder = path.is_dir()
@@ -128,6 +156,8 @@ def _wanted(given: Sequence[Path], apart: Path | None, sentences: list[str]) -> 
             counter += 1
             name = f"{stem}-{counter}{suffix}"
         taken.add(name)
+        if stem + suffix in held:
+            sentences.append(f"{path} is {name} here: {stem + suffix} is another file of this session.")
         left_out = LeftOut()
         found = list_folder(path, name, left_out, apart=apart) if folder else [Found(name, path)]
         root = path.resolve() if folder else None

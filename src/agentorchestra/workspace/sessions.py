@@ -1,0 +1,97 @@
+"""Sessions: conversations of several turns, each a run of its own (docs/sessions.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import Unpack
+
+from agentorchestra.core.errors import SessionError
+from agentorchestra.core.protocols import RunRecord, Store
+from agentorchestra.core.spec import RunResult, RunSpec
+from agentorchestra.log.retention import GRACE_S, Collected, Retention
+from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
+from agentorchestra.workspace.equipment import RunOptions
+
+APART = frozenset({"evaluation", "evolution", "judges"})
+"""Labels of runs that are compared with each other, or judge: no candidate gets one by chance, and nobody goes on."""
+
+
+async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunRecord]]:
+    """Return the name of a session and its turns, newest first.
+
+    Args:
+        wanted: its name, or the id of a run: of its session where it has one, else of the session that goes on from it
+            and is named after it.
+    """
+    run = await store.get_run(wanted)
+    session = wanted if run is None else run.manifest.session or wanted
+    turns = await store.list_runs(session=session)
+    first = run if session == wanted else await store.get_run(session)
+    return session, turns if first is None else [*turns, first]
+
+
+async def newest_run(store: Store) -> str:
+    """Return the newest run that somebody asked for by itself: no evaluation's, and no calls outside of runs.
+
+    Raises:
+        SessionError: there is none.
+    """
+    for one in await store.list_runs():
+        if one.manifest.system != CALLS and not APART & one.manifest.labels.keys():
+            return one.id
+    raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')
+
+
+class UserSession:
+    """A conversation: `session = ws.session("offers"); await session.run("...")`.
+
+    Args:
+        ws: the `Workspace`, open.
+        name: of the session; the id of a run that has none goes on with that run.
+    """
+
+    def __init__(self, ws: Any, name: str) -> None:
+        self._ws = ws
+        self.name = name
+
+    async def run(
+        self, task: str | RunSpec, *, out: str | Path | None = None, **options: Unpack[RunOptions]
+    ) -> RunResult:
+        """Run the next turn; see `Workspace.run`.
+
+        Raises:
+            SessionBusyError: the last turn is not over.
+        """
+        options["session"] = self.name
+        result: RunResult = await self._ws.run(task, out=out, **options)
+        return result
+
+    async def turns(self) -> list[RunRecord]:
+        """Return the turns, oldest first."""
+        return (await turns_of(self._ws.store, self.name))[1][::-1]
+
+    async def erase(self, *, grace_s: float = GRACE_S, dry_run: bool = False) -> Collected:
+        """Delete all turns, with what nothing else refers to of their files and blobs.
+
+        Args:
+            grace_s: blobs and files that are younger stay until the next collection, in seconds: another process may
+                be about to refer to them. 0 where nothing runs in the workspace.
+            dry_run: only say what would go.
+
+        Raises:
+            SessionError: there is no such session, or a turn of it has to stay; nothing was deleted.
+        """
+        turns = frozenset(one.id for one in await self.turns())
+        if not turns:
+            raise SessionError(f"there is no session {self.name!r}; `agentorchestra runs --json` names those there are")
+        retention = Retention(runs=turns)
+        foreseen: Collected = await self._ws.gc(retention, grace_s=grace_s, dry_run=True)
+        if foreseen.kept:
+            raise SessionError(
+                f"the session {self.name!r} cannot be erased now: {', '.join(foreseen.kept)} is under way, waits, or a "
+                "run that stays was forked from it; end it (`agentorchestra cancel`), or delete the fork first"
+            )
+        gone: Collected = foreseen if dry_run else await self._ws.gc(retention, grace_s=grace_s)
+        return gone

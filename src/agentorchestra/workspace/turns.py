@@ -1,0 +1,198 @@
+"""The state that a turn of a session left, from its log: what the next turn begins with (docs/sessions.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.conversation import converses
+from agentorchestra.agents.trace import CALLED_BY_CODE
+from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.effects import FINISH, Effect, EffectKind, Outcome, Provenance, failed, joined, provenance_of
+from agentorchestra.core.events import Event, RunEnded
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.messages import Message, ModelResponse, ToolCall
+from agentorchestra.core.spec import FINAL, RunManifest, RunStatus
+from agentorchestra.core.turns import TurnState
+from agentorchestra.log.ledger import Ledger, Record
+from agentorchestra.loop import TASK, Decision, State, opened_by
+from agentorchestra.runtime.branch import segment
+from agentorchestra.runtime.state import CURSORS, KEPT, PRIVATE, PROGRAMS
+from agentorchestra.runtime.worlds import ENV_STATE, final_snapshot
+from agentorchestra.trust.received import Received
+
+_DECISIONS = frozenset({"decision", "final"})
+_BESIDE = frozenset({EffectKind.REQUEST_MODEL, EffectKind.RECEIVE, EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY})
+
+LOST = (
+    "This call did not come to its end, because the turn stopped; it may have happened. Look before you call it again."
+)
+
+
+def state_after(manifest: RunManifest, events: Sequence[Event], agents: Mapping[str, Any]) -> TurnState:
+    """Return how a run ended, whatever became of it, as its session goes on from it.
+
+    Args:
+        manifest, events: the run's.
+        agents: the workspace's agents by name.
+    """
+    ledger = Ledger.of(events)
+    begins = ledger.begins or TurnState()
+    top = EffectKey("/", 1)
+    branch = f"{top.path}.{segment(manifest.system)}"
+    own = [one for key, one in sorted(ledger.records.items()) if key.branch == branch]
+    record = ledger.records.get(top)
+    trust = record.outcome.trust if record is not None and record.outcome is not None else Trust.UNTRUSTED
+    history = _history(ledger, own, branch) if converses(manifest.system, agents) else None
+    messages, native = history or (_words_only(manifest, begins), begins.native)
+    messages = (*messages, *_end(messages, events, manifest.system, trust))
+    received = Received(manifest, begins)
+    for one in ledger.records.values():
+        received.recorded(one.effect, one.outcome, started=one.started)
+    links, found, followed = (tuple(sorted(one)) for one in received.addresses)
+    made = [ref for one in ledger.records.values() if one.outcome is not None for ref in one.outcome.artifacts]
+    seen = [Provenance.model_validate(each) for one in own for each in one.effect.get("provenance", ())]
+    return TurnState(
+        messages=messages,
+        native=native,
+        sources=joined(
+            begins.sources,
+            seen,
+            provenance_of([block for one in messages for block in one.content]),
+            [Provenance(kind="agent", ref=manifest.system, trust=trust)],
+        ),
+        opened=tuple(dict.fromkeys((*begins.opened, *_opened(ledger, own)))),
+        vars=_vars(ledger, begins, own),
+        artifacts=tuple({ref.name: ref for ref in (*begins.artifacts, *made)}.values()),
+        links=links,
+        found=found,
+        followed=followed,
+    )
+
+
+def taken_over(manifest: RunManifest, agents: Mapping[str, Any]) -> str:
+    """Return what a turn takes over that does not go on with the conversation, "" for one that does."""
+    if manifest.previous is None:
+        return ""
+    if manifest.memory:
+        return (
+            "this turn takes over the session's files and folder; of its earlier turns the memory system "
+            f"{manifest.memory} says what is told"
+        )
+    if converses(manifest.system, agents):
+        return ""
+    return f"{manifest.system} takes over the session's files, folder and last answers, not its conversation"
+
+
+# -- the conversation --------------------------------------------------------------------------------------------------
+
+
+def _history(ledger: Ledger, own: Sequence[Record], branch: str) -> tuple[tuple[Message, ...], bool] | None:
+    """Return the top agent's messages up to its last decision and what came of that, and whether its calls are native.
+
+    None where the log does not have them as one line: nothing was asked, or rivals took the steps.
+    """
+    rivals = (key.branch.removeprefix(f"{branch}/").split(".") for key in ledger.records if key.branch != branch)
+    if any(len(one) == 2 and one[0].isdigit() and one[1].isdigit() for one in rivals):
+        return None
+    asked = [one for one in own if one.kind is EffectKind.REQUEST_MODEL and one.effect.get("purpose") in _DECISIONS]
+    request = ledger.codec.decode(asked[-1].effect).request if asked else None
+    if request is None or request.messages[0].role != "system":
+        return None
+    native, outcome = bool(request.tools), asked[-1].outcome
+    state = State(messages=request.messages[:-1])  # the last one is of this step only
+    if outcome is None or not outcome.ok:
+        return state.messages, native
+    behind = own[next(place for place, one in enumerate(own) if one is asked[-1]) + 1 :]
+    after = [one for one in behind if one.kind not in _BESIDE]
+    done = [one for one in after if one is after[0] or 0 < one.batch == after[0].batch]
+    effects = [ledger.codec.decode(one.effect) for one in done]
+    effects = effects if effects and effects[0].name not in CALLED_BY_CODE else []
+    calls = _calls(outcome.response, effects) if native or effects else ()
+    text = TextBlock(
+        text=outcome.response.text, source=Source(kind="agent", ref=branch.rpartition(".")[2]), trust=outcome.trust
+    )
+    message = Message(
+        role="assistant",
+        content=(text,) if outcome.response.text else (),
+        tool_calls=calls if native else (),
+        thoughts=outcome.response.thoughts,
+    )
+    results = [_result(effect, one.outcome) for effect, one in zip(effects, done, strict=False)]
+    decision = Decision(message=message, tool_calls=calls, calls=tuple(effects), native=native)
+    return state.add(decision, results).messages, native
+
+
+def _calls(response: ModelResponse, effects: Sequence[Effect]) -> tuple[ToolCall, ...]:
+    """Return the calls that were performed, with ids of their own: as the model wrote them, where that is these."""
+    wrote = response.tool_calls
+    if len(wrote) == len(effects) and len({one.id for one in wrote if one.id}) == len(wrote):
+        return wrote
+    return tuple(
+        ToolCall(id=f"call_{number}", name=one.called, arguments=dict(one.arguments))
+        for number, one in enumerate(effects)
+    )
+
+
+def _result(effect: Effect, outcome: Outcome | None) -> Outcome:
+    if outcome is None:
+        return failed("error", LOST, own_words=True)
+    if outcome.ok and effect.purpose == FINISH:  # what it holds stands in the call
+        return Outcome(value="The answer was given to the user.", trust=Trust.SYSTEM)
+    return outcome
+
+
+def _words_only(manifest: RunManifest, begins: TurnState) -> tuple[Message, ...]:
+    """Return the conversation with the task alone, for a system that had none."""
+    order = TextBlock(text=manifest.task, trust=Trust.USER)
+    return (*begins.messages, Message(role="user", name=TASK if begins.messages else None, content=(order,)))
+
+
+def _end(messages: Sequence[Message], events: Sequence[Event], system: str, trust: Trust) -> tuple[Message, ...]:
+    """Return what the conversation does not say yet of how a turn ended: its answer, or that there is none."""
+    ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
+    answer = str(ended.result.get("answer") or "").strip() if isinstance(ended, RunEnded) else ""
+    status = ended.status if isinstance(ended, RunEnded) else RunStatus.CANCELLED.value
+    last = next((one for one in reversed(messages) if one.role in ("assistant", "user")), None)
+    stands = last is not None and last.role == "assistant" and answer in (last.text, *_answers(last))
+    found: list[Message] = []
+    if answer and not stands:
+        text = TextBlock(text=answer, source=Source(kind="agent", ref=system), trust=trust)
+        found.append(Message(role="assistant", content=(text,)))
+    if status not in FINAL:
+        stopped = TextBlock(text=f"The work on this task stopped here ({status}).", trust=Trust.SYSTEM)
+        found.append(Message(role="user", content=(stopped,)))
+    return tuple(found)
+
+
+def _answers(message: Message) -> list[str]:
+    given = [one.arguments for one in message.tool_calls if isinstance(one.arguments, dict)]
+    return [str(one.get("answer", "")).strip() for one in given]
+
+
+# -- what else goes on -------------------------------------------------------------------------------------------------
+
+
+def _opened(ledger: Ledger, own: Sequence[Record]) -> list[str]:
+    """Return the tools that the top agent opened."""
+    calls = [one for one in own if one.kind is EffectKind.INVOKE_TOOL and one.outcome is not None]
+    return [name for one in calls if one.outcome for name in opened_by(ledger.codec.decode(one.effect), one.outcome)]
+
+
+def _vars(ledger: Ledger, begins: TurnState, own: Sequence[Record]) -> dict[str, JsonValue]:
+    """Return the run's state: what it began with and its top agent left; one that was cut off as far as it came."""
+    state, top = dict(begins.vars), ledger.records.get(EffectKey("/", 1))
+    for one in own:
+        state |= one.outcome.writes if one.outcome is not None else {}
+    state |= top.outcome.writes if top is not None and top.outcome is not None else {}
+    for name in {name for one in ledger.records.values() if one.outcome for name in one.outcome.writes}:
+        if name.startswith(ENV_STATE):  # an agent that was at work in it may not have handed it back
+            state[name] = final_snapshot(ledger, name.removeprefix(ENV_STATE))
+    return {name: value for name, value in state.items() if value is not None and _goes_on(name)}
+
+
+def _goes_on(name: str) -> bool:
+    own = name.startswith(PRIVATE) and name not in PROGRAMS
+    return not own and not name.startswith((*CURSORS, KEPT))
