@@ -6,6 +6,7 @@ import asyncio
 import difflib
 import json
 import mimetypes
+import shutil
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from agentorchestra.core.errors import (
     EmptyTaskError,
     ForkError,
     LifecycleError,
+    ProjectError,
     PromptError,
     SettingsError,
     UnheardRecordingError,
@@ -35,23 +37,29 @@ from agentorchestra.core.spec import (
     FINAL,
     SOURCE_MEDIA_TYPE,
     Exchange,
+    Project,
     RunManifest,
     RunSpec,
     RunStatus,
     first_names,
 )
+from agentorchestra.environments.folder import FILES
+from agentorchestra.environments.manifest import FolderLimits
+from agentorchestra.log.folders import MAIN, world_folder
 from agentorchestra.log.fork import check_replaceable, fork_point, forked_events, link_files, refuse_lost_environments
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import TASK as CALLS_TASK
 from agentorchestra.runtime.run import current_budget
 from agentorchestra.runtime.state import KEPT
+from agentorchestra.sandbox.base import MIB
 from agentorchestra.workspace.catalog import Equipment, distribution
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
 
 if TYPE_CHECKING:
     from agentorchestra.agents.parts.foresight import Foresight
+    from agentorchestra.environments.project import Survey
     from agentorchestra.tools.files.storage import Kept
 
 EARLIER_MOST = 10
@@ -155,9 +163,11 @@ class RunCreator:
         seeing = pinned["media_models"]
         self._check_heard(spec.files, seeing)
         blind = not (seeing.get("image") or seeing.get("document"))
+        surveyed = await self._surveyed(spec)
         files = await self._keep_files(run_id, spec.files, temporary=temporary_files, blind=blind)
         await parts.share_files(files.refs)
         schema = _schema_of(objects.output_type)
+        project = await self._copied(run_id, surveyed) if surveyed is not None else None
         schemas = await self._equipper.keep_texts(equipment)
         environments = catalog.environments_for(equipment)
         manifest = RunManifest(
@@ -192,6 +202,8 @@ class RunCreator:
             policy_plan=settings.policy.plan,
             policy_review=settings.policy.review,
             image=self._image(environments),
+            project=project,
+            tests=spec.tests.strip(),
             created=parts.clock.now(),
         )
         await self._write(run_id, manifest, accepted, maker=parts.engine.owner if begins else None)
@@ -324,6 +336,8 @@ class RunCreator:
         base = replace(self._equipper.base(), components=spec.components)
         equipment = await self._equipper.with_objects(base, objects)
         environments, agent = spec.environments, self._catalog.agents.get(system)
+        if spec.project is not None or spec.tests:  # what works on a folder, and where tests are run
+            environments = (*environments, "files", "terminal")
         if agent is not None and agent.on_request:  # who names the agent wants where it works
             environments = (*environments, *agent.environments)
         named = self._catalog.environments_named(environments, equipment)
@@ -527,6 +541,51 @@ class RunCreator:
             )
         finally:
             stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces
+
+    async def _surveyed(self, spec: RunSpec) -> Survey | None:
+        """Look at the project of a run, before anything is spent or written.
+
+        Raises:
+            ProjectError, SandboxUnavailableError: it cannot be worked on here.
+        """
+        from agentorchestra.environments.project import survey
+        from agentorchestra.workspace.task_folder import need_sandbox
+
+        if spec.project is None:
+            return None
+        await need_sandbox(self._parts.builtin.workbench.sandbox, "work on a project")
+        held = await asyncio.to_thread(
+            survey, spec.project, self._project_limits, self._settings.folder.see, apart=self._parts.folder
+        )
+        if spec.files and any(one == FILES or one.startswith(f"{FILES}/") for one in held.files):
+            raise ProjectError(
+                f"{spec.project} has a {FILES}/, where agents see the files that are given with a task; leave --file "
+                "away and name them in the task"
+            )
+        return held
+
+    @property
+    def _project_limits(self) -> FolderLimits:
+        given = self._settings.folder
+        return FolderLimits(
+            int(min(given.max_project_mib, given.max_mib) * MIB), given.max_entries, int(given.max_file_mib * MIB)
+        )
+
+    async def _copied(self, run_id: str, held: Survey) -> Project:
+        """Copy a project into the folder of its run, and keep what it holds."""
+        from agentorchestra.environments.project import Copier
+
+        store, place = self._parts.store, world_folder(self._parts.runs_folder / run_id, MAIN)
+        copier = Copier(held, place, self._project_limits)
+        packs = copier.packs()
+        try:
+            while (pack := await asyncio.to_thread(next, packs, None)) is not None:
+                await store.put_blob(pack)
+            manifest = await asyncio.to_thread(copier.manifest)
+            return copier.project(await store.put_blob(manifest, "application/json"))
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+            raise
 
     # -- forks -----------------------------------------------------------------------------------------------------
 

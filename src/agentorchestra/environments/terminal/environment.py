@@ -76,6 +76,7 @@ class Terminal(FolderEnvironment):
     """
 
     name = "terminal"
+    on_machine = True
 
     def __init__(
         self,
@@ -145,7 +146,7 @@ class Terminal(FolderEnvironment):
         """The shell to whose machine a task's tests can be brought; None for none."""
         return self._shell if self._tested else None
 
-    async def _open_shell(self) -> Shell:
+    async def opened_shell(self) -> Shell:
         if self._shell is None:
             if self._sandbox is None:
                 raise ToolError(
@@ -160,6 +161,7 @@ class Terminal(FolderEnvironment):
                 self._proxy = TerminalProxy(self._reach, self._web)
                 await self._proxy.start()
             own = await asyncio.to_thread(verifier.mounts, self._stands_on.place) if self._tested else ()
+            seen = await self.seen()
             try:
                 self._shell = await shell_in(
                     self._sandbox,
@@ -168,7 +170,7 @@ class Terminal(FolderEnvironment):
                     inputs=self.files,
                     network=self._network,
                     state=state,
-                    mounts=(*self._mounts, *own),
+                    mounts=(*seen, *self._mounts, *own),
                     machine=self._stands_on.machine,
                     gate=self._proxy.gate if self._proxy is not None else None,
                 )
@@ -263,7 +265,7 @@ class Terminal(FolderEnvironment):
         if not command.strip():
             raise ToolError("the command is empty; give one, e.g. ls -la")
         seconds = self._seconds(timeout_s)
-        shell = await self._open_shell()
+        shell = await self.opened_shell()
         gone = _listed(self.kept.pop(_GONE, None))
         told = _Progress(ctx)
         try:
@@ -288,7 +290,7 @@ class Terminal(FolderEnvironment):
         """
         if not command.strip():
             raise ToolError("the command is empty; give one, e.g. python3 -m http.server 8000")
-        shell = await self._open_shell()
+        shell = await self.opened_shell()
         try:
             job = await shell.start(command, screen=screen)
         except SandboxUnavailableError as exc:
