@@ -23,16 +23,10 @@ _LEAST, _MOST = 1 << 20, 16 << 20
 _EMPTY = hashlib.sha256(b"").hexdigest()
 
 
-def order(path: str) -> tuple[str, str]:
-    """Return what the files of packs are sorted by: the folder, then the name."""
-    folder, _, name = path.rpartition("/")
-    return folder, name
-
-
 def packed(entries: Iterable[Entry]) -> list[Entry]:
-    """Return the files that stand in packs, in their order."""
+    """Return the files that stand in packs, in their order: by the folder, then by the name."""
     files = (one for one in entries if one.kind == "file" and 0 < one.size < LARGE)
-    return sorted(files, key=lambda one: order(one.path))
+    return sorted(files, key=lambda one: one.path.rpartition("/")[::2])
 
 
 def is_full(size: int, folder: str, following: str) -> bool:
@@ -52,11 +46,15 @@ class Contents:
 
     def __init__(self, ctx: Any) -> None:
         self._ctx = ctx
+        self._began: Manifest | None = None
         self._places: dict[str, tuple[str, int, int]] = {}
         self._last: tuple[str, bytes] = ("", b"")
 
     def unpack(self, began: Manifest) -> None:
         """Take notice of the packs of what a folder began with."""
+        self._began = began
+
+    def _look(self, began: Manifest) -> None:
         files = iter(packed(began.entries))
         for pack, count in began.packs:
             at = 0
@@ -72,9 +70,12 @@ class Contents:
 
     async def read_artifact(self, ref: ArtifactRef) -> bytes:
         """Return the bytes of a file."""
-        place = self._places.get(ref.sha256)
         if ref.sha256 == _EMPTY:
             return b""
+        if self._began is not None:
+            self._look(self._began)
+            self._began = None
+        place = self._places.get(ref.sha256)
         if place is None:
             data: bytes = await self._ctx.read_artifact(ref)
             return data

@@ -9,12 +9,13 @@ packages (`.venv`, `node_modules`) are too many files to copy: commands see them
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-import shutil
+import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from agentorchestra.core.errors import ProjectError
 from agentorchestra.core.spec import Project
 from agentorchestra.environments.beneath import OutsideError, closing, opened, parts_of, remove
 from agentorchestra.environments.manifest import Entry, FolderLimits, LeftOut, encoded, shown_size, stored
-from agentorchestra.environments.packs import LARGE, is_full, order, packed
+from agentorchestra.environments.packs import LARGE, is_full, packed
 from agentorchestra.environments.repository import Repository, repository_at
 from agentorchestra.sandbox.ground import chooses_users, new_user
 from agentorchestra.sandbox.machine import WORK, python_base
@@ -42,6 +43,7 @@ _VENV, _NODE = "pyvenv.cfg", "node_modules"
 _NOT_THERE = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/workspace")
 _GITLINK = "160000"
 _MOST_SEEN = 200
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -90,8 +92,8 @@ def survey(folder: Path, limits: FolderLimits, see: Sequence[str] = (), *, apart
         held.files[:] = [one for one in held.files if one != inside and not one.startswith(f"{inside}/")]
     if len(held.seen) > _MOST_SEEN:
         raise ProjectError(
-            f"{folder} has {len(held.seen):,} folders of installed packages, and commands can see {_MOST_SEEN} at most; "
-            "name a folder below it"
+            f"{folder} has {len(held.seen):,} folders of installed packages, and commands can see {_MOST_SEEN}; name a "
+            "folder below it"
         )
     _check_size(held, limits)
     return held
@@ -152,18 +154,15 @@ def _outermost(folder: Path, found: Iterable[str]) -> list[str]:
 
 
 def _check_size(held: Survey, limits: FolderLimits) -> None:
-    total, sizes, counts = 0, Counter[str](), Counter[str]()
-    for path in held.files:
-        with suppress(OSError):
-            status = os.lstat(f"{held.folder}/{path}")
-            size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-            total += size
-            top = path.partition("/")[0]
-            sizes[top] += size
-            counts[top] += 1
-    many = len(held.files) > limits.entries
+    each = [_size(f"{held.folder}/{path}") for path in held.files]
+    total, many = sum(each), len(held.files) > limits.entries
     if not many and total <= limits.bytes:
         return
+    sizes, counts = Counter[str](), Counter[str]()
+    for path, size in zip(held.files, each, strict=True):
+        top = path.partition("/")[0]
+        sizes[top] += size
+        counts[top] += 1
     most = ", ".join(
         f"{name} ({shown_size(sizes[name])}, {counts[name]:,} files)"
         for name, _ in (counts if many else sizes).most_common(3)
@@ -175,6 +174,14 @@ def _check_size(held: Survey, limits: FolderLimits) -> None:
         f"most; the largest in it: {most}. Name what is not needed in .gitignore, name a folder below it, or raise the "
         f"setting {setting}"
     )
+
+
+def _size(path: str) -> int:
+    try:
+        status = os.lstat(path)
+    except OSError:  # it is gone since it was listed, or deleted and still tracked
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 # -- the copy ----------------------------------------------------------------------------------------------------------
@@ -195,49 +202,67 @@ class Copier:
         self._entries: list[Entry] = []
         self._left_out: list[LeftOut] = []
         self._packs: list[tuple[str, int]] = []
+        self._umask = _umask()
 
-    def packs(self) -> Iterator[bytes]:
-        """Copy the next files, and yield the bytes of blobs that have to be kept: packs, and large files. Blocks."""
+    def packs(self) -> Iterator[tuple[bytes, int]]:
+        """Copy the next files, and yield what has to be kept: a pack and how many files are in it, or one large file.
+
+        The caller keeps each as a blob and tells its name with `kept`. Blocks.
+        """
         root = self._place / "folder"
         root.mkdir(parents=True)
         own = _own_git(self._held.repository) if self._held.repository is not None else {}
-        # A folder `.git` of a project without git is one of a repository below it: it is copied like all else.
-        taken = [one for one in self._held.files if one != GIT and not (own and one.startswith(f"{GIT}/"))]
-        paths = sorted([*taken, *own], key=order)
-        folders = {place for path in [*paths, *(f"{one}/" for one in self._points)] for place in _folders_of(path)}
-        for path in sorted(folders):
+        groups: dict[str, list[str]] = {place: [] for one in self._points for place in _folders_of(f"{one}/")}
+        for path in (*self._held.files, *own):
+            # Of a work tree `.git` is a file or a folder that is not taken; without git it is one like all others.
+            if not own or path in own or path.partition("/")[0] != GIT:
+                folder, _, name = path.rpartition("/")
+                if folder not in groups:
+                    groups.update({place: [] for place in _folders_of(path) if place not in groups})
+                groups.setdefault(folder, []).append(name)
+        self._folders = sorted(one for one in groups if one)
+        for path in self._folders:
             (root / path).mkdir(mode=0o755)
             self._entries.append(Entry(path, "folder", 0o755, 0, 0, ""))
-        pack, count = bytearray(), 0
-        with ExitStack() as stack:
-            at, source, target = None, -1, -1
-            for number, path in enumerate(paths):
-                folder, name = order(path)
-                if folder != at:
-                    stack.close()
-                    at, source = folder, -1
-                    parts = parts_of(folder)
-                    target = stack.enter_context(opened(root, parts))
-                    with suppress(OSError, OutsideError):  # it is gone, or a link stands in its place: no file of it is
-                        source = stack.enter_context(opened(self._held.folder, parts))
-                if path in own:
-                    data: bytes | None = self._write(target, name, path, own[path], 0o644, 0)
-                else:
-                    data = self._copy(source, target, name, path) if source >= 0 else None
-                if data is not None and len(data) >= LARGE:
-                    yield data
+        pack, count, ordered = bytearray(), 0, sorted(groups)
+        for folder, following in zip(ordered, [*ordered[1:], ""], strict=True):
+            for data in self._folder(root, folder, sorted(groups[folder]), own):
+                if len(data) >= LARGE:
+                    yield data, 0
                 elif data:
                     pack += data
                     count += 1
-                following = order(paths[number + 1])[0] if number + 1 < len(paths) else ""
-                if pack and (number + 1 == len(paths) or is_full(len(pack), folder, following)):
-                    self._packs.append((hashlib.sha256(pack).hexdigest(), count))
-                    yield bytes(pack)
-                    pack, count = bytearray(), 0
+                    if is_full(len(pack), folder, folder):
+                        yield bytes(pack), count
+                        pack, count = bytearray(), 0
+            if pack and is_full(len(pack), folder, following):
+                yield bytes(pack), count
+                pack, count = bytearray(), 0
+        if pack:
+            yield bytes(pack), count
         if self._user is not None:
-            for path in ("", *folders):
+            for path in ("", *self._folders):
                 os.chown(root / path, self._user, self._user)
         (self._place / _UNTOUCHED).touch()
+
+    def kept(self, name: str, count: int) -> None:
+        """Note the name of the blob with what was given last."""
+        if count:
+            self._packs.append((name, count))
+
+    def _folder(self, root: Path, folder: str, names: list[str], own: Mapping[str, bytes]) -> Iterator[bytes]:
+        """Copy the files directly in a folder; yield their bytes."""
+        parts, prefix = parts_of(folder), f"{folder}/" if folder else ""
+        with ExitStack() as stack:
+            source, target = -1, stack.enter_context(opened(root, parts))
+            with suppress(OSError, OutsideError):  # it is gone, or a link stands in its place: no file of it is there
+                source = stack.enter_context(opened(self._held.folder, parts))
+            for name in names:
+                path = prefix + name
+                if path in own:
+                    yield self._write(target, name, path, own[path], 0o644, 0)
+                elif source >= 0 and (data := self._copy(source, target, name, path)) is not None:
+                    yield data
 
     def manifest(self) -> bytes:
         """Return the snapshot of the folder as it was copied."""
@@ -267,49 +292,69 @@ class Copier:
     def _copy(self, source: int, target: int, name: str, path: str) -> bytes | None:
         """Copy a file or a link; return a file's bytes, None for what no snapshot has."""
         try:
-            status = os.stat(name, dir_fd=source, follow_symlinks=False)
-            if stat.S_ISLNK(status.st_mode):
-                to = os.readlink(name, dir_fd=source)
-                os.symlink(to, name, dir_fd=target)
-                if self._user is not None:
-                    os.chown(name, self._user, self._user, dir_fd=target, follow_symlinks=False)
-                self._entries.append(Entry(path, "link", 0, 0, 0, to))
-                return None
+            file = os.open(name, _FILE, dir_fd=source)
+        except OSError as exc:
+            if exc.errno == errno.ELOOP:
+                self._link(source, target, name, path)
+            elif exc.errno == errno.EACCES:
+                raise ProjectError(
+                    f"{self._held.folder / path} may not be read; make it readable, or ignore it"
+                ) from None
+            return None  # it is gone since it was listed, or deleted and still tracked, or a socket
+        try:
+            status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode):
-                return None  # a socket or a pipe, or a folder where git tracks a file
-            descriptor = os.open(name, _FILE, dir_fd=source)
-        except PermissionError:
-            raise ProjectError(f"{self._held.folder / path} may not be read; make it readable, or ignore it") from None
-        except OSError:
-            return None  # it is gone since it was listed, or deleted and still tracked
-        mode = stat.S_IMODE(status.st_mode) & 0o777 | 0o600
-        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
-            if status.st_size <= self._limits.file_bytes:
-                data = file.readall()
-                return self._write(target, name, path, data, mode, status.st_mtime_ns)
-            made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=target)
-            with open(made, "wb") as copy:  # noqa: PTH123
-                shutil.copyfileobj(file, copy, 1 << 20)
-                copy.flush()
-                self._finish(made, mode, status.st_mtime_ns)
-                self._left_out.append(LeftOut(path, os.fstat(made).st_size, status.st_mtime_ns))
-        return None
+                return None  # a pipe, or a folder where git tracks a file
+            mode = status.st_mode & 0o777 | 0o600
+            if status.st_size > self._limits.file_bytes:
+                self._copy_large(file, target, name, path, mode, status)
+                return None
+            data = os.read(file, status.st_size + 1)
+            while len(data) < status.st_size and (more := os.read(file, status.st_size)):
+                data += more
+            return self._write(target, name, path, data, mode, status.st_mtime_ns)
+        finally:
+            os.close(file)
+
+    def _link(self, source: int, target: int, name: str, path: str) -> None:
+        to = os.readlink(name, dir_fd=source)
+        os.symlink(to, name, dir_fd=target)
+        if self._user is not None:
+            os.chown(name, self._user, self._user, dir_fd=target, follow_symlinks=False)
+        self._entries.append(Entry(path, "link", 0, 0, 0, to))
+
+    def _copy_large(self, file: int, target: int, name: str, path: str, mode: int, status: os.stat_result) -> None:
+        made = os.open(name, _NEW, mode, dir_fd=target)
+        with closing(made):
+            while part := os.read(file, 1 << 20):
+                os.write(made, part)
+            self._finish(made, mode, status.st_mtime_ns)
+            self._left_out.append(LeftOut(path, os.fstat(made).st_size, status.st_mtime_ns))
 
     def _write(self, target: int, name: str, path: str, data: bytes, mode: int, mtime_ns: int) -> bytes:
-        made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=target)
-        with closing(made):
-            left = memoryview(data)
-            while left:
-                left = left[os.write(made, left) :]
+        made = os.open(name, _NEW, mode, dir_fd=target)
+        try:
+            written = os.write(made, data)
+            while written < len(data):
+                written += os.write(made, data[written:])
             self._finish(made, mode, mtime_ns)
+        finally:
+            os.close(made)
         self._entries.append(Entry(path, "file", mode, mtime_ns, len(data), hashlib.sha256(data).hexdigest()))
         return data
 
     def _finish(self, made: int, mode: int, mtime_ns: int) -> None:
-        os.fchmod(made, mode)
+        if mode & self._umask:
+            os.fchmod(made, mode)
         if self._user is not None:
             os.fchown(made, self._user, self._user)
         os.utime(made, ns=(mtime_ns, mtime_ns))
+
+
+def _umask() -> int:
+    """Return the rights that new files of this process do not get; it can only be read by setting it."""
+    found = re.search(r"^Umask:\s*(\d+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(found[1], 8) if found else 0o777
 
 
 def _own_git(repository: Repository) -> dict[str, bytes]:
@@ -323,6 +368,7 @@ def _own_git(repository: Repository) -> dict[str, bytes]:
     )
     config = f"[core]\n\trepositoryformatversion = {int(sha256)}\n\tfilemode = true\n\tbare = false\n"
     config += "\tcheckStat = minimal\n\ttrustctime = false\n"  # so the index fits the copies
+    config += "[user]\n\tname = AgentOrchestra\n\temail = agent@localhost\n"
     config += "[extensions]\n\tobjectFormat = sha256\n" * sha256
     found = {
         "HEAD": (f"ref: {branch}" if branch else repository.head).encode() + b"\n",
@@ -369,7 +415,7 @@ def is_untouched(place: Path) -> bool:
 
 
 def seen_at(project: Project, work: str) -> str:
-    """Return where commands see the folder: where the project lies, so that the paths in its files fit, or at `work`."""
+    """Return where commands see the folder: where the project lies, so that paths in files fit, or at `work`."""
     path = project.path
     taken = any(path == one or path.startswith(f"{one}/") for one in _NOT_THERE)
     hides = any(Path(one).is_relative_to(path) for one in ("/home", "/opt", "/tmp", python_base(), *project.pythons))

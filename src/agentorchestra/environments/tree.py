@@ -126,7 +126,7 @@ class Tree:
         return [], [*parts, *(b"[%b]" % b",".join(one) for one in groups if one)]
 
     async def begins_as(self, began: Manifest) -> None:
-        """Take notice of a folder that was copied a moment ago, and in which nobody has worked: it is not read again."""
+        """Take notice of a folder that was copied, and in which nobody has worked: it is not read again."""
         self._begun = {one.path: one for one in began.entries if one.kind == "file"}
         await self.look(everything=True)
         self._begun = {}
@@ -236,10 +236,10 @@ class Tree:
                 held = self._known.get(below)
                 if held is not None and held[0] == Mark.of(status):
                     entry = entry._replace(content=held[1])
-                elif self._begun and (begun := self._begun.get(below)) is not None and held is None:
-                    if begun[2:5] == entry[2:5]:
-                        entry = begun
-                        self._known[below] = (Mark.of(status), begun.content)
+                begun = self._begun.get(below)
+                if begun is not None and begun[2:5] == entry[2:5]:
+                    entry = begun
+                    self._known[below] = (Mark.of(status), begun.content)
             elif entry.kind in ("folder", "opaque"):
                 listing.folders.append(below)
             listing.entries.append(entry)

@@ -359,9 +359,9 @@ class _Applying:
             parts = parts_of(step.change.path)[:-1]
             for place in {parts[:count] for count in range(len(parts) + 1)}:
                 for name in (step.made, step.kept):
-                    with suppress(FileNotFoundError, NotADirectoryError, OutsideError):
-                        with parent_of(self._root, (*place, name)) as (at, last):
-                            os.unlink(last, dir_fd=at)
+                    gone = suppress(FileNotFoundError, NotADirectoryError, OutsideError)
+                    with gone, parent_of(self._root, (*place, name)) as (at, last):
+                        os.unlink(last, dir_fd=at)
         self._journal.unlink(missing_ok=True)
 
     def _conflict(self, paths: Sequence[str]) -> ApplyConflictError:

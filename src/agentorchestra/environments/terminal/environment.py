@@ -147,6 +147,7 @@ class Terminal(FolderEnvironment):
         return self._shell if self._tested else None
 
     async def opened_shell(self) -> Shell:
+        """Return the shell, which is started if it is not."""
         if self._shell is None:
             if self._sandbox is None:
                 raise ToolError(
