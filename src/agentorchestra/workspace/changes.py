@@ -1,8 +1,8 @@
 """What a run changed in its copy of a project: as a diff, and on its way back into the user's folder.
 
 A file of the user's is replaced only where it is what the run began with, and all files are or none. For that every new
-content is written beside its target first, and a journal in the run's own folder names what is to be done; then each
-target gets a second name and is replaced. A process that was killed meanwhile leaves the journal: the next call brings
+content is written into the project's folder under a name of its own first, and a journal in the run's folder names what
+is to be done; then each target gets a second name and is replaced. A process that was killed meanwhile leaves the journal: the next call brings
 all to an end, or, where the user has changed something since, puts back what was replaced.
 """
 
@@ -22,7 +22,7 @@ from typing import NamedTuple
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ApplyConflictError, ProjectError
 from agentorchestra.core.spec import Project, first_names
-from agentorchestra.environments.beneath import OutsideError, closing, open_file, parent_of, parts_of
+from agentorchestra.environments.beneath import OutsideError, closing, open_file, opened, parent_of, parts_of
 from agentorchestra.environments.folder import read_manifest
 from agentorchestra.environments.manifest import Entry, Manifest
 from agentorchestra.environments.packs import Blobs, Contents
@@ -155,7 +155,7 @@ def _diff(files: Sequence[Change]) -> str:
 
 
 class Step(NamedTuple):
-    """A change with the names that it has on the disk: `made` holds what is new, `kept` what was there before."""
+    """A change with the names that it has in the project's folder meanwhile: `made` holds what is new, `kept` what was there before."""
 
     change: Change
     made: str
@@ -255,29 +255,23 @@ class _Applying:
         except OutsideError:
             return False
 
-    def _above(self, path: str) -> tuple[str, ...]:
-        """Return the innermost folder above a path that is there: what is new is made in it, on the same disk."""
-        parts = parts_of(path)[:-1]
-        while parts and not (self._root.joinpath(*parts)).is_dir():
-            parts = parts[:-1]
-        return parts
-
     def _make(self, step: Step) -> None:
         new = step.change.new
         if new is None:
             return
-        with parent_of(self._root, (*self._above(step.change.path), step.made)) as (at, name):
+        with opened(self._root) as top:
             with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=at)
+                os.unlink(step.made, dir_fd=top)
             if new.kind == "link":
-                os.symlink(os.fsdecode(new.data), name, dir_fd=at)
+                os.symlink(os.fsdecode(new.data), step.made, dir_fd=top)
                 return
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(name, flags, 0o777 if new.runs else 0o666, dir_fd=at), "wb") as file:  # noqa: PTH123
-                file.write(new.data)
-                self._as_before(file.fileno(), step)
-                file.flush()
-                os.fsync(file.fileno())
+            made = os.open(step.made, flags, 0o777 if new.runs else 0o666, dir_fd=top)
+        with open(made, "wb") as file:  # noqa: PTH123 - a descriptor
+            file.write(new.data)
+            self._as_before(made, step)
+            file.flush()
+            os.fsync(made)
 
     def _as_before(self, descriptor: int, step: Step) -> None:
         """Give a new file the owner and the rights of the one that it replaces, but for the right to execute it."""
@@ -294,32 +288,25 @@ class _Applying:
     def _carry_out(self, step: Step) -> bool:
         """Do a step; return False if what is there is not what the run began with."""
         change = step.change
-        above = self._above(change.path)
-        if change.old is None:
-            with (
-                parent_of(self._root, (*above, step.made)) as (source, made),
-                parent_of(self._root, parts_of(change.path), make=True) as (at, name),
-            ):
+        new = change.old is None
+        with opened(self._root) as top, parent_of(self._root, parts_of(change.path), make=new) as (at, name):
+            if new:
                 try:
-                    os.link(made, name, src_dir_fd=source, dst_dir_fd=at, follow_symlinks=False)
+                    os.link(step.made, name, src_dir_fd=top, dst_dir_fd=at, follow_symlinks=False)
                 except FileExistsError:
                     return False
-                os.unlink(made, dir_fd=source)
-            return True
-        with parent_of(self._root, parts_of(change.path)) as (at, name):
+                return True
             with suppress(FileNotFoundError):  # of a process that was killed before it replaced anything
-                os.unlink(step.kept, dir_fd=at)
-            os.link(name, step.kept, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
+                os.unlink(step.kept, dir_fd=top)
             # The second name holds what is replaced: what the user saved a moment ago is not lost.
-            if not _is(at, step.kept, change.old) or not os.path.samestat(
-                os.stat(step.kept, dir_fd=at, follow_symlinks=False), os.stat(name, dir_fd=at, follow_symlinks=False)
-            ):
-                os.unlink(step.kept, dir_fd=at)
+            os.link(name, step.kept, src_dir_fd=at, dst_dir_fd=top, follow_symlinks=False)
+            if not _is(top, step.kept, change.old) or not _is_same(top, step.kept, at, name):
+                os.unlink(step.kept, dir_fd=top)
                 return False
             if change.new is None:
                 os.unlink(name, dir_fd=at)
             else:
-                os.rename(step.made, name, src_dir_fd=at, dst_dir_fd=at)
+                os.rename(step.made, name, src_dir_fd=top, dst_dir_fd=at)
         if change.new is None:
             self._drop_folders(change.path)
         return True
@@ -335,9 +322,12 @@ class _Applying:
                             os.unlink(name, dir_fd=at)
                     self._drop_folders(change.path, new=True)
                     continue
-                with parent_of(self._root, parts_of(change.path), make=True) as (at, name):
-                    if _is(at, step.kept, change.old) and _is(at, name, change.new):
-                        os.rename(step.kept, name, src_dir_fd=at, dst_dir_fd=at)
+                with opened(self._root) as top:
+                    if not _is(top, step.kept, change.old):
+                        continue  # it was not replaced
+                    with parent_of(self._root, parts_of(change.path), make=True) as (at, name):
+                        if _is(at, name, change.new):
+                            os.rename(step.kept, name, src_dir_fd=top, dst_dir_fd=at)
         self._clear(steps)
 
     def _drop_folders(self, path: str, *, new: bool = False) -> None:
@@ -355,13 +345,10 @@ class _Applying:
 
     def _clear(self, steps: Sequence[Step]) -> None:
         """Remove the second names, what was made and not used, and at last the journal."""
-        for step in steps:
-            parts = parts_of(step.change.path)[:-1]
-            for place in {parts[:count] for count in range(len(parts) + 1)}:
-                for name in (step.made, step.kept):
-                    gone = suppress(FileNotFoundError, NotADirectoryError, OutsideError)
-                    with gone, parent_of(self._root, (*place, name)) as (at, last):
-                        os.unlink(last, dir_fd=at)
+        with opened(self._root) as top:
+            for name in (name for step in steps for name in (step.made, step.kept)):
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=top)
         self._journal.unlink(missing_ok=True)
 
     def _conflict(self, paths: Sequence[str]) -> ApplyConflictError:
@@ -389,6 +376,13 @@ def _is(at: int, name: str, wanted: File | None) -> bool:
         return False
     with open(open_file(at, name), "rb") as file:  # noqa: PTH123 - a descriptor
         return file.read() == wanted.data
+
+
+def _is_same(at: int, name: str, there: int, other: str) -> bool:
+    """Return True if two names in open folders are those of one file."""
+    return os.path.samestat(
+        os.stat(name, dir_fd=at, follow_symlinks=False), os.stat(other, dir_fd=there, follow_symlinks=False)
+    )
 
 
 def _write_durably(path: Path, data: bytes) -> None:

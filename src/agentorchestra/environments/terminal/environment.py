@@ -72,7 +72,8 @@ class Terminal(FolderEnvironment):
     closed, and is interrupted when it takes longer than its time. terminal_start starts what takes long or serves
     others; with screen=true also what asks or draws (vim, a debugger, an installer), for terminal_send_keys and
     terminal_read_screen. When the run is resumed, directory and variables are back and the folder is as it was after
-    the last action; what ran in the background is gone.
+    the last action; what ran in the background is gone. The tools python and bash, where you have them, work elsewhere:
+    they see the task's files and what they wrote themselves, and nothing of this folder; run Python here instead.
     """
 
     name = "terminal"
@@ -116,7 +117,7 @@ class Terminal(FolderEnvironment):
 
     @property
     def _reaches_out(self) -> bool:
-        """Return True if a command can touch more than the folder: then it must not be repeated silently."""
+        """Return True if a command can reach something over a network."""
         return not self.confined or bool(self._reach.hosts)
 
     def tags(self, action: str) -> frozenset[Tag]:
@@ -126,13 +127,16 @@ class Terminal(FolderEnvironment):
 
     @property
     def confined(self) -> bool:
-        """In the sandbox no command leaves its own machine, but for the hosts that the settings name."""
+        """In the sandbox no command leaves its machine, but for the hosts and writable folders that the settings name.
+
+        Those are the user's word that commands may change them, so nothing is asked about the first harmless one.
+        """
         unsafe = self._sandbox is not None and not self._sandbox.safe
-        return not (self._network or unsafe or any(one.writable for one in self._mounts))
+        return not (self._network or unsafe)
 
     def repeatable(self, action: str) -> bool:
         """Return True if commands reach nothing but the folder, which a resume first puts back."""
-        return not self._reaches_out
+        return not self._reaches_out and not any(one.writable for one in self._mounts)
 
     @property
     def working(self) -> bool:
