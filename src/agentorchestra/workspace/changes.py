@@ -2,8 +2,9 @@
 
 A file of the user's is replaced only where it is what the run began with, and all files are or none. For that every new
 content is written into the project's folder under a name of its own first, and a journal in the run's folder names what
-is to be done; then each target gets a second name and is replaced. A process that was killed meanwhile leaves the journal: the next call brings
-all to an end, or, where the user has changed something since, puts back what was replaced.
+is to be done; then each target gets a second name and is replaced. A process that was killed meanwhile leaves the
+journal: the next call brings all to an end, or, where the user has changed something since, puts back what was
+replaced.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def _diff(files: Sequence[Change]) -> str:
 
 
 class Step(NamedTuple):
-    """A change with the names that it has in the project's folder meanwhile: `made` holds what is new, `kept` what was there before."""
+    """A change, and its names in the project's folder meanwhile: `made` holds what is new, `kept` what was there."""
 
     change: Change
     made: str
@@ -237,21 +238,23 @@ class _Applying:
     # What a file of the user's is. A path through a link, or below a file, holds nothing of the project's.
 
     def _is_due(self, step: Step) -> bool:
-        return self._holds(step.change.path, step.change.old) and not self._is_done(step)
+        return self._holds(step.change, step.change.old) and not self._is_done(step)
 
     def _is_done(self, step: Step) -> bool:
-        return self._holds(step.change.path, step.change.new)
+        return self._holds(step.change, step.change.new)
 
-    def _holds(self, path: str, wanted: File | None) -> bool:
+    def _holds(self, change: Change, wanted: File | None) -> bool:
+        """Return True if this, or with None no file, is at a change's path; other steps may make room for it first."""
+        path, deleted = change.path, change.new is None
         try:
             with parent_of(self._root, parts_of(path)) as (at, name):
-                # A folder stands where a file is to be: other steps delete what is in it.
-                emptied = wanted is None and any(one.startswith(f"{path}/") for one in self._gone)
-                return emptied or _is(at, name, wanted)
+                if wanted is None and _is_folder(at, name):
+                    return deleted or any(one.startswith(f"{path}/") for one in self._gone)
+                return _is(at, name, wanted)
         except FileNotFoundError:
             return wanted is None
-        except NotADirectoryError:  # a file stands where a folder is to be: another step deletes it
-            return wanted is None and any(path.startswith(f"{one}/") for one in self._gone)
+        except NotADirectoryError:  # a file stands where a folder was, or is to be
+            return wanted is None and (deleted or any(path.startswith(f"{one}/") for one in self._gone))
         except OutsideError:
             return False
 
@@ -376,6 +379,13 @@ def _is(at: int, name: str, wanted: File | None) -> bool:
         return False
     with open(open_file(at, name), "rb") as file:  # noqa: PTH123 - a descriptor
         return file.read() == wanted.data
+
+
+def _is_folder(at: int, name: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _is_same(at: int, name: str, there: int, other: str) -> bool:

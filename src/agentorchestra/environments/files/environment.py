@@ -21,6 +21,7 @@ from agentorchestra.environments.files.syntax import program_problem, syntax_pro
 from agentorchestra.environments.files.trash import Trash
 from agentorchestra.environments.files.undo import Changes
 from agentorchestra.environments.folder import FolderEnvironment, rules_text
+from agentorchestra.environments.project import GIT
 from agentorchestra.tea.calling.environment import action
 from agentorchestra.trust.arguments import INSIDE
 
