@@ -126,7 +126,7 @@ async def finish(
         code = print_result(handed.result, folder, as_json=False, handed=handed)
         if result.diff:
             show_diff(result.diff)
-        landed = await _land(workspace, result, landing, folder, place, ask=sys.stdin.isatty() and sys.stderr.isatty())
+        landed = await _land(workspace, result, landing, folder, place, ask=sys.stdin.isatty())
     for line in landed.lines:
         say(line)
     code = code if code_of is None else code_of(result)

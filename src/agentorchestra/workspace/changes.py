@@ -205,13 +205,16 @@ class _Applying:
         ]
 
     def run(self) -> int:
+        begun = self._begun()
+        if begun is not None and not begun:  # all was done, and only names were left to remove
+            self._clear(self._steps)
         conflicts = [one.change.path for one in self._steps if not self._is_due(one) and not self._is_done(one)]
         due = [one for one in self._steps if self._is_due(one)]
-        begun = self._begun()
         # What the user has by another way is not ours to put back.
-        ours = [one for one in self._steps if one in due or one.change.path in begun]
+        interrupted = [one for one in self._steps if one.change.path in (begun or ())]
+        ours = [one for one in self._steps if one in due or one in interrupted]
         if conflicts:
-            self._undo([one for one in ours if one.change.path in begun])
+            self._undo(interrupted)
             raise self._conflict(conflicts)
         if not ours:
             return 0
@@ -225,15 +228,17 @@ class _Applying:
         except (OSError, ProjectError):
             self._undo(ours)
             raise
+        _write_durably(self._journal, b"[]")
         self._clear(ours)
         return len(due)
 
-    def _begun(self) -> frozenset[str]:
-        """Return the paths that a killed process was about to change, none where there was no such process."""
+    def _begun(self) -> list[str] | None:
+        """Return the paths that a killed process was about to change; None where there was no such process."""
         try:
-            return frozenset(json.loads(self._journal.read_bytes()))
+            found: list[str] = json.loads(self._journal.read_bytes())
         except FileNotFoundError:
-            return frozenset()
+            return None
+        return found
 
     # What a file of the user's is. A path through a link, or below a file, holds nothing of the project's.
 
@@ -318,19 +323,19 @@ class _Applying:
         """Put back what was done, as far as it is still as it was put there; the last first."""
         for step in reversed(steps):
             change = step.change
-            with suppress(FileNotFoundError, NotADirectoryError, OutsideError):
-                if change.old is None:
-                    with parent_of(self._root, parts_of(change.path)) as (at, name):
-                        if _is(at, name, change.new):
-                            os.unlink(name, dir_fd=at)
-                    self._drop_folders(change.path, new=True)
-                    continue
-                with opened(self._root) as top:
-                    if not _is(top, step.kept, change.old):
-                        continue  # it was not replaced
-                    with parent_of(self._root, parts_of(change.path), make=True) as (at, name):
-                        if _is(at, name, change.new):
-                            os.rename(step.kept, name, src_dir_fd=top, dst_dir_fd=at)
+            with suppress(FileNotFoundError, NotADirectoryError, OutsideError), opened(self._root) as top:
+                replaced = change.old is not None
+                if replaced and not _is(top, step.kept, change.old):
+                    continue  # it was not
+                with parent_of(self._root, parts_of(change.path), make=replaced) as (at, name):
+                    if not _is(at, name, change.new):
+                        pass
+                    elif replaced:
+                        os.rename(step.kept, name, src_dir_fd=top, dst_dir_fd=at)
+                    else:
+                        os.unlink(name, dir_fd=at)
+            if change.old is None:
+                self._drop_folders(change.path, new=True)
         self._clear(steps)
 
     def _drop_folders(self, path: str, *, new: bool = False) -> None:
@@ -342,8 +347,10 @@ class _Applying:
             try:
                 with parent_of(self._root, parts) as (at, name):
                     os.rmdir(name, dir_fd=at)
+            except FileNotFoundError:
+                pass  # it was not made yet
             except OSError:
-                return  # it holds something, or is gone
+                return  # it holds something
             parts = parts[:-1]
 
     def _clear(self, steps: Sequence[Step]) -> None:
