@@ -24,7 +24,10 @@ BROKEN, FIXED = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    retur
 
 @pytest.fixture
 def shop(folder: Folder) -> Path:
-    files = {"calc.py": BROKEN, "test_calc.py": "import sys, calc\nsys.exit('it is wrong' if calc.add(1, 2) != 3 else 0)\n"}
+    files = {
+        "calc.py": BROKEN,
+        "test_calc.py": "import sys, calc\nsys.exit('it is wrong' if calc.add(1, 2) != 3 else 0)\n",
+    }
     return repository(folder.path / "shop", files)
 
 
