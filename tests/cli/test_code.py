@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
 from pathlib import Path
 
 import pytest
 
+from agentorchestra.cli.commands.code import code
 from agentorchestra.cli.project import exit_code_of_code
 from agentorchestra.core.spec import RunResult, RunStatus, TestsRan
 from tests.cli.support import Folder
@@ -128,3 +130,13 @@ def test_wrong_uses(folder: Folder, shop: Path, words: tuple[str, ...], sentence
     assert (done.code, sentence in done.error) == (2, True), done.err
     assert folder.ids() == []
     assert sorted(one.name for one in shop.iterdir()) == [".git", "calc.py", "test_calc.py"]
+
+
+def test_the_workflow_for_ci_says_what_the_command_line_understands() -> None:
+    text = (Path(__file__).parents[2] / "examples/ci/agentorchestra.yml").read_text()
+    (line,) = [one.strip() for one in text.splitlines() if one.strip().startswith("agentorchestra ")]
+    words = shlex.split(line.partition(" < ")[0])
+    assert words[1] == "code"
+    context = code.make_context("code", words[2:])
+    assert (context.params["branch"], context.params["budget_usd"]) == ("$BRANCH", 2)
+    assert context.params["as_json"]

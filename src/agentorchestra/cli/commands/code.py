@@ -150,7 +150,10 @@ async def apply(run: str, branch: str | None, dry_run: bool, as_json: bool, fold
     async with opened_run(folder, run) as (workspace, record):
         if dry_run:
             diff = await workspace.diff(record.id)
-            _ = emit_json({"run_id": record.id, "diff": diff}) if as_json else show_diff(diff)
+            if as_json:
+                emit_json({"run_id": record.id, "diff": diff})
+            else:
+                show_diff(diff)
             return 0
         applied = await workspace.apply(record.id, branch=branch)
     if as_json:
