@@ -41,9 +41,11 @@ def one_line(text: str, width: int = 160) -> str:
     return line if len(line) <= width else f"{line[: width - 3]}..."
 
 
-def say(line: str, *, red: bool = False) -> None:
-    """Print a line for the person at the terminal, on stderr."""
+def say(line: str, *, red: bool = False, colour: str = "") -> None:
+    """Print a line for the person at the terminal, on stderr; `colour` is a code of terminals."""
     line = clean(line)
+    if colour:
+        line = f"\x1b[{colour}m{line}\x1b[0m"
     if red and sys.stderr.isatty() and "NO_COLOR" not in os.environ:
         line = f"\x1b[1;31m{line}\x1b[0m"
     try:
@@ -195,6 +197,7 @@ class HandedOver(NamedTuple):
     lines: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     failed: bool = False  # whether the folder that was named did not get them
+    applied: dict[str, Any] | None = None  # what of its changes came into its project
 
 
 def print_result(
@@ -209,7 +212,8 @@ def print_result(
 
     With the `verdict` on a task's folder, that decides the exit code. What became of the run's files stands last.
     """
-    code = _print_result(result, folder, as_json=as_json, verdict=verdict)
+    applied = None if handed is None else handed.applied
+    code = _print_result(result, folder, as_json=as_json, verdict=verdict, applied=applied)
     if handed is None:
         return code
     for line in (*handed.problems, *(() if as_json else handed.lines)):
@@ -217,16 +221,27 @@ def print_result(
     return code or int(handed.failed)
 
 
-def _print_result(result: RunResult, folder: Path, *, as_json: bool, verdict: TaskVerdict | None) -> int:
+def _print_result(
+    result: RunResult,
+    folder: Path,
+    *,
+    as_json: bool,
+    verdict: TaskVerdict | None,
+    applied: dict[str, Any] | None = None,
+) -> int:
     from agentorchestra.core.spec import FINAL, exit_code
 
     if as_json:
-        emit_json(as_plain(result, verdict))
+        emit_json(as_plain(result, verdict) | ({} if applied is None else {"applied": applied}))
     else:
         answer = result.answer or (result.report if result.status in FINAL else "")  # of a debate its conclusion
         if answer:
             emit(clean(answer))
         say("\n".join(["", *account_lines(result, answer), summary_line(result)]))
+        if result.tests is not None:
+            if not result.tests.passed and result.tests.output:
+                say(clean(result.tests.output.rstrip()))
+            say(f"{result.tests.why}: {one_line(result.tests.command)}")
     for line in _next_lines(result, folder, as_json=as_json):
         say(line)
     if verdict is None:

@@ -7,7 +7,7 @@
     │     WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker, Session (SessionBusy),
     │     RunOver,
     │     SandboxUnavailable, Image, SystemDefinition, Evaluation,
-    │     TaskFolder, Evidence, PolicyFile, RunUnderWay,
+    │     TaskFolder, Project (ApplyConflict), Evidence, PolicyFile, RunUnderWay,
     │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
     ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
     │     StoreResource, DuplicateEvent, LogChanged, ComponentConflict
@@ -239,6 +239,22 @@ class McpError(UsageError):
 
 class OutFolderError(UsageError):
     """The files of a run cannot be written to the folder that was named for them."""
+
+
+class ProjectError(UsageError):
+    """A folder of the user's that a run cannot work on, or changes that cannot be brought back into it."""
+
+
+class ApplyConflictError(ProjectError):
+    """Files that a run changed were changed in the user's folder meanwhile: nothing is written.
+
+    Attributes:
+        paths: of these files, relative to the folder.
+    """
+
+    def __init__(self, message: str, paths: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.paths = paths
 
 
 class WorkspaceStateError(UsageError):

@@ -24,7 +24,7 @@ from pydantic import BaseModel, JsonValue
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.errors import EventFormatError
 from agentorchestra.core.frozen import constructed
-from agentorchestra.core.spec import RunFile, RunManifest
+from agentorchestra.core.spec import RunFile, RunManifest, TestsRan
 from agentorchestra.core.turns import TurnState
 
 RUN_BRANCH = ""
@@ -79,7 +79,8 @@ class RunEnded(Body):
     """The job ended with this status (`waiting`, `paused` and `failed` may be driven again).
 
     `waiting_for` are the keys of questions and timers; `until` is the time at which the first timer is due. `files` are
-    those that the run made or changed in its folder, `more_files` counts those for which that list has no room.
+    those that the run made or changed in its folder, `more_files` counts those for which that list has no room. `tests`
+    is how the command that tests its work ended.
     """
 
     type: ClassVar[str] = "run_ended"
@@ -92,6 +93,7 @@ class RunEnded(Body):
     until: datetime | None = None
     files: tuple[RunFile, ...] = ()
     more_files: int = 0
+    tests: TestsRan | None = None
 
 
 class EffectStarted(Body):

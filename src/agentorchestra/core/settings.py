@@ -297,11 +297,15 @@ class FolderSettings(BaseModel, frozen=True, extra="forbid"):
         max_mib: of all files together; a command that writes more is ended.
         max_entries: files, folders and links, as for `max_mib`.
         max_file_mib: of one file in snapshots; a larger one is named and left out of them.
+        max_project_mib: of a project's files that are copied for a run (docs/coding.md).
+        see: names of further folders of a project that git ignores and commands see read-only, such as vendor.
     """
 
     max_mib: float = Field(default=4096.0, gt=0)
     max_entries: int = Field(default=250_000, ge=1)
     max_file_mib: float = Field(default=256.0, gt=0)
+    max_project_mib: float = Field(default=1024.0, gt=0)
+    see: tuple[str, ...] = ()
 
 
 class TerminalMount(BaseModel, frozen=True, extra="forbid"):

@@ -97,6 +97,9 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
         components: versions of components that hold in the whole run, in place of what their names mean:
             `{"tool:price_of": "1.0.1", "prompt:react": "1.2.0"}`; a candidate is used so (docs/components.md).
         parts: parts of the main agent for this run, over those of the settings (docs/oagents.md).
+        project: a folder of the user's, of which the run's folder begins as a copy; `Workspace.apply` brings back what
+            changed (docs/coding.md).
+        tests: a command that is run in the terminal's machine when the run has ended: `RunResult.tests`.
 
     Raises:
         UsageError: for a value that does not fit; pydantic's ValidationError for one of another type.
@@ -121,6 +124,8 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
     options: dict[str, JsonValue] = {}
     components: dict[str, str] = {}
     parts: PartSettings | None = None
+    project: Path | None = None
+    tests: str = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -197,6 +202,8 @@ class RunFields(TypedDict, total=False):
     options: Mapping[str, Any] | None
     components: Mapping[str, str] | None
     parts: PartSettings | None
+    project: str | Path | None
+    tests: str
 
 
 class AgentSpec(BaseModel, frozen=True):
@@ -346,6 +353,46 @@ CHECKS = 2
 """The way in which new runs check answers; see `RunManifest.checks`."""
 
 
+class Project(BaseModel, frozen=True):
+    """The folder of the user's that a run works on a copy of (docs/coding.md).
+
+    Attributes:
+        path: where it lies, absolute and without links.
+        began: SHA-256 of the blob with the snapshot of the copy as it began.
+        seen: folders in it that commands see read-only, and that were not copied; relative to it.
+        pythons: folders of this machine with the Pythons that virtual environments among `seen` were made of.
+        objects: the folder with the objects of its repository; "" for none.
+        head: the commit that was checked out; "" for none.
+        repository: whether it lies in a work tree of git.
+    """
+
+    path: str
+    began: str
+    seen: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
+    objects: str = ""
+    head: str = ""
+    repository: bool = False
+
+
+class TestsRan(BaseModel, frozen=True):
+    """The command that tests a run's work, as it ended.
+
+    Attributes:
+        command: of bash, in the run's folder.
+        passed: whether it ended with exit code 0.
+        why: a sentence.
+        output: the end of what it printed.
+    """
+
+    __test__ = False  # no test of pytest's
+
+    command: str
+    passed: bool
+    why: str
+    output: str = ""
+
+
 class PartOf(BaseModel, frozen=True):
     """The agent that a part of a run is there for: the run and the key of its InvokeAgent or Spawn."""
 
@@ -398,6 +445,8 @@ class RunManifest(BaseModel, frozen=True):
         policy_plan: whether policy has a plan made from the user's words (`policy.plan`).
         policy_review: whether a model looks again at calls that the plan allows (`policy.review`).
         part_of: what it is a part of (docs/cluster.md); None for a run of its own.
+        project: the folder of the user's that it works on a copy of; None for none.
+        tests: the command that tests its work; "" for none.
     """
 
     task: str
@@ -458,6 +507,8 @@ class RunManifest(BaseModel, frozen=True):
     policy_plan: Literal["off", "on"] = "off"
     policy_review: Literal["off", "on"] = "off"
     part_of: PartOf | None = None
+    project: Project | None = None
+    tests: str = ""
 
     @property
     def earlier_words(self) -> tuple[str, ...]:
@@ -514,6 +565,8 @@ class RunResult(BaseModel):
         files: what it made for its user, with what it made or changed in its folder when its last job ended.
         more_files: how many files of its folder `files` has no room for.
         folder: the folder that its environments work on, where it lies on this machine; None without such.
+        diff: what it changed in its copy of the project, as git writes it; "" without a project.
+        tests: how the command that tests its work ended; None without one.
         questions: what it waits for, with status `waiting` or `paused`.
         until: when its first timer is due, with these; None without one.
         error: the sentence, with status `failed` and others that are not complete.
@@ -535,6 +588,8 @@ class RunResult(BaseModel):
     files: tuple[RunFile, ...] = ()
     more_files: int = 0
     folder: str | None = None
+    diff: str = ""
+    tests: TestsRan | None = None
     questions: tuple[Question, ...] = ()
     until: datetime | None = None
     error: str | None = None

@@ -29,6 +29,7 @@ import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -40,6 +41,7 @@ from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import EnvironmentLostError, ImageError, StoreError, ToolError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.protocols import Ground
+from agentorchestra.core.spec import Project
 from agentorchestra.environments.base import Base
 from agentorchestra.environments.manifest import (
     DEFAULT_LIMITS,
@@ -51,10 +53,13 @@ from agentorchestra.environments.manifest import (
     stored_layer,
     too_large,
 )
+from agentorchestra.environments.packs import Contents
+from agentorchestra.environments.project import is_untouched, mounts_of, seen_at
 from agentorchestra.environments.tree import Tree
 from agentorchestra.log.folders import MAIN, WORKED_ON, world_folder
 from agentorchestra.log.store.references import PRIVATE
-from agentorchestra.sandbox.machine import Machine
+from agentorchestra.sandbox.machine import WORK, Machine
+from agentorchestra.sandbox.shell import Mount
 from agentorchestra.tea.calling.environment import ActionEnvironment
 
 FOLDER = "folder"  # the ground's name: the run's state has the snapshot it stands at under `env:folder`
@@ -81,6 +86,7 @@ class FolderGround:
         files: Path | None = None,
         limits: FolderLimits = DEFAULT_LIMITS,
         base: Base | None = None,
+        project: Project | None = None,
     ) -> None:
         self.place = place  # what is made for it on disk
         self.folder = place / WORKED_ON  # what agents see as the folder
@@ -92,7 +98,9 @@ class FolderGround:
         self._keep = keep  # whether the folder stays when the ground is closed
         self._stored: set[str] = set()
         apart = frozenset({FILES}) if files is not None else frozenset[str]()
-        self._tree = Tree(self.folder, ctx, limits, apart=apart)
+        self.project = project  # of whose folder this one begins as a copy; None for none
+        self._contents = Contents(ctx)
+        self._tree = Tree(self.folder, self._contents, limits, apart=apart)
         self.machine: Machine | None = None  # what the commands of a terminal may write besides; None for nothing
         self._base = base
         overlay = base is not None and base.image is not None
@@ -160,9 +168,18 @@ class FolderGround:
         for one in self.members:
             await one.leave()
         self._last, self._began = None, manifest.began
+        if self.project is not None:
+            self._began = self.project.began
+            began = await read_manifest(await self._blob(self._began), self._blob)
+            self._contents.unpack(began)
+            if data is None:
+                manifest = began
+                if await asyncio.to_thread(is_untouched, self.place):
+                    await self._tree.begins_as(began)
+                    return
         await self._layer.put_back(manifest.layer, (), self.temporary)
         await self._tree.put_back(manifest.entries, manifest.left_out, self.temporary)
-        if data is None and self._base is not None and self.machine is not None:
+        if data is None and self.project is None and self._base is not None and self.machine is not None:
             await asyncio.to_thread(self._base.begin, self.machine, self.folder)
             await self._note_beginning()
         # What an environment holds in its hands stays the same object.
@@ -172,6 +189,10 @@ class FolderGround:
             held.update(manifest.kept.get(name, {}))
         for one in self.members:
             await one.restored()
+
+    async def _blob(self, sha256: str) -> bytes:
+        data: bytes = await self._ctx.read_artifact(ArtifactRef(name=FOLDER, sha256=sha256, size=0))
+        return data
 
     async def _note_beginning(self) -> None:
         """Keep what the base put into the folder, so that it can be told from what the run makes there."""
@@ -223,8 +244,13 @@ async def write_folder(snapshot: bytes, target: Path, ctx: Any) -> Manifest:
         ctx: has `read_artifact`.
     """
     refs = [ArtifactRef(name=FOLDER, sha256=name, size=0) for name in parts_named(snapshot)]
-    manifest = Manifest.from_bytes(snapshot, {one.sha256: await ctx.read_artifact(one) for one in refs})
-    tree = Tree(target, ctx, DEFAULT_LIMITS)
+    parts = {one.sha256: await ctx.read_artifact(one) for one in refs}
+    manifest = Manifest.from_bytes(snapshot, parts)
+    contents = Contents(ctx)
+    if manifest.began:
+        began = ArtifactRef(name=FOLDER, sha256=manifest.began, size=0)
+        contents.unpack(Manifest.from_bytes(await ctx.read_artifact(began), parts))
+    tree = Tree(target, contents, DEFAULT_LIMITS)
 
     def temporary() -> Path:
         descriptor, name = tempfile.mkstemp(dir=target.parent)
@@ -245,12 +271,14 @@ class FolderEnvironment(ActionEnvironment):
     Attributes:
         limits: of what the folder may hold, so that a snapshot of it can be kept.
         base: what the machine of a terminal on the folder lies on; None for no machine.
+        on_machine: whether its commands run on that machine.
     """
 
     branching: Literal["stateless", "snapshot", "none"] = "snapshot"
     ground: ClassVar[str] = FOLDER
     limits: FolderLimits = DEFAULT_LIMITS
     base: Base | None = None
+    on_machine: ClassVar[bool] = False
     _ground: FolderGround | None = None
 
     @property
@@ -282,6 +310,14 @@ class FolderEnvironment(ActionEnvironment):
         """The folder with the task's files, seen read only as `files/` in the folder; None for none."""
         return self._stands_on.files
 
+    async def seen(self) -> list[Mount]:
+        """Return what commands see in the folder besides what lies there: packages that the project has installed."""
+        ground = self._stands_on
+        if ground.project is None:
+            return []
+        work = ground.machine.work if ground.machine is not None and self.on_machine else WORK
+        return await asyncio.to_thread(mounts_of, ground.project, ground.folder, work, machine=self.on_machine)
+
     @property
     def kept(self) -> dict[str, JsonValue]:
         """Return what is kept besides the folder, as part of the snapshot. Change it, never replace it."""
@@ -300,7 +336,12 @@ class FolderEnvironment(ActionEnvironment):
         world = str(getattr(ctx, "world", MAIN))
         files = ctx.folder / FILES if ctx.manifest.files else None
         place = world_folder(ctx.folder, world)
-        ground = FolderGround(place, ctx, keep=world == MAIN, files=files, limits=self.limits, base=self.base)
+        base, project = self.base, ctx.manifest.project
+        if base is not None and project is not None:
+            base = replace(base, work=seen_at(project, base.work), copies=())
+        ground = FolderGround(
+            place, ctx, keep=world == MAIN, files=files, limits=self.limits, base=base, project=project
+        )
         await ground.open()
         return ground
 

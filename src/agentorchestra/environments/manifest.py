@@ -28,8 +28,8 @@ from agentorchestra.environments.beneath import (
 )
 
 # 1: entries `[path, kind, mode, mtime_ns, size, sha256 or target of the link]`, `parts` (blobs with further entries),
-# and `kept`; `left_out` (`[path, size, mtime_ns]`), `layer` (`base`, `entries`, `parts`) and `began` (the blob with the
-# snapshot of what the folder began with) where there is such.
+# and `kept`; `left_out` (`[path, size, mtime_ns]`), `layer` (`base`, `entries`, `parts`), `began` (the blob with the
+# snapshot of what the folder began with) and `packs` (see packs.py) where there is such.
 FORMAT = 1
 
 
@@ -91,6 +91,7 @@ class Manifest:
     base: str = ""  # what `layer` lies on, "" for none
     layer: tuple[Entry, ...] = ()  # what the run has besides the folder
     began: str = ""  # the blob with the snapshot of what the folder began with, "" where it was empty
+    packs: tuple[tuple[str, int], ...] = ()  # blobs with the contents of several files each, see packs.py
 
     @classmethod
     def from_bytes(cls, data: bytes, parts: Mapping[str, bytes] | None = None) -> Manifest:
@@ -105,6 +106,7 @@ class Manifest:
                 str(layer["base"]),
                 _entries(layer, given),
                 str(body.get("began", "")),
+                tuple((str(name), int(count)) for name, count in body.get("packs", ())),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise ToolError(f"the snapshot of the folder cannot be read: {exc}") from None
@@ -118,6 +120,7 @@ def stored(
     left_out: Sequence[LeftOut] = (),
     layer: bytes = b"",
     began: str = "",
+    packs: Sequence[tuple[str, int]] = (),
 ) -> bytes:
     """Return the stored form of a manifest: lines that stand `inside` it, the names of the blobs with the others."""
     rest: dict[str, Any] = {"kept": kept, "parts": list(parts)}
@@ -125,6 +128,8 @@ def stored(
         rest["left_out"] = [list(one) for one in left_out]
     if began:
         rest["began"] = began
+    if packs:
+        rest["packs"] = [list(one) for one in packs]
     more = b',"layer":' + layer if layer else b""
     return b'{"entries":[%b],"format":%d%b,%b' % (b",".join(inside), FORMAT, more, _json(rest)[1:])
 

@@ -19,6 +19,7 @@ from agentorchestra.environments.manifest import (
     Entry,
     FolderLimits,
     LeftOut,
+    Manifest,
     Mark,
     clear_for,
     encoded,
@@ -74,6 +75,7 @@ class Tree:
         self._changes = Changes(root)
         self._listings: dict[str, _Listing] = {}
         self._known: dict[str, tuple[Mark, str]] = {}
+        self._begun: dict[str, Entry] = {}  # files as they were copied, until they were looked at once
         self._count = 0
         self._is_empty = False  # whether nothing was in the folder, or it was not there, when it had this `_mark`
         self._mark: Mark | None = None
@@ -122,6 +124,12 @@ class Tree:
         for path, one in small:
             groups[crc32(path.encode("utf-8", "surrogateescape")) % len(groups)].append(one.lines or b"")
         return [], [*parts, *(b"[%b]" % b",".join(one) for one in groups if one)]
+
+    async def begins_as(self, began: Manifest) -> None:
+        """Take notice of a folder that was copied, and in which nobody has worked: it is not read again."""
+        self._begun = {one.path: one for one in began.entries if one.kind == "file"}
+        await self.look(everything=True)
+        self._begun = {}
 
     def forget(self) -> None:
         """Look at everything the next time."""
@@ -228,6 +236,10 @@ class Tree:
                 held = self._known.get(below)
                 if held is not None and held[0] == Mark.of(status):
                     entry = entry._replace(content=held[1])
+                begun = self._begun.get(below)
+                if begun is not None and begun[2:5] == entry[2:5]:
+                    entry = begun
+                    self._known[below] = (Mark.of(status), begun.content)
             elif entry.kind in ("folder", "opaque"):
                 listing.folders.append(below)
             listing.entries.append(entry)

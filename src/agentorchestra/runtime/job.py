@@ -83,7 +83,7 @@ async def drive(
         await _put_away(run)
         raise
     result = end.result or AgentResult(status=end.status if root.partial else RunStatus.FAILED, **_partial(root))
-    active_s, made = run.active_s(), FolderFiles()
+    active_s, made, tests = run.active_s(), FolderFiles(), None
     try:
         await root.spawns.end()
         if end.result is not None:
@@ -93,7 +93,7 @@ async def drive(
         active_s = run.active_s()
         try:
             if run.services.ended is not None:
-                await run.services.ended(run, end.status)
+                tests = await run.services.ended(run, end.status)
         finally:
             await _put_away(run)
     finally:
@@ -107,6 +107,7 @@ async def drive(
             until=end.until,
             files=run.redactor.json([one.model_dump(mode="json") for one in made.files]),
             more_files=made.more,
+            tests=None if tests is None else run.redactor.json(tests.model_dump(mode="json")),
         )
         # Queued synchronously: a further cancellation must not leave the run without its status.
         written = run.append(run.body(ended), status=end.status)
@@ -248,6 +249,7 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
         artifacts=tuple(dict.fromkeys(artifacts)),  # an effect made of others hands on what is theirs
         files=made_files(run.ledger, ended.files),
         more_files=ended.more_files,
+        tests=ended.tests,
         folder=str(worked_on) if worked_on.is_dir() else None,
         questions=open_questions(run.ledger) if ended.status in (RunStatus.WAITING, RunStatus.PAUSED) else (),
         until=ended.until,

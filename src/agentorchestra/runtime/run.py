@@ -30,7 +30,7 @@ from agentorchestra.core.events import (
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import Policy, PolicyView
 from agentorchestra.core.protocols import Environment, Handler, Store
-from agentorchestra.core.spec import Question, RunManifest, RunStatus
+from agentorchestra.core.spec import Question, RunManifest, RunStatus, TestsRan
 from agentorchestra.log.ledger import Ledger, Record
 from agentorchestra.log.store.commits import Landing
 from agentorchestra.runtime.budget import BudgetNode
@@ -70,7 +70,7 @@ class Services:
     review_effect: Callable[..., Effect] | None = None  # the request for a second look at a call
     may_review: Callable[..., bool] | None = None  # whether the model of a branch takes second looks
     granted: Callable[[Effect], frozenset[str]] | None = None  # a component's parts: only its own calls may use them
-    ended: Callable[[Run, RunStatus], Awaitable[None]] | None = None  # called at an end, while environments are open
+    ended: Callable[[Run, RunStatus], Awaitable[TestsRan | None]] | None = None  # at an end, environments are open
     folder_files: Callable[[Run], Awaitable[FolderFiles]] | None = None  # what a run made or changed in its folder
     elsewhere: Elsewhere | None = None  # has sub-agents work in other processes; None: all work here
 

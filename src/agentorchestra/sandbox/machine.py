@@ -8,6 +8,7 @@ host's and runs with the host's own loader and libraries, because an image may h
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
@@ -32,6 +33,7 @@ FOLDERS = ("home", "tmp", "opt")
 """The folders of the layer that are seen at the root where there is no image."""
 HOSTS = "127.0.0.1 localhost\n::1 localhost\n"
 """The names that commands know without a network, as /etc/hosts has them."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOADERS = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}
 _LIBRARIES = ("/usr/lib/{}-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 _MOUNT = (
@@ -65,6 +67,7 @@ class Machine:
             for name in FOLDERS:
                 (self.layer / name).mkdir(parents=True, exist_ok=True)
             (self.layer / "tmp").chmod(0o1777)
+            self._make_work()
             if new:
                 version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
                 site = self.layer / "home/agent/.local/lib" / version / "site-packages"
@@ -83,6 +86,27 @@ class Machine:
         # Links, because a path in a mount's options could hold a comma or a colon.
         (place / "lower").symlink_to(self.image.absolute())
         (place / "upper").symlink_to(self.layer.absolute())
+
+    def _make_work(self) -> None:
+        """Make the place of the working folder where that is below a folder of the layer.
+
+        The sandbox would follow a link that commands put on its way; none of theirs runs now.
+        """
+        parts = self.work.strip("/").split("/")
+        at = os.open(self.layer, _FOLDER)
+        try:
+            for part in parts if parts[0] in FOLDERS else ():
+                try:
+                    below = os.open(part, _FOLDER, dir_fd=at)
+                except OSError:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(part, dir_fd=at)
+                    os.mkdir(part, 0o755, dir_fd=at)
+                    below = os.open(part, _FOLDER, dir_fd=at)
+                os.close(at)
+                at = below
+        finally:
+            os.close(at)
 
     @property
     def _overlay(self) -> Path:

@@ -18,7 +18,7 @@ from agentorchestra.core.errors import NotAllowedError, UnknownRunError
 from agentorchestra.core.events import Body, new_event
 from agentorchestra.core.protocols import RunRecord, Store, instance_of
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import FileRef, RunManifest, RunResult, RunStatus
+from agentorchestra.core.spec import FileRef, RunManifest, RunResult, RunStatus, TestsRan
 from agentorchestra.log.store.references import GIVEN
 from agentorchestra.runtime.direct_calls import DirectCalls
 from agentorchestra.runtime.engine import LocalEngine
@@ -66,8 +66,8 @@ class Host(Protocol):
     @property
     def task_place(self) -> str: ...
 
-    async def ended(self, run: Run, status: RunStatus) -> None:
-        """Do what is due when a run has ended and its environments are still open."""
+    async def ended(self, run: Run, status: RunStatus) -> TestsRan | None:
+        """Run the tests of a run that has ended while its environments are still open."""
 
 
 class Composition:

@@ -6,6 +6,7 @@ import asyncio
 import difflib
 import json
 import mimetypes
+import shutil
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from agentorchestra.core.errors import (
     EmptyTaskError,
     ForkError,
     LifecycleError,
+    ProjectError,
     PromptError,
     SessionError,
     SettingsError,
@@ -37,12 +39,16 @@ from agentorchestra.core.spec import (
     SOURCE_MEDIA_TYPE,
     Exchange,
     FileRef,
+    Project,
     RunManifest,
     RunSpec,
     RunStatus,
     first_names,
 )
 from agentorchestra.core.turns import TurnState
+from agentorchestra.environments.folder import FILES
+from agentorchestra.environments.manifest import FolderLimits
+from agentorchestra.log.folders import MAIN, world_folder
 from agentorchestra.log.fork import check_replaceable, fork_point, forked_events, link_files, refuse_lost_environments
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.log.store.rows import check_over
@@ -50,6 +56,7 @@ from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import TASK as CALLS_TASK
 from agentorchestra.runtime.run import current_budget
 from agentorchestra.runtime.state import KEPT
+from agentorchestra.sandbox.base import MIB
 from agentorchestra.workspace.catalog import Equipment, distribution
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
@@ -58,6 +65,7 @@ from agentorchestra.workspace.turns import state_after
 
 if TYPE_CHECKING:
     from agentorchestra.agents.parts.foresight import Foresight
+    from agentorchestra.environments.project import Survey
     from agentorchestra.tools.files.storage import Kept
 
 EARLIER_MOST = 10
@@ -161,9 +169,11 @@ class RunCreator:
         before = turns[0].manifest.files if turns else ()
         if before:
             await parts.fetch_files(turns[0].id, before)
+        surveyed = await self._surveyed(spec)
         files = await self._keep_files(run_id, spec.files, temporary=temporary_files, blind=blind, before=before)
         await parts.share_files(files.refs)
         schema = _schema_of(objects.output_type)
+        project = await self._copied(run_id, surveyed) if surveyed is not None else None
         schemas = await self._equipper.keep_texts(equipment)
         environments = catalog.environments_for(equipment)
         manifest = RunManifest(
@@ -200,6 +210,8 @@ class RunCreator:
             policy_plan=settings.policy.plan,
             policy_review=settings.policy.review,
             image=self._image(environments),
+            project=project,
+            tests=spec.tests.strip(),
             created=parts.clock.now(),
         )
         left = await self._left_by(turns[0]) if turns else None
@@ -339,6 +351,8 @@ class RunCreator:
         base = replace(self._equipper.base(), components=spec.components)
         equipment = await self._equipper.with_objects(base, objects)
         environments, agent = spec.environments, self._catalog.agents.get(system)
+        if spec.project is not None or spec.tests:  # what works on a folder, and where tests are run
+            environments = (*environments, "files", "terminal")
         if agent is not None and agent.on_request:  # who names the agent wants where it works
             environments = (*environments, *agent.environments)
         named = self._catalog.environments_named(environments, equipment)
@@ -563,6 +577,51 @@ class RunCreator:
             )
         finally:
             stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces
+
+    async def _surveyed(self, spec: RunSpec) -> Survey | None:
+        """Look at the project of a run, before anything is spent or written.
+
+        Raises:
+            ProjectError, SandboxUnavailableError: it cannot be worked on here.
+        """
+        from agentorchestra.environments.project import survey
+        from agentorchestra.workspace.task_folder import need_sandbox
+
+        if spec.project is None:
+            return None
+        await need_sandbox(self._parts.builtin.workbench.sandbox, "work on a project")
+        held = await asyncio.to_thread(
+            survey, spec.project, self._project_limits, self._settings.folder.see, apart=self._parts.folder
+        )
+        if spec.files and any(one == FILES or one.startswith(f"{FILES}/") for one in held.files):
+            raise ProjectError(
+                f"{spec.project} has a {FILES}/, where agents see the files that are given with a task; leave --file "
+                "away and name them in the task"
+            )
+        return held
+
+    @property
+    def _project_limits(self) -> FolderLimits:
+        given = self._settings.folder
+        return FolderLimits(
+            int(min(given.max_project_mib, given.max_mib) * MIB), given.max_entries, int(given.max_file_mib * MIB)
+        )
+
+    async def _copied(self, run_id: str, held: Survey) -> Project:
+        """Copy a project into the folder of its run, and keep what it holds."""
+        from agentorchestra.environments.project import Copier
+
+        store, place = self._parts.store, world_folder(self._parts.runs_folder / run_id, MAIN)
+        copier = Copier(held, place, self._project_limits)
+        packs = copier.packs()
+        try:
+            while (pack := await asyncio.to_thread(next, packs, None)) is not None:
+                copier.kept(await store.put_blob(pack[0]), pack[1])
+            manifest = await asyncio.to_thread(copier.manifest)
+            return copier.project(await store.put_blob(manifest, "application/json"))
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+            raise
 
     # -- forks -----------------------------------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ class FilesSaved(NamedTuple):
 async def folder_files(run: Run) -> FolderFiles:
     """Return what a run made or changed in its folder, as its log has it; no file is read."""
     snapshot = final_snapshot(run.ledger, FOLDER)
-    if snapshot is None or snapshot == CHANGED:
+    if snapshot is None or snapshot == CHANGED or run.manifest.project is not None:  # then it is a diff
         return FolderFiles()
     now = await read_manifest(await run.blob(snapshot), run.blob)
     before = Manifest()

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
@@ -22,12 +22,14 @@ from agentorchestra.core.errors import (
     BundleError,
     OtherSettingsError,
     OutputError,
+    ProjectError,
     ReplayError,
 )
 from agentorchestra.core.events import BudgetRaised, Event, RunEnded, new_event
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL, AgentResult, AgentSpec, Question, RunManifest, RunResult, RunStatus
+from agentorchestra.log.folders import MAIN, WORKED_ON, world_folder
 from agentorchestra.log.ledger import Ledger, status_of
 from agentorchestra.log.store.rows import NEEDED
 from agentorchestra.runtime import job
@@ -46,6 +48,9 @@ from agentorchestra.workspace.delivery import folder_files
 from agentorchestra.workspace.equipment import Equipper, RunObjects
 from agentorchestra.workspace.handlers import Handlers
 from agentorchestra.workspace.turns import taken_over
+
+if TYPE_CHECKING:
+    from agentorchestra.workspace.changes import Changes
 
 
 class ReplayReport(BaseModel):
@@ -108,8 +113,46 @@ class RunDriver:
                 active_s=round(run.active_s(), 3),
                 files=earlier.files,
                 more_files=earlier.more_files,
+                tests=earlier.tests,
             )
-        return job.make_result(run_id, record.manifest, ended, run)
+        return await self._with_diff(job.make_result(run_id, record.manifest, ended, run), record, run)
+
+    async def changes(self, run_id: str) -> Changes:
+        """Return what a run changed in its copy of a project, as the log has it now.
+
+        Raises:
+            ProjectError: it works on none, or what it changed could not be kept.
+        """
+        record = await self._parts.record(run_id)
+        events = await self._parts.store.load(run_id)
+        services = self._handlers.for_run(self._equipper.base())
+        return await self._changes(record, Run(services, run_id, record.manifest, events, epoch=None, mode="replay"))
+
+    async def _changes(self, record: RunRecord, run: Run) -> Changes:
+        from agentorchestra.environments.folder import FOLDER
+        from agentorchestra.workspace.changes import changes_of
+
+        project = record.manifest.project
+        if project is None:
+            raise ProjectError(
+                f"run {record.id} works on no folder of yours; start one with `agentorchestra run --in DIR`"
+            )
+        snapshot = final_snapshot(run.ledger, FOLDER)
+        if snapshot == CHANGED:
+            raise ProjectError(
+                f"how the folder of run {record.id} stood at its end could not be kept; what it changed lies in "
+                f"{world_folder(run.folder, MAIN) / WORKED_ON}"
+            )
+        return await changes_of(project, snapshot, run.blob)
+
+    async def _with_diff(self, result: RunResult, record: RunRecord, run: Run) -> RunResult:
+        if record.manifest.project is None or result.status in (RunStatus.CREATED, RunStatus.RUNNING):
+            return result
+        try:
+            changes = await self._changes(record, run)
+        except ProjectError:  # whoever wants to apply it is told
+            return result
+        return result.model_copy(update={"diff": await asyncio.to_thread(changes.diff)})
 
     async def with_files(self, run_id: str) -> RunResult:
         """Return the result with the files of the run's folder as the log has that now; see Workspace.files."""
@@ -271,6 +314,7 @@ class RunDriver:
                 for failure in self._parts.components.failures():
                     run.note(failure, level="warning")
                 result = await job.drive(run, top, owner=parts.engine.owner, code=code, changed=changed)
+                result = await self._with_diff(result, record, run)
                 # The answer or the time may have come while the siblings of what waits were still at work.
                 if result.status is not RunStatus.WAITING:
                     return result

@@ -354,8 +354,8 @@ def with_task(settings: Settings, task: TaskFolder) -> Settings:
 # -- checking ----------------------------------------------------------------------------------------------------------
 
 
-async def need_sandbox(sandbox: Sandbox | None) -> Sandbox:
-    """Return the sandbox if it has machines, for the work and for the tests.
+async def need_sandbox(sandbox: Sandbox | None, what: str = "a task folder") -> Sandbox:
+    """Return the sandbox if it has machines, for the work and for the tests; `what` needs one.
 
     Raises:
         SandboxUnavailableError: there is none, or another one.
@@ -364,7 +364,7 @@ async def need_sandbox(sandbox: Sandbox | None) -> Sandbox:
     if sandbox is None or problem or sandbox.name != "bubblewrap":
         name = sandbox.name if sandbox is not None else "none"
         raise SandboxUnavailableError(
-            f"a task folder needs the sandbox bubblewrap, and here it is {name!r}{f': {problem}' if problem else ''}; "
+            f"{what} needs the sandbox bubblewrap, and here it is {name!r}{f': {problem}' if problem else ''}; "
             'install bubblewrap and set sandbox.backend = "bubblewrap"'
         )
     return sandbox

@@ -24,6 +24,7 @@ from agentorchestra.core.errors import (
     AppError,
     BackupError,
     EmptyTaskError,
+    ProjectError,
     RequestKeyError,
     RunOverError,
     UnknownComponentError,
@@ -35,7 +36,17 @@ from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Acceptance, Environment, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import FINAL, UNTESTED, Question, RunFields, RunFile, RunResult, RunSpec, RunStatus
+from agentorchestra.core.spec import (
+    FINAL,
+    UNTESTED,
+    Question,
+    RunFields,
+    RunFile,
+    RunResult,
+    RunSpec,
+    RunStatus,
+    TestsRan,
+)
 from agentorchestra.log.comparison import Comparison, compare_runs
 from agentorchestra.log.folders import MAIN, WORKED_ON, world_folder
 from agentorchestra.log.ledger import Ledger
@@ -76,6 +87,7 @@ if TYPE_CHECKING:
     from agentorchestra.tea.registry.reach import Affected
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
     from agentorchestra.trust.trial import RunTrial
+    from agentorchestra.workspace.changes import Applied, Changes
     from agentorchestra.workspace.probe import Probe
     from agentorchestra.workspace.task_folder import TaskFolder, TaskVerdict
 
@@ -383,10 +395,14 @@ class Workspace(Generic[Deps]):
             shell=shell,
         )
 
-    async def ended(self, run: Run, status: RunStatus) -> None:
-        """Run the tests of a task's run on its machine, before that is closed; called when a run comes to an end."""
+    async def ended(self, run: Run, status: RunStatus) -> TestsRan | None:
+        """Run the tests of a run on its machine, before that is closed; called when a run comes to an end."""
+        if run.manifest.tests and status not in UNTESTED:
+            from agentorchestra.workspace.testing import tests_ran
+
+            return await tests_ran(run, self._parts.builtin.workbench.limits.seconds)
         if self.task is None or not run.manifest.task_folder or status in UNTESTED:
-            return
+            return None
         from agentorchestra.environments.folder import FOLDER
         from agentorchestra.environments.terminal.environment import Terminal
 
@@ -394,7 +410,7 @@ class Workspace(Generic[Deps]):
         terminal = live.members.get(Terminal.name) if live is not None else None
         shell = terminal.tested_shell if isinstance(terminal, Terminal) else None
         if shell is None:
-            return
+            return None
         self._verdicts[run.id] = WorkspaceStateError(
             f"the tests of {run.id} were stopped before their end; `agentorchestra resume {run.id}` runs them again"
         )
@@ -402,6 +418,7 @@ class Workspace(Generic[Deps]):
             self._verdicts[run.id] = await self._tested(self.task, run.id, shell)
         except (AgentOrchestraError, OSError) as exc:  # the run itself is not touched by what goes wrong here
             self._verdicts[run.id] = exc
+        return None
 
     @property
     def task_place(self) -> str:
@@ -931,6 +948,45 @@ class Workspace(Generic[Deps]):
             OutFolderError: `out` is a file, or cannot be written.
         """
         return await save(self._parts.store, await self.files(run_id), Path(out))
+
+    async def diff(self, run_id: str) -> str:
+        """Return what a run changed in its copy of a project, as git writes it; of one under way what it has by now.
+
+        Raises:
+            ProjectError: the run works on no project.
+        """
+        self._need_open()
+        return await asyncio.to_thread((await self._driver.changes(run_id)).diff)
+
+    async def changes(self, run_id: str) -> Changes:
+        """Return the same file by file; raise as `diff`."""
+        self._need_open()
+        return await self._driver.changes(run_id)
+
+    async def apply(self, run_id: str, *, branch: str | None = None) -> Applied:
+        """Bring what a run changed into its project: all of it, or nothing. A second time changes nothing more.
+
+        Args:
+            run_id: the run, which is not under way.
+            branch: commit it as a new branch of this name; no file of the project changes then.
+
+        Raises:
+            ApplyConflictError: what the run changed was changed in the project meanwhile.
+            ProjectError: the run works on no project, is under way, or came from elsewhere; the project cannot be
+                written; the branch cannot be made.
+        """
+        from agentorchestra.workspace.changes import apply, commit
+
+        record = await self._parts.record(run_id)
+        if record.status in (RunStatus.CREATED, RunStatus.RUNNING):
+            raise ProjectError(f"run {run_id} is {record.status.value}; apply what it changed when it has stopped")
+        if record.imported is not None:
+            raise ProjectError(f"run {run_id} came from elsewhere, and the folder that it names is not meant here")
+        changes = await self.changes(run_id)
+        if branch is None:
+            return await asyncio.to_thread(apply, changes, self.runs_folder / run_id)
+        message = f"{record.manifest.task.splitlines()[0][:70]}\n\nBy agentorchestra, run {run_id}\n"
+        return await asyncio.to_thread(commit, changes, branch, message)
 
     async def _check_out(self, out: str | Path | None) -> None:
         if out is not None:

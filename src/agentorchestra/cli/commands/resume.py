@@ -27,11 +27,11 @@ from agentorchestra.cli.output import (
     emit,
     emit_json,
     one_line,
-    print_result,
     say,
     summary_line,
     verdict_line,
 )
+from agentorchestra.cli.project import Landing, exit_code_of_code, finish
 from agentorchestra.cli.workspaces import exists, opened, opened_run, task_folder_of, verdict_on
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import AgentOrchestraError, FencedError, TaskFolderError, UsageError
@@ -53,7 +53,8 @@ Examples:
   agentorchestra resume --abandoned
 
 \b
-Exit codes: as for `agentorchestra run`; with --due and --abandoned 0, or 1 if one of them could not go on.""",
+Exit codes: as for `agentorchestra run`, of a run with tests as for `agentorchestra code`; with --due
+and --abandoned 0, or 1 if one of them could not go on.""",
 )
 @click.argument("run", metavar="[RUN]", type=WORDS, required=False)
 @click.option("--due", is_flag=True, help="All waiting runs whose time has come, or whose answer or mail is there.")
@@ -108,7 +109,17 @@ async def resume(
             )
             verdict = await verdict_on(workspace, result)
             handed = await hand_over(workspace, result, out, folder)
-        return print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
+            code_of = exit_code_of_code if record.manifest.tests else None
+            return await finish(
+                workspace,
+                result,
+                Landing(),
+                folder,
+                as_json=as_json,
+                handed=handed,
+                verdict=verdict,
+                code_of=code_of,
+            )
 
     async def go_on(workspace: Workspace[Any], run_id: str) -> RunResult:
         if abandoned:

@@ -27,7 +27,8 @@ from agentorchestra.cli.options import (
     warn_unsafe,
     workspace_option,
 )
-from agentorchestra.cli.output import clean, emit, emit_json, print_result, say
+from agentorchestra.cli.output import clean, emit, emit_json, say
+from agentorchestra.cli.project import Landing, finish, landing_options
 from agentorchestra.cli.start import ROLES, drive_new
 from agentorchestra.cli.workspaces import opened, verdict_on
 from agentorchestra.core.budget import Budget
@@ -51,6 +52,7 @@ Examples:
   agentorchestra run "Draw the sales by month" -f sales.csv --out charts
   agentorchestra run - --model openai:gpt-5 < task.txt
   agentorchestra run "Which issues are open?" --mcp mcp.json
+  agentorchestra run "Fix the failing test" --in . --apply
   agentorchestra run --task-folder tasks/fix-build --model openai:gpt-5
   agentorchestra run --continue "And in the second one?"
   agentorchestra run "Which offer is cheaper?" -f a.pdf --session offers
@@ -69,6 +71,14 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     type=FilePath(),
     help="A task in Terminal-Bench's format instead of TASK: the run works in its machine, then its tests are run.",
 )
+@click.option(
+    "--in",
+    "project",
+    metavar="DIR",
+    type=FilePath(),
+    help="Work on a copy of the folder DIR; at the end the diff is shown, and applied if you say so.",
+)
+@landing_options
 @click.option(
     "--system",
     metavar="NAME",
@@ -173,6 +183,8 @@ def run(
     second: str | None,
     files: tuple[Path, ...],
     task_folder: Path | None,
+    project: Path | None,
+    landing: Landing,
     system: str | None,
     model: str | None,
     roles: tuple[tuple[str, str], ...],
@@ -210,11 +222,14 @@ def run(
     if (task is None) == (task_folder is None):
         both = "TASK and --task-folder are given: leave one of them away"
         raise click.UsageError(both if task is not None else "Missing argument 'TASK' (or --task-folder)")
+    if task_folder is not None and project is not None:
+        raise click.UsageError("--task-folder and --in exclude each other; give one of them")
     if task == "-":
         task = task_on_stdin()
 
     async def work() -> int:
         out.check()
+        await landing.check(project)
         if unsafe_local:
             warn_unsafe()
         async with opened(folder, unsafe_local=unsafe_local, task_folder=task_folder) as workspace:
@@ -236,6 +251,7 @@ def run(
                 memory=memory,
                 environments=environments or (("terminal", "files") if given is not None else ()),
                 components=dict(components),
+                project=project,
                 parts=PartSettings(refine=refine, rounds=rounds) if refine or rounds else None,
             )
             from agentorchestra.evolution.canary import check_canaries
@@ -259,7 +275,7 @@ def run(
             )
             verdict = await verdict_on(workspace, result)
             handed = await hand_over(workspace, result, out, folder)
-        return print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
+            return await finish(workspace, result, landing, folder, as_json=as_json, handed=handed, verdict=verdict)
 
     return run_async(work())
 

@@ -249,13 +249,15 @@ def inserted(text: str, line: int, new: str, name: str) -> str:
     return f"{text[:at]}{new if new.endswith(end) else new + end}{text[at:]}"
 
 
-def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Found, Path]]:
+def _all(
+    place: Place, files: Path | None, depth: int, hidden: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, Found, Path]]:
     """Yield everything below a folder, with its path as the agent writes it; the whole folder has the task's files."""
     if not stat.S_ISDIR(status(place).st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     prefix = f"{FILES}/" if place.given else ""
     own = files is not None and not place.given
-    for found in walk(place.root, place.parts, depth=depth, skip=frozenset({FILES}) if own else frozenset()):
+    for found in walk(place.root, place.parts, depth=depth, skip=hidden | {FILES} if own else hidden):
         yield prefix + found.path, found, place.root
     if files is not None and own and not place.parts:
         yield FILES, Found(FILES, os.lstat(files)), files.parent
@@ -264,9 +266,11 @@ def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Fo
                 yield f"{FILES}/{found.path}", found, files
 
 
-def listing(place: Place, files: Path | None, *, depth: int, most: int) -> list[str]:
+def listing(
+    place: Place, files: Path | None, *, depth: int, most: int, hidden: frozenset[str] = frozenset()
+) -> list[str]:
     lines = []
-    for count, (path, found, root) in enumerate(_all(place, files, depth)):
+    for count, (path, found, root) in enumerate(_all(place, files, depth, hidden)):
         if count >= most:
             lines.append("... and more; list a folder of it, or search by names")
             break

@@ -21,6 +21,7 @@ from agentorchestra.environments.files.syntax import program_problem, syntax_pro
 from agentorchestra.environments.files.trash import Trash
 from agentorchestra.environments.files.undo import Changes
 from agentorchestra.environments.folder import FolderEnvironment, rules_text
+from agentorchestra.environments.project import GIT
 from agentorchestra.tea.calling.environment import action
 from agentorchestra.trust.arguments import INSIDE
 
@@ -360,7 +361,11 @@ class FilesEnvironment(FolderEnvironment):
     async def state(self) -> tuple[Block, ...]:
         """Return the beginning of the tree, and what can be brought back."""
         whole = self._place("")
-        lines = await disk.in_thread(lambda: disk.listing(whole, self.files, depth=3, most=_STATE_ENTRIES))
+        # What git keeps for itself would drive a project's own files out of the list.
+        hidden = frozenset({GIT} if self._stands_on.project is not None else ())
+        lines = await disk.in_thread(
+            lambda: disk.listing(whole, self.files, depth=3, most=_STATE_ENTRIES, hidden=hidden)
+        )
         deleted = Trash.listed(self.kept)
         lines += [f"deleted, can be brought back: {', '.join(deleted[-10:])}"] if deleted else []
         text = "\n".join(lines) or "(the folder is empty)"

@@ -99,7 +99,9 @@ class Git(FolderEnvironment):
         if self._shell is None:
             if self._sandbox is None:
                 raise ToolError("git works in a sandbox, and the settings want none: set sandbox.backend to auto")
-            self._shell = await shell_in(self._sandbox, self.folder, self._limits, inputs=self.files)
+            self._shell = await shell_in(
+                self._sandbox, self.folder, self._limits, inputs=self.files, mounts=await self.seen()
+            )
         return GitShell(self._shell, self.folder, self._stands_on.temporary, self._settings)
 
     async def leave(self) -> None:

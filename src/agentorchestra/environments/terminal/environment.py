@@ -72,10 +72,12 @@ class Terminal(FolderEnvironment):
     closed, and is interrupted when it takes longer than its time. terminal_start starts what takes long or serves
     others; with screen=true also what asks or draws (vim, a debugger, an installer), for terminal_send_keys and
     terminal_read_screen. When the run is resumed, directory and variables are back and the folder is as it was after
-    the last action; what ran in the background is gone.
+    the last action; what ran in the background is gone. The tools python and bash, where you have them, work elsewhere:
+    they see the task's files and what they wrote themselves, and nothing of this folder; run Python here instead.
     """
 
     name = "terminal"
+    on_machine = True
 
     def __init__(
         self,
@@ -115,7 +117,7 @@ class Terminal(FolderEnvironment):
 
     @property
     def _reaches_out(self) -> bool:
-        """Return True if a command can touch more than the folder: then it must not be repeated silently."""
+        """Return True if a command can reach something over a network."""
         return not self.confined or bool(self._reach.hosts)
 
     def tags(self, action: str) -> frozenset[Tag]:
@@ -125,13 +127,16 @@ class Terminal(FolderEnvironment):
 
     @property
     def confined(self) -> bool:
-        """In the sandbox no command leaves its own machine, but for the hosts that the settings name."""
+        """In the sandbox no command leaves its machine, but for the hosts and writable folders that the settings name.
+
+        Those are the user's word that commands may change them, so nothing is asked about the first harmless one.
+        """
         unsafe = self._sandbox is not None and not self._sandbox.safe
-        return not (self._network or unsafe or any(one.writable for one in self._mounts))
+        return not (self._network or unsafe)
 
     def repeatable(self, action: str) -> bool:
         """Return True if commands reach nothing but the folder, which a resume first puts back."""
-        return not self._reaches_out
+        return not self._reaches_out and not any(one.writable for one in self._mounts)
 
     @property
     def working(self) -> bool:
@@ -145,7 +150,8 @@ class Terminal(FolderEnvironment):
         """The shell to whose machine a task's tests can be brought; None for none."""
         return self._shell if self._tested else None
 
-    async def _open_shell(self) -> Shell:
+    async def opened_shell(self) -> Shell:
+        """Return the shell, which is started if it is not."""
         if self._shell is None:
             if self._sandbox is None:
                 raise ToolError(
@@ -160,6 +166,7 @@ class Terminal(FolderEnvironment):
                 self._proxy = TerminalProxy(self._reach, self._web)
                 await self._proxy.start()
             own = await asyncio.to_thread(verifier.mounts, self._stands_on.place) if self._tested else ()
+            seen = await self.seen()
             try:
                 self._shell = await shell_in(
                     self._sandbox,
@@ -168,7 +175,7 @@ class Terminal(FolderEnvironment):
                     inputs=self.files,
                     network=self._network,
                     state=state,
-                    mounts=(*self._mounts, *own),
+                    mounts=(*seen, *self._mounts, *own),
                     machine=self._stands_on.machine,
                     gate=self._proxy.gate if self._proxy is not None else None,
                 )
@@ -263,7 +270,7 @@ class Terminal(FolderEnvironment):
         if not command.strip():
             raise ToolError("the command is empty; give one, e.g. ls -la")
         seconds = self._seconds(timeout_s)
-        shell = await self._open_shell()
+        shell = await self.opened_shell()
         gone = _listed(self.kept.pop(_GONE, None))
         told = _Progress(ctx)
         try:
@@ -288,7 +295,7 @@ class Terminal(FolderEnvironment):
         """
         if not command.strip():
             raise ToolError("the command is empty; give one, e.g. python3 -m http.server 8000")
-        shell = await self._open_shell()
+        shell = await self.opened_shell()
         try:
             job = await shell.start(command, screen=screen)
         except SandboxUnavailableError as exc:

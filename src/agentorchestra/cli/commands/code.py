@@ -1,0 +1,163 @@
+"""`agentorchestra code` and `agentorchestra apply`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from agentorchestra.cli.delivery import Out, hand_over
+from agentorchestra.cli.driver import async_command
+from agentorchestra.cli.options import (
+    WORDS,
+    FilePath,
+    budget_options,
+    json_option,
+    model_option,
+    run_argument,
+    task_on_stdin,
+    workspace_option,
+)
+from agentorchestra.cli.output import emit_json, say
+from agentorchestra.cli.project import (
+    Landing,
+    applied_line,
+    branch_option,
+    exit_code_of_code,
+    finish,
+    landing_options,
+    show_diff,
+)
+from agentorchestra.cli.start import drive_new
+from agentorchestra.cli.workspaces import opened, opened_run
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.spec import RunSpec
+
+SYSTEM = "mini_swe"
+"""One agent with a shell: of the packaged systems the one with the fewest tokens for this work."""
+
+
+@async_command(
+    epilog="""\b
+Examples:
+  agentorchestra code . "Fix the failing test" --tests "pytest -q"
+  agentorchestra code ~/shop "Add a --json option to list" --apply
+  agentorchestra code . - --tests "npm test" --branch fix --json \\
+      --budget-usd 2 < issue.md
+
+\b
+Exit codes: 0 solved (the tests pass, or without --tests the run completed), 1 the tests still
+fail, the run failed or its changes could not be applied, 2 wrong usage, 3 any other end (partial,
+blocked), 4 out of budget or time, 5 waiting or paused, 130 cancelled.""",
+)
+@click.argument("project", metavar="DIR", type=FilePath())
+@click.argument("task", metavar="TASK", type=WORDS)
+@click.option(
+    "--tests",
+    metavar="CMD",
+    type=WORDS,
+    default="",
+    help="A command that is run in the copy when the agent has ended; exit code 0 says that the task is solved.",
+)
+@landing_options
+@click.option("--system", metavar="NAME", type=WORDS, default=SYSTEM, show_default=True, help="How agents work on it.")
+@model_option
+@budget_options
+@click.option(
+    "--max-steps",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Decisions of the agent; the last one must answer.",
+)
+@click.option(
+    "--on-ask",
+    type=click.Choice(["wait", "deny"]),
+    help="A question nobody can answer now: the run waits (exit code 5), or the answer is no.  "
+    "[default: from the settings]",
+)
+@json_option("one object with the result, its diff and what was applied")
+@workspace_option
+async def code(
+    project: Path,
+    task: str,
+    tests: str,
+    landing: Landing,
+    system: str,
+    model: str | None,
+    budget_usd: float | None,
+    timeout_s: float | None,
+    max_steps: int,
+    on_ask: str | None,
+    as_json: bool,
+    folder: Path,
+) -> int:
+    """Let an agent with a terminal work on a copy of DIR, and bring back what it changed.
+
+    TASK says what is to be done; a TASK of - is read from stdin. At the end the diff is shown, and at a terminal you
+    are asked whether to apply it. A file that was changed in DIR meanwhile is never overwritten: then nothing is
+    applied. With --apply or --branch nothing is applied while the tests fail. `agentorchestra apply` does it later.
+    """
+    await landing.check(project)
+    spec = RunSpec(
+        task=task_on_stdin() if task == "-" else task,
+        project=project,
+        tests=tests,
+        system=system,
+        model=model,
+        budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
+        max_steps=max_steps,
+        on_ask=on_ask,  # type: ignore[arg-type]
+    )
+    async with opened(folder) as workspace:
+        result = await drive_new(
+            workspace,
+            await workspace.create(spec, begins=True),
+            folder=folder,
+            as_json=as_json,
+            asks=(on_ask or workspace.settings.on_ask) != "deny",
+            budget_usd=budget_usd,
+        )
+        handed = await hand_over(workspace, result, Out(), folder)
+        return await finish(
+            workspace, result, landing, folder, as_json=as_json, handed=handed, code_of=exit_code_of_code
+        )
+
+
+@async_command(
+    epilog="""\b
+Examples:
+  agentorchestra apply last
+  agentorchestra apply run_01K9 --branch fix-tests
+  agentorchestra apply last --dry-run
+
+\b
+Exit codes: 0, also where all is applied already; 2 if there is no such run, it works on no folder
+of yours, or something that it changed was changed there meanwhile.""",
+)
+@run_argument
+@branch_option
+@click.option("--dry-run", is_flag=True, help="Only show the diff.")
+@json_option("one object with what was applied, or with --dry-run the diff")
+@workspace_option
+async def apply(run: str, branch: str | None, dry_run: bool, as_json: bool, folder: Path) -> int:
+    """Bring what RUN changed in its copy of a folder into that folder: all of it, or nothing.
+
+    Each file has to be as it was when the run began. A second time changes nothing more. Where the command was killed,
+    the next one brings it to its end.
+    """
+    async with opened_run(folder, run) as (workspace, record):
+        if dry_run:
+            diff = await workspace.diff(record.id)
+            if as_json:
+                emit_json({"run_id": record.id, "diff": diff})
+            else:
+                show_diff(diff)
+            return 0
+        applied = await workspace.apply(record.id, branch=branch)
+    if as_json:
+        emit_json({"run_id": record.id, **applied._asdict(), "folder": str(applied.folder)})
+    else:
+        say(applied_line(applied))
+    return 0

@@ -1,0 +1,201 @@
+"""The changes of a run on their way into its project: shown as a diff, applied or committed, or left for later."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+import click
+
+from agentorchestra.cli.options import WORDS
+from agentorchestra.cli.output import HandedOver, command, one_line, plural, print_result, say
+from agentorchestra.core.spec import FINAL, RunStatus, first_names
+
+if TYPE_CHECKING:
+    from agentorchestra.core.spec import RunResult
+    from agentorchestra.workspace import Workspace
+    from agentorchestra.workspace.changes import Applied
+    from agentorchestra.workspace.task_folder import TaskVerdict
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MOST_LINES = 1000
+"""Lines of a diff that are shown after a run."""
+
+_OUT_OF_BUDGET = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT)
+_COLOURS = {"+": "32", "-": "31", "@": "36"}
+
+
+class Landing(NamedTuple):
+    """What is to become of the changes: `apply` without a question, or a commit as `branch`."""
+
+    apply: bool = False
+    branch: str | None = None
+
+    async def check(self, project: Path | None) -> None:
+        """Refuse a branch that cannot be made, before anything is spent.
+
+        Raises:
+            ProjectError: there is no repository or no commit, or such a branch already.
+        """
+        from agentorchestra.workspace.changes import check_branch
+
+        if project is None and (self.apply or self.branch is not None):
+            raise click.UsageError("--apply and --branch are for a run on a folder of yours; give --in DIR")
+        if project is not None and self.branch is not None:
+            await asyncio.to_thread(check_branch, project, self.branch)
+
+
+def landing_options(function: F) -> F:
+    """Add `--apply` and `--branch NAME`, as `landing`."""
+
+    @wraps(function)
+    def with_landing(*args: Any, apply: bool, branch: str | None, **values: Any) -> Any:
+        if apply and branch is not None:
+            raise click.UsageError("--apply and --branch exclude each other; give one of them")
+        return function(*args, landing=Landing(apply, branch), **values)
+
+    for option in (
+        branch_option,
+        click.option("--apply", is_flag=True, help="Bring the changes into DIR without a question, if all went well."),
+    ):
+        with_landing = option(with_landing)
+    return cast("F", with_landing)
+
+
+branch_option = click.option(
+    "--branch",
+    metavar="NAME",
+    type=WORDS,
+    help="Commit the changes as a new branch; no file of DIR, and nothing that is staged there, changes.",
+)
+
+
+def is_solved(result: RunResult) -> bool:
+    """Return True if a run did what it was to do, as far as that can be told: by its tests, or by its end."""
+    return result.tests.passed if result.tests is not None else result.status is RunStatus.COMPLETED
+
+
+def exit_code_of_code(result: RunResult) -> int:
+    """Return the exit code of `agentorchestra code`."""
+    if result.status is RunStatus.CANCELLED:
+        return 130
+    if result.status in (RunStatus.WAITING, RunStatus.PAUSED):
+        return 5
+    if is_solved(result):
+        return 0
+    if result.status in _OUT_OF_BUDGET:
+        return 4
+    return 1 if result.tests is not None or result.status is RunStatus.FAILED else 3
+
+
+async def finish(
+    workspace: Workspace[Any],
+    result: RunResult,
+    landing: Landing,
+    folder: Path,
+    *,
+    as_json: bool,
+    handed: HandedOver,
+    verdict: TaskVerdict | None = None,
+    code_of: Callable[[RunResult], int] | None = None,
+) -> int:
+    """Print the result of a run, and bring what it changed to where its user wants it; return the exit code.
+
+    Args:
+        folder: the workspace as it was named, for the commands in messages.
+        handed: what became of other files.
+        code_of: the exit code by the result, None for that of `agentorchestra run`.
+    """
+    record = await workspace.store.get_run(result.run_id)
+    project = record.manifest.project if record is not None else None
+    if project is None:
+        code = print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
+        return code if code_of is None else code_of(result)
+    place = Path(project.path)
+    if as_json:
+        landed = await _land(workspace, result, landing, folder, place, ask=False)
+        handed = handed._replace(applied=_plain(landed.applied))
+        code = print_result(handed.result, folder, as_json=True, handed=handed)
+    else:
+        code = print_result(handed.result, folder, as_json=False, handed=handed)
+        if result.diff:
+            show_diff(result.diff)
+        landed = await _land(workspace, result, landing, folder, place, ask=sys.stdin.isatty())
+    for line in landed.lines:
+        say(line)
+    code = code if code_of is None else code_of(result)
+    return code or int(landed.failed)
+
+
+class _Landed(NamedTuple):
+    lines: tuple[str, ...] = ()
+    applied: Applied | None = None
+    failed: bool = False
+
+
+async def _land(
+    workspace: Workspace[Any], result: RunResult, landing: Landing, folder: Path, place: Path, *, ask: bool
+) -> _Landed:
+    from agentorchestra.core.errors import ProjectError
+
+    later = command("apply", result.run_id, folder)
+    if result.status not in FINAL and result.status not in (*_OUT_OF_BUDGET, RunStatus.FAILED):
+        return _Landed()  # it goes on
+    try:
+        changes = await workspace.changes(result.run_id)
+    except ProjectError as exc:
+        return _Landed((f"error: {one_line(str(exc), 2000)}",), failed=True)
+    large = f"{first_names(changes.left_out, 5)}: too large for the diff, in {result.folder} only"
+    lines = (one_line(large, 1000),) if changes.left_out else ()
+    if not changes.files:
+        return _Landed((*lines, f"nothing was changed in the copy of {place}"))
+    wanted = landing.apply or landing.branch is not None
+    if wanted and not is_solved(result):
+        why = result.tests.why if result.tests is not None else f"the run ended as {result.status.value}"
+        return _Landed((*lines, f"nothing was applied, because {why}; {later} applies it all the same"))
+    if not wanted and not (ask and _confirmed(len(changes.files), place)):
+        return _Landed((*lines, f"to apply it to {place}: {later}"))
+    try:
+        applied = await workspace.apply(result.run_id, branch=landing.branch)
+    except ProjectError as exc:
+        return _Landed((*lines, f"error: {one_line(str(exc), 2000)}", f"to try again: {later}"), failed=True)
+    return _Landed((*lines, applied_line(applied)), applied)
+
+
+def _confirmed(count: int, place: Path) -> bool:
+    try:
+        return click.confirm(f"Apply the changes of {plural(count, 'file')} to {place}?", default=False, err=True)
+    except click.Abort:
+        say("")
+        return False
+
+
+def applied_line(applied: Applied) -> str:
+    """Return a line on what was applied."""
+    names = first_names(map(one_line, applied.changed), 10)
+    if applied.branch:
+        line = f"committed as {applied.branch} ({applied.commit[:12]}): {names}"
+        return f"{line}; to look at it: git -C {applied.folder} show {applied.branch}"
+    if not applied.written:
+        return f"{applied.folder} has all of it already: {names}" if applied.changed else "there is nothing to apply"
+    return f"applied to {applied.folder}: {names}"
+
+
+def _plain(applied: Applied | None) -> dict[str, Any] | None:
+    return None if applied is None else applied._asdict() | {"folder": str(applied.folder)}
+
+
+def show_diff(diff: str) -> None:
+    """Print a diff on stderr, in colours at a terminal."""
+    coloured = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    lines = diff.splitlines()
+    for line in lines[:MOST_LINES]:
+        say(line, colour=_COLOURS.get(line[:1], "") if coloured else "")
+    if len(lines) > MOST_LINES:
+        say(f"[{len(lines) - MOST_LINES:,} further lines of the diff; --json has all of it]")

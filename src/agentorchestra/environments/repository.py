@@ -1,0 +1,92 @@
+"""Git of this machine, asked about a repository of the user's.
+
+It is never run in the copy that agents work in: they may have written its configuration. Of the user's own repository
+neither hooks nor a file monitor are started.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentorchestra.core.errors import ProjectError
+
+
+@dataclass(frozen=True)
+class Repository:
+    """The work tree at a folder.
+
+    Attributes:
+        folder: in the work tree.
+        prefix: where it lies below the top of the work tree, "" at the top, else with a slash at its end.
+        git: the folder that git keeps of this work tree.
+        common: the folder that all work trees of the repository share.
+        head: the commit that is checked out, "" for none yet.
+    """
+
+    folder: Path
+    prefix: str
+    git: Path
+    common: Path
+    head: str
+
+    def run(self, *words: str, data: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        """Return what git prints; see `run_git`."""
+        return run_git(self.folder, *words, data=data, env=env)
+
+    def text(self, *words: str) -> str:
+        """Return what git prints as text, without spaces around it; "" where git fails."""
+        done = _started(self.folder, words)
+        return done.stdout.decode(errors="surrogateescape").strip() if done.returncode == 0 else ""
+
+    def listed(self, *words: str) -> list[str]:
+        """Return what git lists with zeros between."""
+        return [os.fsdecode(one) for one in self.run(*words, "-z").split(b"\0") if one]
+
+
+def repository_at(folder: Path) -> Repository | None:
+    """Return the repository in whose work tree a folder lies, None for none. Blocks.
+
+    Raises:
+        ProjectError: git is not installed, or does not trust the folder.
+    """
+    done = _started(folder, ("rev-parse", "--show-prefix", "--absolute-git-dir", "--git-common-dir"))
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip()
+        if "not a git repository" in said or "must be run in a work tree" in said:
+            return None
+        raise ProjectError(f"git cannot read {folder}: {said.splitlines()[0] if said else 'no reason given'}")
+    lines = os.fsdecode(done.stdout).split("\n")
+    git = Path(lines[1])
+    head = _started(folder, ("rev-parse", "--verify", "-q", "HEAD^{commit}")).stdout.decode().strip()
+    return Repository(folder, lines[0], git, Path(os.path.normpath(folder / lines[2])), head)
+
+
+def run_git(folder: Path, *words: str, data: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+    """Run git in a folder and return what it prints. Blocks.
+
+    Raises:
+        ProjectError: with what git says.
+    """
+    done = _started(folder, words, data, env)
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise ProjectError(f"git {words[0]} failed in {folder}: {said[-1] if said else 'no reason given'}")
+    return done.stdout
+
+
+def _started(
+    folder: Path, words: tuple[str, ...], data: bytes = b"", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    git = shutil.which("git")
+    if git is None:
+        raise ProjectError("git is not installed, and work on a folder of yours needs it; install git")
+    # What a hook that called this program has set would lead git to another repository.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    own |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", **(env or {})}
+    quiet = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
+    return subprocess.run([git, *quiet, *words], cwd=folder, input=data, capture_output=True, env=own, check=False)

@@ -1,0 +1,287 @@
+"""A run on a copy of the user's folder: what is copied and seen, its diff, and its changes on their way back."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.errors import ApplyConflictError, ProjectError
+from agentorchestra.core.settings import FolderSettings, Settings, TerminalMount, TerminalSettings
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.environments.manifest import FolderLimits
+from agentorchestra.environments.project import survey
+from agentorchestra.log.folders import MAIN, world_folder
+from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.workspace import Workspace
+from agentorchestra.workspace.changes import Change, apply, check_branch, commit
+from tests.environments.gits import SANDBOX
+from tests.support.projects import changes, files_below, git, repository, state, write
+
+needs_bubblewrap = pytest.mark.skipif(
+    getattr(SANDBOX, "name", "") != "bubblewrap", reason="machines need bubblewrap (apt-get install bubblewrap)"
+)
+CALC = {"calc.py": "def add(a, b):\n    return a - b\n", ".gitignore": ".env\n.venv/\n"}
+
+
+def model(*commands: str) -> ScriptedModel:
+    """A model that runs commands in the terminal, then is done."""
+    return ScriptedModel([*(call("terminal_run", command=one) for one in commands), call("done", answer="done")])
+
+
+async def printed(ws: Workspace[Any], run_id: str) -> list[str]:
+    """What the commands of a run printed."""
+    events = [one.data for one in await ws.events(run_id) if one.type in ("started", "completed")]
+    texts = [getattr(one, "outcome", {}).get("value") for one in events]
+    return [one for one in texts if isinstance(one, str)]
+
+
+@needs_bubblewrap
+async def test_a_run_works_on_a_copy_of_a_dirty_repository_and_its_changes_are_applied_once(tmp_path: Path) -> None:
+    user = repository(tmp_path / "user", CALC | {"old.txt": "old\n", "run.sh": "#!/bin/sh\n"})
+    write(user, {"calc.py": "# mine\n" + CALC["calc.py"], "new.txt": "not added\n", ".env": "SECRET=1\n"})
+    (user / "out").symlink_to("/etc/hostname")
+    venv.create(user / ".venv", symlinks=True)
+    before = files_below(user)
+    look = (
+        "pwd; git log --oneline | wc -l; git status --short; ls .env; test -e out || echo nowhere; touch .venv/x; "
+        ".venv/bin/python -c 'import sys; print(sys.prefix)'"
+    )
+    change = (
+        "sed -i 's/a - b/a + b/' calc.py; rm old.txt; chmod +x run.sh; "
+        "mkdir -p deep/er .git/hooks; printf 'a\\0b' >deep/er/bin; "
+        "git add -A; git commit -q -m mine; echo true >.git/hooks/mine; python3 -c 'import calc; print(calc.add(1, 2))'"
+    )
+    async with Workspace(tmp_path / "ws", models={"m": model(look, change)}) as ws:
+        result = await ws.run("Fix it", model="m", system="react", project=user)
+        assert (result.status, result.files) == (RunStatus.COMPLETED, ())
+        looked, changed = await printed(ws, result.run_id)
+        assert looked.splitlines() == [
+            str(user),
+            "1",
+            " M calc.py",
+            "?? new.txt",
+            "?? out",
+            "ls: cannot access '.env': No such file or directory",
+            "nowhere",
+            "touch: cannot touch '.venv/x': Read-only file system",
+            str(user / ".venv"),
+        ]
+        assert changed == "3"
+        assert files_below(user) == before
+        assert [
+            line for line in result.diff.splitlines() if line.startswith(("diff", "-", "+", "old", "new", "B"))
+        ] == [
+            "diff --git a/calc.py b/calc.py",
+            "--- a/calc.py",
+            "+++ b/calc.py",
+            "-    return a - b",
+            "+    return a + b",
+            "diff --git a/deep/er/bin b/deep/er/bin",
+            "new file mode 100644",
+            "Binary files /dev/null and b/deep/er/bin differ",
+            "diff --git a/old.txt b/old.txt",
+            "--- a/old.txt",
+            "+++ /dev/null",
+            "-old",
+            "diff --git a/run.sh b/run.sh",
+            "old mode 100644",
+            "new mode 100755",
+        ]
+        applied = await ws.apply(result.run_id)
+        assert (applied.changed, applied.written) == (("calc.py", "deep/er/bin", "old.txt", "run.sh"), 4)
+        fixed = {"calc.py": b"# mine\ndef add(a, b):\n    return a + b\n", "deep/er/bin": b"a\0b"}
+        assert files_below(user) == {name: data for name, data in before.items() if name != "old.txt"} | fixed
+        assert os.access(user / "run.sh", os.X_OK)
+        assert git(user, "log", "--oneline").count("\n") == 0
+        assert (await ws.apply(result.run_id)).written == 0
+        with pytest.raises(ProjectError, match=r"calc.py had changes that were not committed when the run began"):
+            await ws.apply(result.run_id, branch="fix")
+        write(user, {"calc.py": "mine again\n"})
+        with pytest.raises(ApplyConflictError, match=r"was changed there: calc.py. Put it back"):
+            await ws.apply(result.run_id)
+
+
+@needs_bubblewrap
+async def test_the_copy_is_made_anew_where_it_is_gone(tmp_path: Path) -> None:
+    user = repository(tmp_path / "user", CALC | {f"data/{n}.bin": bytes([n]) * 300_000 for n in range(5)})
+    (user / "large.bin").write_bytes(os.urandom(5 << 20))
+    async with Workspace(tmp_path / "ws", models={"m": model("sha256sum */*.bin *.bin; echo b >>calc.py")}) as ws:
+        run_id = await ws.create("Look", model="m", system="react", project=user)
+        shutil.rmtree(world_folder(ws.runs_folder / run_id, MAIN))  # as on another machine with the same store
+        result = await ws.resume(run_id)
+        (printed_sums,) = await printed(ws, run_id)
+        sums = dict(line.split()[::-1] for line in printed_sums.splitlines())
+        here = {name: data for name, data in files_below(user).items() if name.endswith(".bin")}
+        assert sums == {name: hashlib.sha256(data).hexdigest() for name, data in here.items()}
+        assert result.diff.endswith("@@ -1,2 +1,3 @@\n def add(a, b):\n     return a - b\n+b\n")
+
+
+@needs_bubblewrap
+async def test_a_folder_that_the_settings_mount_writable_is_not_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir(mode=0o777)
+    (tmp_path / "shared").chmod(0o777)
+    mount = TerminalMount(folder=str(tmp_path / "shared"), inside="/shared", writable=True)
+    settings = Settings(model="m", terminal=TerminalSettings(mounts=(mount,)), on_ask="wait")
+    async with Workspace(tmp_path / "ws", settings=settings, models={"m": model("ls; echo made >/shared/a")}) as ws:
+        result = await ws.run("Look around", system="react", environments=["files", "terminal"])
+        assert (result.status, result.questions) == (RunStatus.COMPLETED, ())
+    assert (tmp_path / "shared/a").read_text() == "made\n"
+
+
+# -- what is copied ----------------------------------------------------------------------------------------------------
+
+
+def test_without_git_all_is_copied_but_installed_packages(tmp_path: Path) -> None:
+    user = tmp_path / "user"
+    write(user, {"a.py": "", ".env": "", "web/node_modules/x/i.js": "", "env/pyvenv.cfg": "", "env/lib/y.py": ""})
+    (user / "web/to").symlink_to("/etc")
+    held = survey(user, FolderLimits())
+    assert sorted(held.files) == [".env", "a.py", "web/to"]
+    assert held.seen == ["env", "web/node_modules"]
+
+
+def test_of_a_repository_ignored_files_stay_and_packages_are_seen(tmp_path: Path) -> None:
+    user = repository(tmp_path / "user", {".gitignore": "build/\nvendor/\n*.log\nnode_modules/\n", "sub/a.py": ""})
+    repository(user / "other", {"b.py": ""})
+    write(
+        user, {"build/x": "", "vendor/y": "", "z.log": "", "sub/node_modules/q/i.js": "", "v/pyvenv.cfg": "", "v/l": ""}
+    )
+    write(user, {".agentorchestra/log.db": ""})
+    held = survey(user, FolderLimits(), ("vendor",), apart=user / ".agentorchestra")
+    assert (sorted(held.files), held.seen) == (
+        [".gitignore", "sub/a.py"],
+        ["other", "sub/node_modules", "v", "vendor"],
+    )
+    assert held.ignored == ["build/", "z.log"]
+    below = survey(user / "sub", FolderLimits())
+    assert (below.files, below.seen) == (["a.py"], ["node_modules"])
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        (
+            FolderLimits(bytes=1000),
+            r"has 2,500 bytes in 3 files to copy.*1,000 bytes.*largest in it: big \(2,400 bytes, 1",
+        ),
+        (
+            FolderLimits(entries=2),
+            r"works on 2 files at most; the largest in it: .*raise the setting folder.max_entries",
+        ),
+    ],
+)
+def test_a_project_that_is_too_large_is_refused(tmp_path: Path, limits: FolderLimits, sentence: str) -> None:
+    write(tmp_path / "user", {"big/a": "x" * 2400, "b": "x" * 100, "c": ""})
+    with pytest.raises(ProjectError, match=sentence):
+        survey(tmp_path / "user", limits)
+
+
+async def test_what_is_no_project_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    write(tmp_path / "user", {"files/a": ""})
+    given = tmp_path / "given.txt"
+    given.write_text("given")
+    async with Workspace(tmp_path / "ws", settings=Settings(model="offline", folder=FolderSettings())) as ws:
+        for project, files, sentence in (
+            (tmp_path / "none", [], "does not exist; name the folder"),
+            (given, [], "is no folder; name the folder"),
+            (Path("/"), [], "is the root of this machine"),
+            (tmp_path / "user", [given], "where agents see the files that are given with a task"),
+        ):
+            with pytest.raises(ProjectError, match=sentence):
+                await ws.create("x", project=project, files=files, system="react")
+        plain = await ws.create("x", system="react")
+        with pytest.raises(ProjectError, match="works on no folder of yours"):
+            await ws.diff(plain)
+
+
+# -- what comes back ---------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_applied_where_anything_was_changed_meanwhile(tmp_path: Path) -> None:
+    user = tmp_path / "user"
+    write(user, {"a": "1", "b": "mine", "c/taken": "mine", "outside/x": "1"})
+    (tmp_path / "elsewhere").mkdir()
+    (user / "link").symlink_to(tmp_path / "elsewhere")
+    before = files_below(user)
+    made = changes(
+        user, ("a", "1", "2"), ("b", "1", "2"), ("c/taken", None, "2"), ("link/x", None, "2"), ("gone", "1", None)
+    )
+    with pytest.raises(ApplyConflictError) as raised:
+        apply(made, tmp_path / "run")
+    assert raised.value.paths == ("b", "c/taken", "link/x")  # what is to be deleted may be deleted already
+    assert files_below(user) == before
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+    assert not (tmp_path / "run/apply.json").exists()
+
+
+def test_files_and_folders_change_places_and_modes_stay(tmp_path: Path) -> None:
+    user = tmp_path / "user"
+    write(user, {"file": "1", "folder/x": "1", "folder/y/z": "1", "kept": "1"})
+    (user / "kept").chmod(0o640)
+    made = changes(
+        user,
+        ("file", "1", None),
+        ("file/now/folder", None, "2"),
+        ("folder", None, "2"),
+        ("folder/x", "1", None),
+        ("folder/y/z", "1", None),
+    )
+    made = made._replace(files=(*made.files, Change("kept", state("1"), state("2", runs=True))))
+    assert apply(made, tmp_path / "run").written == 6
+    assert files_below(user) == {"file/now/folder": b"2", "folder": b"2", "kept": b"2"}
+    assert (user / "kept").stat().st_mode & 0o777 == 0o750
+    assert apply(made, tmp_path / "run").written == 0
+
+
+def test_a_branch_is_committed_beside_what_the_user_has(tmp_path: Path) -> None:
+    user = repository(tmp_path / "user", {"a.txt": "1\n", "old": "1\n", "sub/b": "1\n"})
+    write(user, {"a.txt": "mine\n", "staged": "mine\n"})
+    git(user, "add", "staged")
+    status = git(user, "status", "--short")
+    made = changes(user, ("old", "1\n", None), ("sub/new", None, b"\0"), ("sub/b", "1\n", "2\n"))
+    applied = commit(made, "fix", "Fix it")
+    assert git(user, "show", "--stat", "--format=%s", "fix").splitlines()[0] == "Fix it"
+    assert git(user, "ls-tree", "-r", "--name-only", "fix").split() == ["a.txt", "sub/b", "sub/new"]
+    assert (git(user, "show", "fix:sub/b"), applied.commit) == ("2", git(user, "rev-parse", "fix"))
+    assert git(user, "status", "--short") == status
+    with pytest.raises(ProjectError, match=r"there is a branch 'fix' already; give another name"):
+        commit(made, "fix", "again")
+    with pytest.raises(ProjectError, match=r"a.txt had changes that were not committed when the run began"):
+        commit(changes(user, ("a.txt", "mine\n", "2\n")), "other", "x")
+
+
+def test_branches_that_cannot_be_made_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    unborn = tmp_path / "unborn"
+    unborn.mkdir()
+    git(unborn, "init", "-q")
+    user = repository(tmp_path / "user", {"a": ""})
+    for folder, name, sentence in (
+        (tmp_path / "plain", "fix", "is in no git repository"),
+        (unborn, "fix", "has no commit yet"),
+        (user, "a..b", "is no name that a branch can have"),
+        (user, "-d", "is no name that a branch can have"),
+        (user, "main", "there is a branch 'main' already"),
+    ):
+        with pytest.raises(ProjectError, match=sentence):
+            check_branch(folder, name)
+
+
+def test_two_cannot_apply_at_once_to_one_folder(tmp_path: Path) -> None:
+    user = tmp_path / "user"
+    write(user, {"a": "1"})
+    made = [changes(user, ("a", "1", str(number))) for number in (2, 3)]
+
+    async def both() -> list[Any]:
+        work = (asyncio.to_thread(apply, one, tmp_path / str(number)) for number, one in enumerate(made))
+        return await asyncio.gather(*work, return_exceptions=True)
+
+    results = asyncio.run(both())
+    assert sorted(type(one).__name__ for one in results) == ["Applied", "ApplyConflictError"]
