@@ -22,8 +22,10 @@ async def note(ctx: RunContext[Any], word: str) -> str:
     Args:
         word: which.
     """
-    ctx.vars["words"] = [*(ctx.vars.get("words") or []), word]
-    return " ".join(ctx.vars["words"])
+    before = ctx.vars.get("words")
+    words = [*(before if isinstance(before, list) else []), word]
+    ctx.vars["words"] = words
+    return " ".join(map(str, words))
 
 
 def writer(request: ModelRequest) -> ModelResponse:

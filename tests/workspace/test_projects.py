@@ -285,3 +285,26 @@ def test_two_cannot_apply_at_once_to_one_folder(tmp_path: Path) -> None:
 
     results = asyncio.run(both())
     assert sorted(type(one).__name__ for one in results) == ["Applied", "ApplyConflictError"]
+
+
+@needs_bubblewrap
+async def test_the_turns_of_a_session_share_a_project_and_what_was_applied_of_the_first_counts(tmp_path: Path) -> None:
+    user = repository(tmp_path / "user", CALC | {"old.txt": "old\n"})
+    commands = ["sed -i 's/a - b/a + b/' calc.py; rm old.txt", "sed -i '1i # sums' calc.py; pwd", "git status --short"]
+    steps = [step for one in commands for step in (call("terminal_run", command=one), call("done", answer="done"))]
+    async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(steps)}) as ws:
+        session = ws.session("calc")
+        first = await session.run("Fix it", model="m", system="react", project=user)
+        await ws.apply(first.run_id)
+        second = await session.run("Say what it is", project=user)  # the rest is as in the turn before
+        assert (await printed(ws, second.run_id))[0].strip() == str(user)
+        assert "+    return a + b" in second.diff and "+# sums" in second.diff
+        assert (await ws.apply(second.run_id)).written == 1
+        assert files_below(user)["calc.py"] == b"# sums\ndef add(a, b):\n    return a + b\n"
+        third = await session.run("What is different?")
+        write(user, {"calc.py": "mine\n"})
+        with pytest.raises(ApplyConflictError, match=r"calc\.py"):
+            await ws.apply(third.run_id)
+        other = repository(tmp_path / "other", CALC)
+        with pytest.raises(ProjectError, match=r"works on a copy of .*user, and its turns share it"):
+            await session.run("Fix that one", project=other)

@@ -163,22 +163,39 @@ class Step(NamedTuple):
     kept: str
 
 
-def apply(changes: Changes, run_folder: Path) -> Applied:
-    """Bring all changes into the user's folder, or none; `run_folder` is where the journal is kept. Blocks.
+def apply(changes: Changes, run_folder: Path, earlier: Sequence[Changes] = ()) -> Applied:
+    """Bring all changes into the user's folder, or none. Blocks.
+
+    Args:
+        changes: of the run, since its session began to work on the folder.
+        run_folder: where the journal is kept.
+        earlier: the changes of the session's earlier turns, the newest first: the user may have applied them.
 
     Raises:
         ApplyConflictError: something is not as the run found it; nothing is changed then.
         ProjectError: the folder is not there or cannot be written.
     """
-    root = Path(changes.project.path)
-    paths = tuple(one.path for one in changes.files)
+    root, journal = Path(changes.project.path), run_folder / _JOURNAL
     try:
         with _locked(root):
-            written = _Applying(changes, root, run_folder / _JOURNAL).run()
+            changes = _upon(changes, earlier, _Applying(changes, root, journal))
+            written = _Applying(changes, root, journal).run()
     except OSError as exc:
         why = exc.strerror or str(exc)
         raise ProjectError(f"{root} cannot be written: {why}; nothing of it was changed: apply it again then") from None
-    return Applied(root, paths, written)
+    return Applied(root, tuple(one.path for one in changes.files), written)
+
+
+def _upon(changes: Changes, earlier: Sequence[Changes], applying: _Applying) -> Changes:
+    """Return the changes with what the folder holds of an earlier turn's in place of what the session began with."""
+    files = {one.path: one for one in changes.files}
+    for applied in (one for turn in earlier for one in turn.files):
+        change = files.get(applied.path, Change(applied.path, applied.old, applied.old))
+        if not any(applying.holds(change, state) for state in (change.old, change.new)) and applying.holds(
+            change, applied.new
+        ):
+            files[change.path] = change._replace(old=applied.new)
+    return changes._replace(files=tuple(files[path] for path in sorted(files)))
 
 
 @contextmanager
@@ -243,12 +260,12 @@ class _Applying:
     # What a file of the user's is. A path through a link, or below a file, holds nothing of the project's.
 
     def _is_due(self, step: Step) -> bool:
-        return self._holds(step.change, step.change.old) and not self._is_done(step)
+        return self.holds(step.change, step.change.old) and not self._is_done(step)
 
     def _is_done(self, step: Step) -> bool:
-        return self._holds(step.change, step.change.new)
+        return self.holds(step.change, step.change.new)
 
-    def _holds(self, change: Change, wanted: File | None) -> bool:
+    def holds(self, change: Change, wanted: File | None) -> bool:
         """Return True if this, or with None no file, is at a change's path; other steps may make room for it first."""
         path, deleted = change.path, change.new is None
         try:

@@ -129,11 +129,15 @@ class RunCreator:
         task = spec.task.strip()
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
+        if spec.system and spec.system not in catalog.agents:
+            find_system(spec.system, catalog.systems)
+        await parts.ready()
+        session, turns = await self._turns(spec.session)
+        spec = _as_before(spec, turns[0].manifest) if turns else spec
         system = spec.system or settings.system
         name = settings.model if spec.model is None else spec.model
         if system not in catalog.agents:
             find_system(system, catalog.systems)
-        await parts.ready()
         run_id = new_run_id()
         spec = self._drawn(spec, run_id)
         equipment = await self._equipped(spec, objects, system)
@@ -160,7 +164,6 @@ class RunCreator:
             },
         )
         roles = self._roles(spec, models)
-        session, turns = await self._turns(spec.session)
         steps = self._steps(spec, agent)
         pinned = self._pinned(run_id, name, roles, models, spec.budget, self._part_settings(spec))
         seeing = pinned["media_models"]
@@ -169,11 +172,12 @@ class RunCreator:
         before = turns[0].manifest.files if turns else ()
         if before:
             await parts.fetch_files(turns[0].id, before)
-        surveyed = await self._surveyed(spec)
+        project = turns[0].manifest.project if turns else None
+        surveyed = await self._surveyed(spec) if not turns else _same_project(spec, project)
         files = await self._keep_files(run_id, spec.files, temporary=temporary_files, blind=blind, before=before)
         await parts.share_files(files.refs)
         schema = _schema_of(objects.output_type)
-        project = await self._copied(run_id, surveyed) if surveyed is not None else None
+        project = await self._copied(run_id, surveyed) if surveyed is not None else project
         schemas = await self._equipper.keep_texts(equipment)
         environments = catalog.environments_for(equipment)
         manifest = RunManifest(
@@ -814,6 +818,33 @@ class RunCreator:
             "context_windows": manifest.context_windows | self._windows({*_named(name, roles)}, models),
             "media_models": self._media_models(models, name, roles),
         }
+
+
+def _as_before(spec: RunSpec, before: RunManifest) -> RunSpec:
+    """Return the spec of a session's next turn: what it leaves open is as in the turn `before`."""
+    return spec.model_copy(
+        update={
+            "system": spec.system or before.system,
+            "model": before.model if spec.model is None else spec.model,
+            "environments": spec.environments or before.environments,
+            "tests": spec.tests or before.tests,
+        }
+    )
+
+
+def _same_project(spec: RunSpec, before: Project | None) -> None:
+    """Refuse another project than that of a session, whose turns share one folder.
+
+    Raises:
+        ProjectError: the session has another folder, or one of its own.
+    """
+    if spec.project is None or (before is not None and str(spec.project.resolve()) == before.path):
+        return
+    folder = f"on a copy of {before.path}" if before is not None else "in a folder of its own"
+    raise ProjectError(
+        f"the session {spec.session!r} works {folder}, and its turns share it: leave {spec.project} (--in) out, or "
+        "begin another session for it"
+    )
 
 
 def _memories(name: str, agents: Mapping[str, Any]) -> set[str]:

@@ -984,9 +984,21 @@ class Workspace(Generic[Deps]):
             raise ProjectError(f"run {run_id} came from elsewhere, and the folder that it names is not meant here")
         changes = await self.changes(run_id)
         if branch is None:
-            return await asyncio.to_thread(apply, changes, self.runs_folder / run_id)
+            earlier = [await self.changes(one) for one in await self._earlier_on_project(record)]
+            return await asyncio.to_thread(apply, changes, self.runs_folder / run_id, earlier)
         message = f"{record.manifest.task.splitlines()[0][:70]}\n\nBy agentorchestra, run {run_id}\n"
         return await asyncio.to_thread(commit, changes, branch, message)
+
+    async def _earlier_on_project(self, record: RunRecord) -> list[str]:
+        """Return the turns before a run that worked on the same copy of a project, the newest first."""
+        found, project = list[str](), record.manifest.project
+        while (previous := record.manifest.previous) is not None:
+            before = await self._parts.store.get_run(previous)
+            if before is None or before.manifest.project != project:
+                break
+            found.append(previous)
+            record = before
+        return found
 
     async def _check_out(self, out: str | Path | None) -> None:
         if out is not None:
