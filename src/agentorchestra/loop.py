@@ -1,7 +1,7 @@
 """One step, few drivers: perceive -> interpret -> act, over immutable serialisable state.
 
 `step` is the whole of it; `linear` repeats it to an end, `beam` runs rival steps and keeps the best, `best_of` whole
-runs. Everything a step does to the world goes through the session (the door). What differs between agents are the
+runs. Everything a step does to the world goes through the context (the door). What differs between agents are the
 parts.
 """
 
@@ -32,7 +32,7 @@ from agentorchestra.core.errors import UsageError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import Message, ToolCall, ToolSchema
 from agentorchestra.core.spec import AgentResult, RunStatus
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.worlds import may_be_tried
 from agentorchestra.tea.calling.repair import decision_fields
 from agentorchestra.tea.retrieval.discovery import OPENING
@@ -354,9 +354,9 @@ def _best_effort(state: State, decision: Decision, results: Sequence[Outcome]) -
     )
 
 
-Perceive = Callable[[State, Session[Any]], Awaitable[Seen | None]]
-Decide = Callable[[State, list[Seen], Session[Any]], Awaitable[Decision]]
-Observe = Callable[[State, Session[Any]], Awaitable[State]]
+Perceive = Callable[[State, BranchContext[Any]], Awaitable[Seen | None]]
+Decide = Callable[[State, list[Seen], BranchContext[Any]], Awaitable[Decision]]
+Observe = Callable[[State, BranchContext[Any]], Awaitable[State]]
 
 
 @dataclass(frozen=True)
@@ -373,28 +373,28 @@ class Parts:
     environments: tuple[str, ...] = ()
 
 
-async def step(state: State, session: Session[Any], parts: Parts) -> State:
+async def step(state: State, ctx: BranchContext[Any], parts: Parts) -> State:
     """Perceive, interpret, act: one step of any agent."""
-    decision = await parts.decide(state, await _view(state, session, parts), session)
-    results = await session.perform_all(decision.calls)  # mistakes come back as observations
-    return await _observed(state.add(decision, results), session, parts)
+    decision = await parts.decide(state, await _view(state, ctx, parts), ctx)
+    results = await ctx.perform_all(decision.calls)  # mistakes come back as observations
+    return await _observed(state.add(decision, results), ctx, parts)
 
 
-async def _view(state: State, session: Session[Any], parts: Parts) -> list[Seen]:
-    return [seen for part in parts.perceive if (seen := await part(state, session)) is not None]
+async def _view(state: State, ctx: BranchContext[Any], parts: Parts) -> list[Seen]:
+    return [seen for part in parts.perceive if (seen := await part(state, ctx)) is not None]
 
 
-async def _observed(state: State, session: Session[Any], parts: Parts) -> State:
+async def _observed(state: State, ctx: BranchContext[Any], parts: Parts) -> State:
     for part in parts.observe:
-        state = await part(state, session)
+        state = await part(state, ctx)
     return state
 
 
-async def linear(state: State, session: Session[Any], parts: Parts) -> State:
+async def linear(state: State, ctx: BranchContext[Any], parts: Parts) -> State:
     """Step after step until there is a result; the last allowed step must give it."""
     while not state.ended:
-        state = await step(state, session, parts)
-        session.partial = _so_far(state)
+        state = await step(state, ctx, parts)
+        ctx.partial = _so_far(state)
     return state
 
 
@@ -418,7 +418,7 @@ class Rival:
 
     Attributes:
         state: the state it came to; of a call that was held back it holds PROPOSED as the result.
-        session: its branch.
+        ctx: its branch.
         before: the state it began with.
         decision: of its step; None for a whole run, and for work that had ended before.
         results: of the decision's calls, None for those that were held back.
@@ -426,7 +426,7 @@ class Rival:
     """
 
     state: State
-    session: Session[Any]
+    ctx: BranchContext[Any]
     before: State
     decision: Decision | None = None
     results: tuple[Outcome | None, ...] = ()
@@ -444,12 +444,12 @@ class Rival:
         return one is None or not (one.limited or (one.message is None and not one.calls))
 
 
-Choose = Callable[[Sequence[Rival], Session[Any]], Awaitable[Sequence[Rival]]]
-"""Ranks rivals, the best first; it may ask models, on the session of the work that they are rivals for."""
+Choose = Callable[[Sequence[Rival], BranchContext[Any]], Awaitable[Sequence[Rival]]]
+"""Ranks rivals, the best first; it may ask models, on the branch of the work that they are rivals for."""
 
 
 async def beam(
-    state: State, session: Session[Any], parts: Parts, *, choose: Choose, width: int = 1, candidates: int = 3
+    state: State, ctx: BranchContext[Any], parts: Parts, *, choose: Choose, width: int = 1, candidates: int = 3
 ) -> State:
     """Rival steps, the best kept: width 1 is best-of-N per step, more is a beam (004, sec. 3.2.3).
 
@@ -460,7 +460,7 @@ async def beam(
 
     Args:
         state: where to begin.
-        session: the branch; candidates get branches and worlds of their own, the winner's state is adopted.
+        ctx: the branch; candidates get branches and worlds of their own, the winner's state is adopted.
         parts: see Parts.
         choose: ranks the candidates of a step.
         width: states kept after each step; one alone where the winner's calls were held back.
@@ -471,28 +471,28 @@ async def beam(
     """
     if width < 1 or candidates < 1:
         raise UsageError(f"a beam of width {width} with {candidates} candidates is empty; both must be at least 1")
-    front = [Rival(state, session, state)]
+    front = [Rival(state, ctx, state)]
     while not all(one.state.ended for one in front):
         going_on = sum(not one.state.ended for one in front)
-        rivals = await _round(front, session, parts, candidates)
+        rivals = await _round(front, ctx, parts, candidates)
         came = [one for one in rivals if one.came]
         if came:
-            ranked = [*await choose(came, session)]
+            ranked = [*await choose(came, ctx)]
             kept = ranked[:1] if ranked[0].held else [one for one in ranked if not one.held][:width]
-            front = [await _alone(kept[0], session, parts)] if len(kept) == 1 else [_kept(one) for one in kept]
+            front = [await _alone(kept[0], ctx, parts)] if len(kept) == 1 else [_kept(one) for one in kept]
         else:  # without rivals, too
             front = [_kept(rivals[0])]
         if any(one.decision is not None and one.decision.limited for one in rivals):
             candidates = max(1, sum(one.decision is not None for one in came) // going_on)
-        session.partial = _so_far(front[0].state)
-    await session.adopt(front[0].session)
+        ctx.partial = _so_far(front[0].state)
+    await ctx.adopt(front[0].ctx)
     return front[0].state
 
 
 async def best_of(
     state: State,
-    session: Session[Any],
-    drive: Callable[[State, Session[Any]], Awaitable[State]],
+    ctx: BranchContext[Any],
+    drive: Callable[[State, BranchContext[Any]], Awaitable[State]],
     *,
     choose: Choose,
     runs: int,
@@ -503,13 +503,13 @@ async def best_of(
 
     Args:
         state: where each begins.
-        session: the branch; runs get branches and worlds of their own, the winner's state is adopted.
+        ctx: the branch; runs get branches and worlds of their own, the winner's state is adopted.
         drive: does the whole work, from a state to an ended one.
         choose: ranks the ended runs.
         runs: how many.
     """
-    branches = session.candidates(runs)
-    shares = session.node.shares([one.branch for one in branches], session.run.ledger.spent_under)
+    branches = ctx.candidates(runs)
+    shares = ctx.node.shares([one.branch for one in branches], ctx.run.ledger.spent_under)
     for branch, share in zip(branches, shares, strict=True):
         branch.node = share
 
@@ -517,100 +517,98 @@ async def best_of(
         before = state.model_copy(update={"candidate": f"{index + 1}/{runs}"})
         return Rival(await drive(before, branches[index]), branches[index], before)
 
-    best, *_ = await choose(await session.rivals([partial(whole, index) for index in range(runs)]), session)
-    await session.adopt(best.session)
+    best, *_ = await choose(await ctx.rivals([partial(whole, index) for index in range(runs)]), ctx)
+    await ctx.adopt(best.ctx)
     return best.state
 
 
-async def _round(front: Sequence[Rival], session: Session[Any], parts: Parts, candidates: int) -> list[Rival]:
+async def _round(front: Sequence[Rival], ctx: BranchContext[Any], parts: Parts, candidates: int) -> list[Rival]:
     """Make one step of candidates from each kept state; one that has ended is a rival as it is.
 
     The candidates of a state see the same, so it is looked at once. Where none comes to anything, the best state's step
     is taken as without rivals.
     """
     going_on = [one for one in front if not one.state.ended]
-    views = await session.rivals([partial(_view, one.state, one.session, parts) for one in going_on])
+    views = await ctx.rivals([partial(_view, one.state, one.ctx, parts) for one in going_on])
     made: list[tuple[int, Rival, list[Seen]]] = []
     for kept, view in zip(going_on, views, strict=True):
         count = 1 if kept.state.limited else candidates  # the last answer is asked for once
-        branches = kept.session.candidates(count) if count > 1 else [kept.session]
+        branches = kept.ctx.candidates(count) if count > 1 else [kept.ctx]
         for index, branch in enumerate(branches):
             label = f"{index + 1}/{count}" if count > 1 else ""
             before = kept.state.model_copy(update={"candidate": label})
             made.append((index, Rival(before, branch, before), view))
     # The first candidates of all states come before any second one, so that a short budget cuts them evenly.
     made.sort(key=lambda one: one[0])
-    stepped = await session.rivals([partial(_stepped, one, view, session, parts) for _, one, view in made])
+    stepped = await ctx.rivals([partial(_stepped, one, view, ctx, parts) for _, one, view in made])
     ended = [one for one in front if one.state.ended]
-    if ended or any(one.came or one.session is session for one in stepped):
+    if ended or any(one.came or one.ctx is ctx for one in stepped):
         return [*ended, *stepped]
     best = going_on[0]
-    await session.adopt(best.session)
-    return [await _stepped(Rival(best.state, session, best.state), views[0], session, parts)]
+    await ctx.adopt(best.ctx)
+    return [await _stepped(Rival(best.state, ctx, best.state), views[0], ctx, parts)]
 
 
-async def _stepped(rival: Rival, view: list[Seen], session: Session[Any], parts: Parts) -> Rival:
+async def _stepped(rival: Rival, view: list[Seen], ctx: BranchContext[Any], parts: Parts) -> Rival:
     """Take a candidate's step; what only the winner may do is held back."""
-    decision = await parts.decide(rival.state, view, rival.session)
-    held = _held_back(decision.calls, rival.session) if rival.session is not session else frozenset()
-    outcomes = iter(await rival.session.perform_all([c for i, c in enumerate(decision.calls) if i not in held]))
+    decision = await parts.decide(rival.state, view, rival.ctx)
+    held = _held_back(decision.calls, rival.ctx) if rival.ctx is not ctx else frozenset()
+    outcomes = iter(await rival.ctx.perform_all([c for i, c in enumerate(decision.calls) if i not in held]))
     results = tuple(None if index in held else next(outcomes) for index in range(len(decision.calls)))
     state = rival.state.add(decision, [one or PROPOSED for one in results])
     if not held:
-        state = await _observed(state, rival.session, parts)
+        state = await _observed(state, rival.ctx, parts)
     return replace(rival, state=state, decision=decision, results=results)
 
 
-def _held_back(calls: Sequence[Effect], session: Session[Any]) -> frozenset[int]:
+def _held_back(calls: Sequence[Effect], ctx: BranchContext[Any]) -> frozenset[int]:
     """Return the places of the calls that are for the winner alone, and of what comes after them on their instance."""
     held: set[int] = set()
     instances: set[str] = set()
     for index, effect in enumerate(calls):
-        if effect.instance in instances or _for_the_winner(effect, session):
+        if effect.instance in instances or _for_the_winner(effect, ctx):
             held.add(index)
             instances |= {effect.instance} if effect.instance else set()
     return frozenset(held)
 
 
-def _for_the_winner(effect: Effect, session: Session[Any]) -> bool:
+def _for_the_winner(effect: Effect, ctx: BranchContext[Any]) -> bool:
     if effect.kind is EffectKind.RUN_CODE and effect.purpose != "final":
-        functions = session.agent.may_call(session) if session.agent is not None else ()
-        return any(_one_way(one, session) for one in functions)
-    return effect.invalid is None and _one_way(effect, session)
+        functions = ctx.agent.may_call(ctx) if ctx.agent is not None else ()
+        return any(_one_way(one, ctx) for one in functions)
+    return effect.invalid is None and _one_way(effect, ctx)
 
 
-def _one_way(effect: Effect, session: Session[Any]) -> bool:
-    return effect.kind in OF_AGENTS or effect.purpose == DELEGATION or not may_be_tried(session.run, effect)
+def _one_way(effect: Effect, ctx: BranchContext[Any]) -> bool:
+    return effect.kind in OF_AGENTS or effect.purpose == DELEGATION or not may_be_tried(ctx.run, effect)
 
 
-async def _alone(rival: Rival, session: Session[Any], parts: Parts) -> Rival:
+async def _alone(rival: Rival, ctx: BranchContext[Any], parts: Parts) -> Rival:
     """Go on with the one rival that is kept: its world is the work's, and what was held back is done now."""
-    await session.adopt(rival.session)
+    await ctx.adopt(rival.ctx)
     if rival.held and rival.decision is not None:
         held = [index for index, one in enumerate(rival.results) if one is None]
-        done = await session.perform_all([rival.decision.calls[index] for index in held])
+        done = await ctx.perform_all([rival.decision.calls[index] for index in held])
         late = dict(zip(held, done, strict=True))
         results = [one if one is not None else late[index] for index, one in enumerate(rival.results)]
         state = rival.before.add(rival.decision, results).model_copy(update={"rewards": rival.state.rewards})
-        rival = replace(rival, state=await _observed(state, session, parts))
-    return replace(_kept(rival), session=session)
+        rival = replace(rival, state=await _observed(state, ctx, parts))
+    return replace(_kept(rival), ctx=ctx)
 
 
 def _kept(rival: Rival) -> Rival:
     """Return a rival that is gone on with: its lessons stand before its next step."""
     messages = rival.state.messages + rival.lessons
     state = rival.state.model_copy(update={"messages": messages, "candidate": ""})
-    return Rival(state, rival.session, state)
+    return Rival(state, rival.ctx, state)
 
 
 # -- parts for perceive ------------------------------------------------------------------------------------------------
 
 
-async def inbox(state: State, session: Session[Any]) -> Seen | None:
+async def inbox(state: State, ctx: BranchContext[Any]) -> Seen | None:
     """Return what was told to a running task since the last step: a Receive, recorded even if empty."""
-    outcome = await session.perform(
-        Effect(kind=EffectKind.RECEIVE, component="inbox@1.0.0", mode=Mode.PURE, role=session.role)
-    )
+    outcome = await ctx.perform(Effect(kind=EffectKind.RECEIVE, component="inbox@1.0.0", mode=Mode.PURE, role=ctx.role))
     texts = outcome.value if isinstance(outcome.value, list) else []
     if not texts:
         return None
@@ -623,16 +621,16 @@ async def inbox(state: State, session: Session[Any]) -> Seen | None:
 def environment_state(component: str, instance: str | None = None) -> Perceive:
     """Return the part that shows an environment as it is now, through the door."""
 
-    async def part(state: State, session: Session[Any]) -> Seen | None:
+    async def part(state: State, ctx: BranchContext[Any]) -> Seen | None:
         name = component.rpartition("@")[0] or component
-        outcome = await session.perform(
+        outcome = await ctx.perform(
             Effect(
                 kind=EffectKind.INVOKE_ACTION,
                 component=component,
                 arguments={"action": "state"},
                 mode=Mode.REPEATABLE,
                 instance=instance or name,
-                role=session.role,
+                role=ctx.role,
             )
         )
         source = Source(kind="environment", ref=name)

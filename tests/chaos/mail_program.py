@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.effects import Effect, EffectKind, Mode
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.trust.policy import AllowAll
 from tests.chaos.killing import hooks
 from tests.runtime.support import Bench, agent
@@ -17,7 +17,7 @@ from tests.runtime.support import Bench, agent
 ROUNDS = 3
 
 
-async def _send(ctx: Session[Any], to: str, content: str) -> None:
+async def _send(ctx: BranchContext[Any], to: str, content: str) -> None:
     effect = Effect(
         kind=EffectKind.SEND_MESSAGE,
         component="mail@1.0.0",
@@ -27,14 +27,14 @@ async def _send(ctx: Session[Any], to: str, content: str) -> None:
     assert (await ctx.perform(effect)).ok
 
 
-async def _wait(ctx: Session[Any]) -> tuple[str, list[str]]:
+async def _wait(ctx: BranchContext[Any]) -> tuple[str, list[str]]:
     effect = Effect(kind=EffectKind.WAIT, component="mail@1.0.0", mode=Mode.REPEATABLE)
     outcome = await ctx.perform(effect)
     assert isinstance(outcome.value, dict), outcome
     return str(outcome.value["reason"]), [one.content for one in ctx.mail(outcome)]
 
 
-async def ping(effect: Effect, ctx: Session[Any]) -> Any:
+async def ping(effect: Effect, ctx: BranchContext[Any]) -> Any:
     """Writes, waits for the echo, writes again; then waits until nobody can act."""
     heard: list[str] = []
     for number in range(1, ROUNDS + 1):
@@ -47,7 +47,7 @@ async def ping(effect: Effect, ctx: Session[Any]) -> Any:
     return [*heard, reason, *contents]
 
 
-async def pong(effect: Effect, ctx: Session[Any]) -> Any:
+async def pong(effect: Effect, ctx: BranchContext[Any]) -> Any:
     """Echoes until nobody can act; what belongs together may come together or apart."""
     heard: list[str] = []
     while True:
@@ -60,7 +60,7 @@ async def pong(effect: Effect, ctx: Session[Any]) -> Any:
                 await _send(ctx, "ping", f"echo of {content}")
 
 
-async def main(root: Session[Any]) -> str:
+async def main(root: BranchContext[Any]) -> str:
     """Spawn both, join both."""
     one = await root.perform(agent("ping", kind=EffectKind.SPAWN))
     two = await root.perform(agent("pong", kind=EffectKind.SPAWN))

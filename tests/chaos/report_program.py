@@ -18,7 +18,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.chaos.killing import hooks
@@ -28,15 +28,15 @@ LONG = f"There are 42 beds [1](https://e.org/beds). {'The bay is calm and wide. 
 SHORT = "They lie 3 m deep, see https://E.org:443/depth/."
 
 
-async def work(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def work(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Everything that a report is made with."""
-    told = [await said(session, "add", content=text, title=text[:5], report="bay") for text in (LONG, SHORT)]
-    told.append(await said(session, "extract", item=1))
+    told = [await said(ctx, "add", content=text, title=text[:5], report="bay") for text in (LONG, SHORT)]
+    told.append(await said(ctx, "extract", item=1))
     tools = ("report", "python")
     asked = AgentSpec(name="reporter", instruction="Report.", system="reporter", tools=tools, max_steps=3)
-    told.append((await session.call_agent(asked)).answer)
-    told.append(await said(session, "complete", title="The bay", report="bay"))
-    told.append(await said(session, "items"))
+    told.append((await ctx.call_agent(asked)).answer)
+    told.append(await said(ctx, "complete", title="The bay", report="bay"))
+    told.append(await said(ctx, "items"))
     return AgentResult(answer="\n".join(told))
 
 

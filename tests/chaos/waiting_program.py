@@ -14,8 +14,8 @@ from typing import Any
 from agentorchestra.core.clock import SystemClock
 from agentorchestra.core.effects import Effect, Mode
 from agentorchestra.core.events import PauseRequested, new_event
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.run import wait_for
-from agentorchestra.runtime.session import Session
 from agentorchestra.trust.policy import AllowAll
 from tests.chaos.killing import hooks
 from tests.runtime.support import Bench, agent, tool
@@ -40,7 +40,7 @@ class Program:
     def __init__(self, folder: Path) -> None:
         self._done = folder / "done.txt"
 
-    async def write(self, effect: Effect, ctx: Session[Any]) -> str:
+    async def write(self, effect: Effect, ctx: BranchContext[Any]) -> str:
         """Write a line; the one of the worker has somebody ask for a pause."""
         line = str(effect.arguments["line"])
         with self._done.open("a", encoding="utf-8") as file:
@@ -52,18 +52,18 @@ class Program:
             run.on_external(await store.load(run.id, after=seq - 1))
         return line
 
-    async def sleeper(self, effect: Effect, ctx: Session[Any]) -> str:
+    async def sleeper(self, effect: Effect, ctx: BranchContext[Any]) -> str:
         """Sleep for a day, then write."""
         await ctx.sleep(DAY_S)
         return str((await ctx.perform(tool("write", Mode.ONCE, line="slept"))).status)
 
-    async def worker(self, effect: Effect, ctx: Session[Any]) -> str:
+    async def worker(self, effect: Effect, ctx: BranchContext[Any]) -> str:
         """Write twice; between the two the run is paused."""
         first = await ctx.perform(tool("write", Mode.ONCE, line="worked"))
         second = await ctx.perform(tool("write", Mode.ONCE, line="went on"))
         return f"{first.status} {second.status}"
 
-    async def main(self, root: Session[Any]) -> str:
+    async def main(self, root: BranchContext[Any]) -> str:
         """Both at the same time, then a last line."""
         both = await root.perform_all([agent("sleeper", ["write"]), agent("worker", ["write"])])
         last = await root.perform(tool("write", Mode.ONCE, line="over"))

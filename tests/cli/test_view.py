@@ -17,8 +17,8 @@ from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.events import Event
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunResult, RunStatus
 from agentorchestra.log.store import MemoryStore
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.run import active_seconds
-from agentorchestra.runtime.session import Session
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.tools.todo import PlanStep
 from agentorchestra.workspace import Workspace
@@ -182,16 +182,16 @@ async def test_a_run_that_was_stopped_and_goes_on(tmp_path: Path) -> None:
 async def test_spawned_agents_and_rivals(tmp_path: Path) -> None:
     """Agents that are joined later, and candidates of a step, whose numbers no effect has."""
 
-    async def system(spec: AgentSpec, session: Session[Any], kit: Any) -> AgentResult:
+    async def system(spec: AgentSpec, ctx: BranchContext[Any], kit: Any) -> AgentResult:
         spawned = [
-            await session.perform(agent_effect(AgentSpec(name=name, instruction=name), session, kind=EffectKind.SPAWN))
+            await ctx.perform(agent_effect(AgentSpec(name=name, instruction=name), ctx, kind=EffectKind.SPAWN))
             for name in ("first", "second")
         ]
         keys = [str(one.value["key"]) for one in spawned if isinstance(one.value, dict)]
-        await session.join(keys)
-        left, _ = session.candidates(2)
-        await session.rivals([lambda: left.call_agent(AgentSpec(name="rival", instruction="rival")), _nothing])
-        await session.adopt(left)
+        await ctx.join(keys)
+        left, _ = ctx.candidates(2)
+        await ctx.rivals([lambda: left.call_agent(AgentSpec(name="rival", instruction="rival")), _nothing])
+        await ctx.adopt(left)
         return AgentResult(answer="done", steps=0)
 
     async def _nothing() -> None:

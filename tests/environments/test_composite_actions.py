@@ -16,8 +16,8 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.environments.nested import NestedEnvironment
 from agentorchestra.log.store import MemoryStore
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tea.calling.environment import ActionEnvironment, action
 
@@ -73,7 +73,7 @@ async def test_a_composite_action_acts_on_its_environment_and_is_entered_again(s
     one = Bench(store, {}, environments={"till": Till})
     await one.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         outcome = await root.perform(_act("put_twice", amount=3))
         state = await root.perform(_act("state"))
         seen = state.blocks()[0]
@@ -96,7 +96,7 @@ async def test_what_it_calls_fails_as_an_action_does_and_artifacts_are_the_outco
     one = Bench(store, {}, environments={"till": Till})
     await one.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         wrong = await root.perform(_act("put_twice", amount=-1))
         paper = await root.perform(_act("receipt"))
         return f"{wrong.status}: {wrong.error} | {[one.name for one in paper.artifacts]}"

@@ -20,7 +20,7 @@ from agentorchestra.environments.manifest import FolderLimits
 from agentorchestra.log.folders import clear_up, world_folder
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.loop import Decision, Parts, Seen, State, beam
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tea.calling.environment import action
 
@@ -61,8 +61,8 @@ def files(action_name: str, **arguments: Any) -> Any:
     return action_effect(FilesEnvironment(), action_name, arguments)
 
 
-async def shown(session: Session[Any], path: str = "notes.txt") -> str:
-    outcome = await session.perform(files("read", path=path))
+async def shown(ctx: BranchContext[Any], path: str = "notes.txt") -> str:
+    outcome = await ctx.perform(files("read", path=path))
     if not outcome.ok:
         return str(outcome.error)
     return next(unnumbered(block) for block in outcome.blocks() if block.source is not None and block.source.place)
@@ -76,7 +76,7 @@ async def test_what_one_environment_does_is_there_for_the_next(store: MemoryStor
     one = bench(store, tmp_path)
     await one.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         outcomes = await root.perform_all(
             [add("a"), files("read", path="notes.txt"), add("b"), files("write", path="x/y.txt", content="z")]
         )
@@ -100,7 +100,7 @@ async def test_a_resume_stands_at_the_last_recorded_action(store: MemoryStore, t
     await one.create()
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(add("a"))
         failed = await root.perform(add("b", fail=True))
         assert failed.error == "it failed half way"
@@ -125,7 +125,7 @@ async def test_a_first_action_that_was_never_recorded_leaves_nothing(store: Memo
     main_folder(tmp_path).mkdir(parents=True)
     (main_folder(tmp_path) / "notes.txt").write_text("left by a killed process")
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return await shown(root)
 
     assert "does not exist" in (await one.drive(main)).answer
@@ -134,7 +134,7 @@ async def test_a_first_action_that_was_never_recorded_leaves_nothing(store: Memo
 async def test_runs_see_nothing_of_each_other(store: MemoryStore, tmp_path: Path) -> None:
     one = bench(store, tmp_path)
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(add(root.run_id))
         return await shown(root)
 
@@ -153,13 +153,13 @@ async def test_candidates_have_folders_of_their_own_and_the_winners_goes_on(
     worlds = tmp_path / "run_test/environments"
     ended = False
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(add("before"))
         left, right = root.candidates(2)
 
-        async def go(session: Session[Any], text: str) -> str:
-            await session.perform(add(text))
-            return await shown(session)
+        async def go(ctx: BranchContext[Any], text: str) -> str:
+            await ctx.perform(add(text))
+            return await shown(ctx)
 
         seen = await root.rivals([lambda: go(left, "left"), lambda: go(right, "right")])
         assert seen == ["before\nleft", "before\nright"]
@@ -186,7 +186,7 @@ async def test_the_winners_folder_is_found_though_all_was_recorded_before(store:
     await one.create()
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         (rival,) = root.candidates(1)
         await rival.perform(add("winner"))
         if crash:
@@ -203,7 +203,7 @@ async def test_the_winners_folder_is_found_though_all_was_recorded_before(store:
 async def test_agents_at_work_at_the_same_time_share_the_folder(store: MemoryStore, tmp_path: Path) -> None:
     crash = True
 
-    async def worker(effect: Any, ctx: Session[Any]) -> Any:
+    async def worker(effect: Any, ctx: BranchContext[Any]) -> Any:
         name = str(effect.arguments["name"])
         for step in range(3):
             await ctx.perform(add(f"{name}{step}"))
@@ -214,7 +214,7 @@ async def test_agents_at_work_at_the_same_time_share_the_folder(store: MemorySto
     one = bench(store, tmp_path, {"a": worker, "b": worker})
     await one.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform_all([agent(name, tools=["notes", "files"]) for name in ("a", "b")])
         if crash:
             raise RuntimeError("the process ends here")
@@ -229,7 +229,7 @@ async def test_agents_at_work_at_the_same_time_share_the_folder(store: MemorySto
 async def test_of_two_who_write_one_file_the_later_one_is_told(store: MemoryStore, tmp_path: Path) -> None:
     told: list[str] = []
 
-    async def first(effect: Any, ctx: Session[Any]) -> Any:
+    async def first(effect: Any, ctx: BranchContext[Any]) -> Any:
         await ctx.perform(files("read", path="plan.md"))
         await ctx.perform(agent("second", tools=["files"]))  # writes it meanwhile
         late = await ctx.perform(files("write", path="plan.md", content="mine\n"))
@@ -239,7 +239,7 @@ async def test_of_two_who_write_one_file_the_later_one_is_told(store: MemoryStor
         await ctx.perform(files("read", path="plan.md"))
         return (await ctx.perform(files("write", path="plan.md", content="one\nmine\n"))).value
 
-    async def second(effect: Any, ctx: Session[Any]) -> Any:
+    async def second(effect: Any, ctx: BranchContext[Any]) -> Any:
         blind = await ctx.perform(files("write", path="plan.md", content="x"))
         told.append(str(blind.error))
         await ctx.perform(files("read", path="plan.md"))
@@ -248,7 +248,7 @@ async def test_of_two_who_write_one_file_the_later_one_is_told(store: MemoryStor
     one = bench(store, tmp_path, {"first": first, "second": second})
     await one.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(files("write", path="plan.md", content="one\ntwo\nthree\n"))
         return str((await root.perform(agent("first", tools=["files"]))).value)
 
@@ -275,7 +275,7 @@ async def test_more_than_can_be_kept_is_an_observation_and_the_run_goes_on(store
     def put(text: str) -> Any:
         return action_effect(Small(), "add", {"text": text})
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(put("12"))
         much = await root.perform(put("1234567890"))
         if crash:
@@ -314,7 +314,7 @@ async def test_an_instance_is_not_taken_for_another_environments(store: MemorySt
     one = Bench(store, {}, environments={"notes": Notes, "counter": Counter}, folder=tmp_path)
     await one.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(add("a"))
         wrong = await root.perform(action_effect(Counter(), "look", {}, instance="folder"))
         return str(wrong.error)
@@ -327,7 +327,7 @@ async def test_a_large_folder_is_stored_again_only_where_it_changed(store: Memor
     await one.create()
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(add("a"))
         if crash:
             for folder in ("x", "y"):
@@ -363,22 +363,22 @@ async def test_the_candidates_of_a_beam_each_see_their_own_folder(store: MemoryS
     await one.create()
     seen: list[str] = []
 
-    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
+    async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
         mine = state.candidate.partition("/")[0]
-        before = await session.perform(files("search", names="*.txt"))
+        before = await ctx.perform(files("search", names="*.txt"))
         seen.append(f"{state.step}.{mine}: {before.value}")
         effect = files("write", path=f"{state.step}-{mine}.txt", content=mine)
         message = Message(role="assistant", content=(TextBlock(text=f"write {mine}"),))
         call = ToolCall(id=f"c{state.step}", name="files_write", arguments={})
         return Decision(message=message, tool_calls=(call,), calls=(effect,), memory="")
 
-    async def stop(state: State, session: Session[Any]) -> State:
+    async def stop(state: State, ctx: BranchContext[Any]) -> State:
         return state if state.step < 2 else state.model_copy(update={"result": AgentResult(answer="done")})
 
-    async def score(state: State, session: Session[Any]) -> float:
+    async def score(state: State, ctx: BranchContext[Any]) -> float:
         return 1.0 if state.candidate.startswith("2") else 0.0
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         parts = Parts(decide=decide, observe=(stop,), environments=("files",))
         await beam(State(messages=()), root, parts, choose=best_by(score), candidates=2)
         return str((await root.perform(files("list"))).value)

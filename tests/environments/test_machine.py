@@ -21,7 +21,7 @@ from agentorchestra.environments.manifest import FolderLimits
 from agentorchestra.environments.terminal.environment import Terminal
 from agentorchestra.log.folders import world_folder
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.sandbox.shell_driver import World
 from agentorchestra.workspace import Workspace
 
@@ -73,7 +73,7 @@ SEEN = "kept\nt\nw\n750\nw"
 async def test_what_lies_outside_the_folder_lives_on_and_in_a_resume(host: Bench, tmp_path: Path) -> None:
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         assert await do(root, "run", command=MADE) == "(no output)"
         assert await do(root, "run", command=LOOK) == SEEN
         await do(
@@ -97,12 +97,12 @@ async def test_what_lies_outside_the_folder_lives_on_and_in_a_resume(host: Bench
 
 
 async def test_rivals_have_machines_of_their_own(host: Bench, tmp_path: Path) -> None:
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command=MADE)
         left, right = root.candidates(2)
 
-        async def go(session: Session[Any], name: str) -> str:
-            return await do(session, "run", command=f"echo {name} >>~/x/f; rm /tmp/t; cat ~/x/f; ls /tmp")
+        async def go(ctx: BranchContext[Any], name: str) -> str:
+            return await do(ctx, "run", command=f"echo {name} >>~/x/f; rm /tmp/t; cat ~/x/f; ls /tmp")
 
         seen = await root.rivals([lambda: go(left, "left"), lambda: go(right, "right")])
         assert seen == ["kept\nleft", "kept\nright"]
@@ -115,7 +115,7 @@ async def test_rivals_have_machines_of_their_own(host: Bench, tmp_path: Path) ->
 async def test_links_that_commands_leave_lead_nobody_out(host: Bench, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir(mode=0o777)
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(
             root, "run", command=f"rm -rf ~; ln -s {tmp_path}/outside /home/agent; ln -s {tmp_path}/outside /tmp/o"
         )
@@ -132,7 +132,7 @@ async def test_links_that_commands_leave_lead_nobody_out(host: Bench, tmp_path: 
 async def test_an_image_is_the_root_and_what_changes_in_it_is_kept(small: Bench, tmp_path: Path) -> None:
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         seen = await do(root, "run", command="pwd; id -u; ls; cat /etc/motd /etc/os-release; echo $GREETING; ./run.sh")
         assert seen == (
             '/app\n0\nmotd\nold\nrun.sh\nsame.sh\ntask.txt\nfrom the image\nNAME="Small"\nhello\nfrom the image'
@@ -162,7 +162,7 @@ async def test_an_image_is_the_root_and_what_changes_in_it_is_kept(small: Bench,
 async def test_another_base_is_a_lost_environment(small: Bench, image: Path, tmp_path: Path) -> None:
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command="touch /new")
         if crash:
             raise RuntimeError("the process ends here")
@@ -192,7 +192,7 @@ async def test_a_machine_that_is_filled_is_ended_and_can_be_emptied(image: Path,
     bench = Bench(store, {}, environments={"terminal": make}, folder=tmp_path)
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         fill = "for n in 1 2 3 4 5 6 7 8 9; do head -c 4000000 /dev/zero >/big$n; sleep 0.2; done; sleep 20"
         assert "MiB; at most 24 are allowed" in await do(root, "run", command=fill)
         await do(root, "run", command="rm /big*")
@@ -246,7 +246,7 @@ async def test_a_folder_seen_elsewhere_begins_with_copies_and_needs_bubblewrap(t
     base = base_for(TerminalSettings(workdir="/srv/app", copies=copies), tmp_path)
     async for made in bench_on(base, tmp_path / "ws"):
 
-        async def main(root: Session[Any]) -> str:
+        async def main(root: BranchContext[Any]) -> str:
             return await do(root, "run", command="find | sort; pwd; cd /workspace; pwd -P; ls -ld /srv")
 
         said = (await drive(made, main)).splitlines()
@@ -278,14 +278,14 @@ async def test_mounts_are_seen_and_a_writable_one_is_asked_about(tmp_path: Path)
 
 @pytest.mark.long
 async def test_twenty_worlds_work_at_the_same_time(small: Bench) -> None:
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command="echo before >/kept")
         rivals = root.candidates(20)
 
-        async def go(session: Session[Any], number: int) -> str:
-            await do(session, "run", command=f"echo {number} >>/kept")
+        async def go(ctx: BranchContext[Any], number: int) -> str:
+            await do(ctx, "run", command=f"echo {number} >>/kept")
             await asyncio.sleep(0)
-            return await do(session, "run", command="cat /kept")
+            return await do(ctx, "run", command="cat /kept")
 
         return " ".join(
             "".join(one.split("\n")[1:])

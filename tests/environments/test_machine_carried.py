@@ -18,7 +18,7 @@ from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.environments.base import base_for
 from agentorchestra.log.folders import world_folder
 from agentorchestra.log.retention import Retention
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 
@@ -128,12 +128,12 @@ async def test_on_another_base_a_bundle_says_that_its_machine_is_lost(
 async def test_a_winner_brings_what_it_hid_and_linked_in_an_image(images: dict[str, str], tmp_path: Path) -> None:
     base = base_for(TerminalSettings(image=images["image"]), tmp_path / "images")
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command="rm -r old; ln -s /etc/passwd /etc/users")
         left, right = root.candidates(2)
 
-        async def go(session: Session[Any], name: str) -> None:
-            await do(session, "run", command=f"rm /etc/motd /etc/passwd; ln -s {name} /etc/motd; rm -r /root")
+        async def go(ctx: BranchContext[Any], name: str) -> None:
+            await do(ctx, "run", command=f"rm /etc/motd /etc/passwd; ln -s {name} /etc/motd; rm -r /root")
 
         await root.rivals([lambda: go(left, "left"), lambda: go(right, "right")])
         await root.adopt(right)

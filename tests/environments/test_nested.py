@@ -20,7 +20,7 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.environments.files.environment import FilesEnvironment
 from agentorchestra.environments.nested import NestedEnvironment
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect, action_tags
 from agentorchestra.tea.calling.environment import ActionEnvironment, action
 from agentorchestra.tea.calling.tool import tool
@@ -122,7 +122,7 @@ async def test_local_rules_hold_and_the_whole_does_more(store: MemoryStore) -> N
     def act(name: str, **arguments: Any) -> Any:
         return action_effect(House(), name, arguments)
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         shut = await root.perform(act("kitchen_take", thing="milk"))
         assert shut.error == "house does not allow kitchen_take now: not true that the door is open"
         through = await root.perform(act("carry", thing="milk"))
@@ -149,7 +149,7 @@ async def test_a_part_that_works_on_the_folder_works_on_the_runs(store: MemorySt
     def act(name: str, **arguments: Any) -> Any:
         return action_effect(Office(), name, arguments)
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(act("files_write", path="a.txt", content="a"))
         before = root.vars["env:folder"]
         await root.perform(act("house_kitchen_open_door"))

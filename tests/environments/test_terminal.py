@@ -21,7 +21,7 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.environments.terminal.environment import Terminal
 from agentorchestra.log.folders import world_folder
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.sandbox import Sandbox, SandboxLimits
 from agentorchestra.sandbox.base import MIB
 from agentorchestra.sandbox.factory import sandbox_for
@@ -57,9 +57,9 @@ def folder_of(tmp_path: Path, run: str = "run_test") -> Path:
     return world_folder(tmp_path / run, "main") / "folder"
 
 
-async def do(session: Session[Any], action: str, **arguments: Any) -> str:
+async def do(ctx: BranchContext[Any], action: str, **arguments: Any) -> str:
     """What an action gives that ends well."""
-    outcome = await session.perform(act(action, **arguments))
+    outcome = await ctx.perform(act(action, **arguments))
     assert outcome.ok, outcome.error
     return shown(outcome)
 
@@ -75,8 +75,8 @@ async def drive(bench: Bench, main: Any) -> str:
     return result.answer
 
 
-async def refused(session: Session[Any], action: str, **arguments: Any) -> str:
-    outcome = await session.perform(act(action, **arguments))
+async def refused(ctx: BranchContext[Any], action: str, **arguments: Any) -> str:
+    outcome = await ctx.perform(act(action, **arguments))
     assert outcome.status == "error"
     return str(outcome.error)
 
@@ -84,7 +84,7 @@ async def refused(session: Session[Any], action: str, **arguments: Any) -> str:
 async def test_every_action_with_its_effect(bench: Bench, tmp_path: Path) -> None:
     folder = folder_of(tmp_path)
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         assert await do(root, "run", command="mkdir src; cd src; export WHO=me; echo made >a.txt") == "(no output)"
         assert (folder / "src/a.txt").read_text() == "made\n"
         assert await do(root, "run", command='echo "$WHO in $PWD"; ls nowhere') == (
@@ -120,7 +120,7 @@ async def test_every_action_with_its_effect(bench: Bench, tmp_path: Path) -> Non
 
 
 async def test_hostile_commands_are_observations_and_the_run_goes_on(bench: Bench) -> None:
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command="x=kept")
         flood = await do(root, "run", command="echo first; yes")
         assert flood.startswith("first\ny\n") and " characters left out here; write the output to a file" in flood
@@ -142,7 +142,7 @@ async def test_hostile_commands_are_observations_and_the_run_goes_on(bench: Benc
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="where a user runs it nobody inside can end it")
 async def test_a_sandbox_that_was_ended_is_started_again(bench: Bench) -> None:
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command="x=kept")
         await do(root, "start", command="sleep 300")
         killed = await do(root, "run", command="kill -9 $PPID; sleep 100")
@@ -162,7 +162,7 @@ async def test_a_sandbox_that_was_ended_is_started_again(bench: Bench) -> None:
 
 
 async def test_mistakes(bench: Bench) -> None:
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         assert await refused(root, "run", command=" ") == "the command is empty; give one, e.g. ls -la"
         assert await refused(root, "run", command="true", timeout_s=1000) == (
             "a command may take 20 s here; start what takes longer with terminal_start"
@@ -178,7 +178,7 @@ async def test_mistakes(bench: Bench) -> None:
 async def test_a_resume_has_folder_directory_and_variables_and_says_what_is_gone(bench: Bench, tmp_path: Path) -> None:
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command="mkdir d; cd d; x='a b'; export Y=1; f() { echo f $x; }; echo one >file")
         await do(root, "start", command="sleep 300")
         await do(root, "run", command="echo two >>file")
@@ -201,13 +201,13 @@ async def test_a_resume_has_folder_directory_and_variables_and_says_what_is_gone
 
 
 async def test_rivals_have_shells_of_their_own(bench: Bench, tmp_path: Path) -> None:
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command="mkdir d; cd d; x=before")
         left, right = root.candidates(2)
 
-        async def go(session: Session[Any], name: str) -> str:
-            await do(session, "run", command=f"x=$x-{name}; echo {name} >only; cd ..; mkdir {name}; cd {name}")
-            return await do(session, "run", command="echo $x; pwd; ls ..; cat ../d/only")
+        async def go(ctx: BranchContext[Any], name: str) -> str:
+            await do(ctx, "run", command=f"x=$x-{name}; echo {name} >only; cd ..; mkdir {name}; cd {name}")
+            return await do(ctx, "run", command="echo $x; pwd; ls ..; cat ../d/only")
 
         seen = await root.rivals([lambda: go(left, "left"), lambda: go(right, "right")])
         assert seen == [
@@ -224,7 +224,7 @@ async def test_rivals_have_shells_of_their_own(bench: Bench, tmp_path: Path) -> 
 async def test_what_a_command_prints_is_told_to_whoever_watches(bench: Bench) -> None:
     told: list[str] = []
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         with root.run.bus.subscribe() as queue:
             running = asyncio.create_task(
                 do(root, "run", command="echo first; until [ -e go ]; do sleep 0.02; done; yes | head -c 500000")
@@ -297,7 +297,7 @@ async def test_without_a_sandbox_it_says_what_to_do(tmp_path: Path, sandbox: Any
     one = Bench(store, {}, environments={"terminal": lambda: terminal(sandbox)}, folder=tmp_path)
     await one.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         assert said in await refused(root, "run", command="true")
         assert said in await refused(root, "start", command="true")
         return "went on"

@@ -25,7 +25,7 @@ from agentorchestra.core.settings import TerminalSettings, WebSettings
 from agentorchestra.environments.base import base_for
 from agentorchestra.environments.terminal.environment import Terminal
 from agentorchestra.environments.terminal.network import Reach, TerminalProxy, _apt_hosts, reach_of
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.sandbox.factory import shell_in
 from agentorchestra.sandbox.local import UnsafeLocal
 from agentorchestra.sandbox.shell import Gate
@@ -101,7 +101,7 @@ def read(url: str) -> str:
 async def test_a_host_that_is_named_is_reached_and_no_other(site: Site, other: Site, tmp_path: Path) -> None:
     both = (site.place, other.place)
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         assert await do(root, "run", command=read(f"http://{site.place}/page.txt")) == "from the site"
         said = await do(root, "run", command=read(f"http://{other.place}/page.txt"))
         assert f"{other.place} is not visited: terminal.hosts does not name it" in said
@@ -118,7 +118,7 @@ async def test_a_host_that_is_named_is_reached_and_no_other(site: Site, other: S
 
 
 async def test_without_hosts_it_fails_at_once_with_a_sentence(tmp_path: Path) -> None:
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return await do(root, "run", command="python3 -m pip download nothing-like-this 2>&1 | tail -3")
 
     async for bench in bench_of(Reach(), tmp_path):
@@ -179,7 +179,7 @@ async def test_pip_installs_into_a_virtual_environment(site: Site, tmp_path: Pat
     (index / "index.html").write_text('<a href="small-1.0-py3-none-any.whl">small</a>')
     reach = reach_of(("pip",), {"PIP_INDEX_URL": f"http://{site.place}/simple"})
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command="unset no_proxy NO_PROXY; python3 -m venv --without-pip ~/v")
         pip = "python3 -m pip --python ~/v/bin/python install -q --trusted-host 127.0.0.1 small"
         said = await do(root, "run", command=pip)
@@ -193,7 +193,7 @@ async def test_pip_installs_into_a_virtual_environment(site: Site, tmp_path: Pat
 async def test_the_way_out_is_there_over_an_image_too(site: Site, tmp_path: Path) -> None:
     image = str(write_image(tmp_path / "image"))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         asked = f"echo -e 'GET http://{site.place}/page.txt HTTP/1.1\\r\\nHost: x\\r\\n\\r' >&3"
         return await do(root, "run", command=f"exec 3<>/dev/tcp/127.0.0.1/3128; {asked}; cat <&3")
 

@@ -19,7 +19,7 @@ from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.environments.terminal.keys import sent
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect, action_tags
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace import Workspace
@@ -27,16 +27,16 @@ from agentorchestra.workspace import Workspace
 ASKS = "read -p 'Name? ' name; echo \"Hello $name\" | tee hello.txt"
 
 
-async def shows(session: Session[Any], job: int, *texts: str) -> str:
+async def shows(ctx: BranchContext[Any], job: int, *texts: str) -> str:
     """The screen once these texts are on it."""
     while True:
-        said = await do(session, "read_screen", job=job, wait_s=5)
+        said = await do(ctx, "read_screen", job=job, wait_s=5)
         if all(text in said for text in texts):
             return said
 
 
 async def test_a_job_with_a_screen(bench: Bench, tmp_path: Path) -> None:  # noqa: F811
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command="mkdir d; cd d")
         await do(root, "start", command=ASKS, screen=True)
         asked = await shows(root, 1, "[job 1: waits for input")
@@ -68,7 +68,7 @@ async def test_a_job_with_a_screen(bench: Bench, tmp_path: Path) -> None:  # noq
 async def test_a_resume_types_nothing_again(bench: Bench, tmp_path: Path) -> None:  # noqa: F811
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "start", command="while read line; do echo $line >>typed; done", screen=True)
         await do(root, "send_keys", job=1, keys=["one\n"])
         await do(root, "run", command="until [ -e typed ]; do sleep 0.02; done")
@@ -89,15 +89,15 @@ async def test_a_resume_types_nothing_again(bench: Bench, tmp_path: Path) -> Non
 
 
 async def test_a_rival_world_has_no_such_job(bench: Bench) -> None:  # noqa: F811
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "start", command="read line; echo $line >typed", screen=True)
         left, right = root.candidates(2)
 
-        async def go(session: Session[Any]) -> str:
-            said = await refused(session, "send_keys", job=1, keys=["x", "<enter>"])
-            await do(session, "start", command="read line; echo $line >own", screen=True)
-            await do(session, "send_keys", job=2, keys=["own", "<enter>"])
-            await do(session, "run", command="until [ -s own ]; do sleep 0.02; done; [ ! -e typed ]")
+        async def go(ctx: BranchContext[Any]) -> str:
+            said = await refused(ctx, "send_keys", job=1, keys=["x", "<enter>"])
+            await do(ctx, "start", command="read line; echo $line >own", screen=True)
+            await do(ctx, "send_keys", job=2, keys=["own", "<enter>"])
+            await do(ctx, "run", command="until [ -s own ]; do sleep 0.02; done; [ ! -e typed ]")
             return said
 
         for said in await root.rivals([lambda: go(left), lambda: go(right)]):
@@ -110,7 +110,7 @@ async def test_a_rival_world_has_no_such_job(bench: Bench) -> None:  # noqa: F81
 
 
 async def test_mistakes(bench: Bench) -> None:  # noqa: F811
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         assert await refused(root, "send_keys", job=4, keys=["x"]) == "there is no job 4; the jobs: none"
         await do(root, "start", command="exec sleep 300")
         assert await refused(root, "send_keys", job=1, keys=["x"]) == "job 1 has no screen"
@@ -172,7 +172,7 @@ async def test_what_is_on_the_screen_is_from_outside_and_without_secrets(tmp_pat
     made = Bench(await opened(), {}, environments={"terminal": terminal}, folder=tmp_path, secrets={"TOKEN": secret})
     await made.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command="printf s3cr3t%.0s {1..30} >word")
         await do(root, "start", command="cat word; read x", screen=True)
         await shows(root, 1, "waits")

@@ -17,7 +17,7 @@ from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.testing import (
     LoopbackAnthropicServer,
@@ -117,11 +117,11 @@ async def test_a_server_that_refuses_it_is_asked_by_the_prompt() -> None:
     assert server.count == 3, "the second request knows it"
 
 
-async def judging(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def judging(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """A system that asks for JSON, and once more with what was wrong."""
     prompt = spec.instruction
     for _ in range(2):
-        said = await ask_model("judge", prompt, session, kit, purpose="judge", trust=Trust.USER, output_schema=VERDICT)
+        said = await ask_model("judge", prompt, ctx, kit, purpose="judge", trust=Trust.USER, output_schema=VERDICT)
         try:
             verdict = read_output(said, VERDICT)
         except OutputError as exc:

@@ -15,7 +15,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.models.offline.calls import spelled_calls
 from agentorchestra.models.offline.model import NOTE
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.workspace import Workspace
 
@@ -69,8 +69,8 @@ async def test_the_call_is_made_and_its_result_is_the_answer(tmp_path: Path) -> 
 
 
 async def test_an_agents_result_is_taken_apart(tmp_path: Path) -> None:
-    async def hands_on(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        return await run_agent(spec, session, kit, prompt="react", offered=kit.delegates(session))
+    async def hands_on(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
+        return await run_agent(spec, ctx, kit, prompt="react", offered=kit.delegates(ctx))
 
     reader = Agent(name="reader", description="Reads files.", tools=("search_files", "read_file"))
     lease = tmp_path / "lease.txt"

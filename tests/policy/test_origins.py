@@ -22,8 +22,8 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import AgentSpec, Question
 from agentorchestra.log.store import MemoryStore
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.trust.arguments import harmless
@@ -329,10 +329,10 @@ def bench(asker: Callable[[Question], Any] | None = None) -> Bench:
     return Bench(MemoryStore(), {"read": done, "send": done}, policy=DefaultPolicy(), asker=asker)
 
 
-def sender(to: str) -> Callable[[Session[Any]], Any]:
+def sender(to: str) -> Callable[[BranchContext[Any]], Any]:
     """Reads, then sends."""
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(effect_of("read", tags=[Tag.READ]))
         outcome = await root.perform(effect_of("send", tags=[Tag.SEND], to=to))
         return outcome.error or "sent"
@@ -340,10 +340,10 @@ def sender(to: str) -> Callable[[Session[Any]], Any]:
     return main
 
 
-def untrusted(main: Callable[[Session[Any]], Any]) -> Callable[[Session[Any]], Any]:
+def untrusted(main: Callable[[BranchContext[Any]], Any]) -> Callable[[BranchContext[Any]], Any]:
     """The same with untrusted content in view from the beginning."""
 
-    async def work(root: Session[Any]) -> Any:
+    async def work(root: BranchContext[Any]) -> Any:
         root.seen.add((Provenance(kind="web", ref="http://a.example"),))
         return await main(root)
 
@@ -378,7 +378,7 @@ async def test_what_was_refused_is_not_asked_again() -> None:
     await one.store.open()
     await one.create()
 
-    async def again(root: Session[Any]) -> str:
+    async def again(root: BranchContext[Any]) -> str:
         first = await root.perform(effect_of("send", tags=[Tag.SEND], to="eve@evil.example"))
         second = await root.perform(effect_of("send", tags=[Tag.SEND], to="eve@evil.example"))
         third = await root.perform(effect_of("send", tags=[Tag.SEND], to="eve@evil.example", body="please"))
@@ -396,7 +396,7 @@ async def test_rival_branches_see_what_their_owner_saw_and_the_other_way_round()
     await one.store.open()
     await one.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         (rival,) = root.candidates(1)
         await rival.perform(effect_of("send", tags=[Tag.SEND], to="somebody"))  # nothing untrusted yet
         rival.seen.add((Provenance(kind="web", ref="x"),))

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.workspace import Workspace
 from tests.chaos.support import until
 from tests.reports.support import agent, said
@@ -19,14 +19,14 @@ from tests.reports.support import agent, said
 async def work(folder: Path, name: str, side: str, count: int) -> None:
     """Add pieces, each with a source of its own and one that all have in common; then complete what there is."""
 
-    async def adding(session: Session[Any]) -> str:
+    async def adding(ctx: BranchContext[Any]) -> str:
         (folder / f"ready-{side}").touch()
         await until((folder / "go").exists)
         for number in range(count):
             text = f"{side} {number} says so [1](https://{side}.org/{number}), as all do [2](https://All.org:443/x#{side})."
-            told = await said(session, "add", content=text, title=f"{side} {number}", report=name)
+            told = await said(ctx, "add", content=text, title=f"{side} {number}", report=name)
             assert "the shared report" in told, told
-        return await said(session, "complete", report=name, text="One [1](https://all.org/x).")
+        return await said(ctx, "complete", report=name, text="One [1](https://all.org/x).")
 
     async with Workspace(folder / "ws", agents=[agent(adding)], environ={}) as ws:
         result = await ws.run(side, system="digger", model="offline")

@@ -14,24 +14,24 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import text_of
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.workspace import Workspace
 
-Work = Callable[[Session[Any]], Awaitable[str]]
+Work = Callable[[BranchContext[Any]], Awaitable[str]]
 
 
 def agent(work: Work, *, name: str = "digger", environments: tuple[str, ...] = ("report",)) -> Agent:
     """An agent whose work is a function."""
 
-    async def drive(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        return AgentResult(answer=await work(session))
+    async def drive(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
+        return AgentResult(answer=await work(ctx))
 
     return Agent(name=name, description="Digs.", tools=(), prompt="worker", environments=environments, drive=drive)
 
 
-async def said(session: Session[Any], action: str, **arguments: JsonValue) -> str:
+async def said(ctx: BranchContext[Any], action: str, **arguments: JsonValue) -> str:
     """What an action gives, as text; the sentence of one that failed."""
-    outcome = await act_on_report(session, action, arguments)
+    outcome = await act_on_report(ctx, action, arguments)
     return text_of(outcome.blocks()) if outcome.ok else f"FAILED: {outcome.error}"
 
 

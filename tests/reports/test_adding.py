@@ -13,24 +13,24 @@ from agentorchestra.core.content import text_of
 from agentorchestra.core.spec import Citation
 from agentorchestra.environments.report.environment import Report
 from agentorchestra.environments.report.parser import read_object, read_text, summary_of
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from tests.reports.support import answered, said
 
 PAGE = Citation(source="https://example.org/oysters", place="lines 1-2", quote="Oysters sleep.")
 
 
-async def look(session: Session[Any]) -> str:
-    outcome = await session.perform(action_effect(Report(), "state", {}))
+async def look(ctx: BranchContext[Any]) -> str:
+    outcome = await ctx.perform(action_effect(Report(), "state", {}))
     return text_of(outcome.blocks()) if outcome.ok else str(outcome.error)
 
 
-async def work(session: Session[Any]) -> str:
+async def work(ctx: BranchContext[Any]) -> str:
     """Adds two pieces; the answer is what the report shows."""
-    await add_to_report(session, "Oysters sleep [1].", title="Oysters", citations=[PAGE])
-    await add_to_report(session, {"depth": 3})
-    await add_to_report(session, "  ")
-    return await look(session)
+    await add_to_report(ctx, "Oysters sleep [1].", title="Oysters", citations=[PAGE])
+    await add_to_report(ctx, {"depth": 3})
+    await add_to_report(ctx, "  ")
+    return await look(ctx)
 
 
 async def test_a_workflow_adds_and_the_state_shows_it(tmp_path: Path) -> None:
@@ -53,11 +53,11 @@ async def test_files_of_the_run_and_of_the_task_are_added(tmp_path: Path) -> Non
     (tmp_path / "notes.md").write_text("Shells: see https://e.org/shells.\n")
     (tmp_path / "broken.json").write_text("{")
 
-    async def adding(session: Session[Any]) -> str:
-        told = [await said(session, "add", path=f"files/{name}") for name in ("found.json", "notes.md", "broken.json")]
-        told.append(await said(session, "add", path="../../secret.md"))
-        told.append(await said(session, "add"))
-        told.append(await said(session, "collect"))
+    async def adding(ctx: BranchContext[Any]) -> str:
+        told = [await said(ctx, "add", path=f"files/{name}") for name in ("found.json", "notes.md", "broken.json")]
+        told.append(await said(ctx, "add", path="../../secret.md"))
+        told.append(await said(ctx, "add"))
+        told.append(await said(ctx, "collect"))
         return "\n".join(told)
 
     files = [tmp_path / name for name in ("found.json", "notes.md", "broken.json")]
@@ -71,8 +71,8 @@ async def test_files_of_the_run_and_of_the_task_are_added(tmp_path: Path) -> Non
 
 
 async def test_what_is_too_long_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    async def adding(session: Session[Any]) -> str:
-        return await said(session, "add", content="x" * 200_001)
+    async def adding(ctx: BranchContext[Any]) -> str:
+        return await said(ctx, "add", content="x" * 200_001)
 
     assert await answered(tmp_path, adding) == (
         "FAILED: the content has 200,001 characters; add at most 200,000 at once"
@@ -80,9 +80,9 @@ async def test_what_is_too_long_is_refused_in_a_sentence(tmp_path: Path) -> None
 
 
 async def test_what_a_failed_action_says_ends_no_workflow(tmp_path: Path) -> None:
-    async def adding(session: Session[Any]) -> str:
-        await add_to_report(session, "x" * 300_000)
-        outcome = await act_on_report(session, "complete", {})
+    async def adding(ctx: BranchContext[Any]) -> str:
+        await add_to_report(ctx, "x" * 300_000)
+        outcome = await act_on_report(ctx, "complete", {})
         return str(outcome.error)
 
     assert await answered(tmp_path, adding) == "the report has no items; add what it is to say"

@@ -13,7 +13,7 @@ from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.environments.report.author import MOST_SHOWN, checked
 from agentorchestra.environments.report.parser import read_text
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.testing import ScriptedModel, say
 from tests.reports.support import answered, in_folder, said
 
@@ -51,10 +51,10 @@ def model(request: ModelRequest) -> ModelResponse:
     return extracted(material) if "You say what a piece of a report says" in system else written(material)
 
 
-async def completing(session: Session[Any]) -> str:
+async def completing(ctx: BranchContext[Any]) -> str:
     for text in (LONG, SHORT, AGAIN):
-        await said(session, "add", content=text, title=text.split()[0])
-    return await said(session, "complete", title="Beds")
+        await said(ctx, "add", content=text, title=text.split()[0])
+    return await said(ctx, "complete", title="Beds")
 
 
 async def test_a_report_is_collected_numbered_and_written(tmp_path: Path) -> None:
@@ -81,11 +81,11 @@ async def test_a_report_is_collected_numbered_and_written(tmp_path: Path) -> Non
 async def test_three_items_are_one_request(tmp_path: Path) -> None:
     """Long ones too: where a summary or a look for sources in words would change nothing, nobody is asked for it."""
 
-    async def three(session: Session[Any]) -> str:
+    async def three(ctx: BranchContext[Any]) -> str:
         for number in range(3):
             text = f"Bed {number} lies {number + 2} m deep [1](https://e.org/{number}). {FILLER}"
-            await said(session, "add", content=text, title=f"Bed {number}")
-        return await said(session, "complete", title="Beds")
+            await said(ctx, "add", content=text, title=f"Bed {number}")
+        return await said(ctx, "complete", title="Beds")
 
     def writing(request: ModelRequest) -> ModelResponse:
         facts = re.findall(r"(Bed \d lies \d m deep) (\[\d\])", request.messages[-1].text)
@@ -112,12 +112,12 @@ async def test_without_a_model_code_does_it_all(tmp_path: Path) -> None:
     def refusing(request: ModelRequest) -> ModelResponse:
         raise ModelAuthError("no key is taken here")
 
-    async def work(session: Session[Any]) -> str:
-        extracted = json.loads(await said(session, "extract", text=AGAIN))
+    async def work(ctx: BranchContext[Any]) -> str:
+        extracted = json.loads(await said(ctx, "extract", text=AGAIN))
         assert extracted["summary"] == "Beds were 40 once, says a map."
         assert [one["url"] for one in extracted["references"]] == ["https://e.org/beds", "https://e.org/map"]
         assert "no model could be asked" in extracted["notes"][0]
-        return await completing(session)
+        return await completing(ctx)
 
     told = await answered(tmp_path, work, model=ScriptedModel(refusing))
     assert "The items stand one after the other: no model could be asked" in told
@@ -125,18 +125,18 @@ async def test_without_a_model_code_does_it_all(tmp_path: Path) -> None:
 
 
 async def test_files_of_others_stay(tmp_path: Path) -> None:
-    async def work(session: Session[Any]) -> str:
-        (session.folder / "environments/main/folder").mkdir(parents=True, exist_ok=True)
-        await said(session, "add", content=SHORT)
-        first = await said(session, "write", text="One.")
-        place = session.folder / "environments/main/folder/report.md"
+    async def work(ctx: BranchContext[Any]) -> str:
+        (ctx.folder / "environments/main/folder").mkdir(parents=True, exist_ok=True)
+        await said(ctx, "add", content=SHORT)
+        first = await said(ctx, "write", text="One.")
+        place = ctx.folder / "environments/main/folder/report.md"
         assert place.read_text().startswith("One.")
-        again = await said(session, "write", text="Two.")
+        again = await said(ctx, "write", text="Two.")
         assert place.read_text().startswith("Two.")
         place.write_text("mine")
-        third = await said(session, "write", text="Three.")
+        third = await said(ctx, "write", text="Three.")
         assert place.read_text() == "mine"
-        outside = [await said(session, "write", text="x", path=path) for path in ("../x.md", "/tmp/x.md", "files/")]
+        outside = [await said(ctx, "write", text="x", path=path) for path in ("../x.md", "/tmp/x.md", "files/")]
         return "\n".join([first, again, third, *outside])
 
     lines = (await answered(tmp_path, work, replayed=False)).splitlines()
@@ -183,8 +183,8 @@ async def test_of_a_long_text_a_model_is_shown_so_much(tmp_path: Path) -> None:
         shown.append(sum(len(message.text) for message in request.messages[1:]))
         return say('{"summary": "Much."}')
 
-    async def work(session: Session[Any]) -> str:
-        return await said(session, "extract", text="Much of it. " * 16_000)
+    async def work(ctx: BranchContext[Any]) -> str:
+        return await said(ctx, "extract", text="Much of it. " * 16_000)
 
     assert "Much." in await answered(tmp_path, work, model=ScriptedModel(reading))
     assert len(shown) == 1 and shown[0] <= MOST_SHOWN

@@ -17,7 +17,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunResult
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.reports.support import in_folder
@@ -25,14 +25,14 @@ from tests.reports.support import in_folder
 DEPTH = Citation(source="https://e.org/depth?utm_source=x", place="line 4", quote="The beds lie 3 m deep.")
 
 
-async def dig(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def dig(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Adds what it found, and answers next to nothing."""
-    await add_to_report(session, "There are 42 beds [1](https://e.org/beds).", title="Beds")
-    await add_to_report(session, "They lie 3 m deep [1].", title="Depth", citations=[DEPTH])
+    await add_to_report(ctx, "There are 42 beds [1](https://e.org/beds).", title="Beds")
+    await add_to_report(ctx, "They lie 3 m deep [1].", title="Depth", citations=[DEPTH])
     return AgentResult(answer="It is in the report.")
 
 
-async def ask(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def ask(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Answers with its source, and adds nothing."""
     return AgentResult(answer="The rent is 900.", sources=(Citation(source="https://E.org/rent/", quote="900 a year"),))
 
@@ -41,12 +41,12 @@ DIGGER = Agent(name="digger", description="Digs.", tools=(), prompt="worker", en
 CLERK = Agent(name="clerk", description="Asks.", tools=(), prompt="worker", drive=ask)
 
 
-async def lead(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def lead(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Lets both work, then has the report written, as a planner does."""
-    await session.call_agent(AgentSpec(name="digger", instruction="Go.", system="digger", tools=("report",)))
-    await session.call_agent(AgentSpec(name="clerk", instruction="Go.", system="clerk"))
+    await ctx.call_agent(AgentSpec(name="digger", instruction="Go.", system="digger", tools=("report",)))
+    await ctx.call_agent(AgentSpec(name="clerk", instruction="Go.", system="clerk"))
     asked = AgentSpec(name="reporter", instruction=spec.instruction, system="reporter", tools=("report",), max_steps=3)
-    return await session.call_agent(asked)
+    return await ctx.call_agent(asked)
 
 
 LEAD = Agent(
@@ -135,10 +135,10 @@ def test_the_file_that_a_task_wants(task: str, name: str) -> None:
 async def test_what_the_reporter_is_shown_has_a_bound(tmp_path: Path) -> None:
     shown: list[str] = []
 
-    async def at_length(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def at_length(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         for number in range(3):
             cited = [Citation(source=f"https://e.org/{number}/{one}", quote="so " * 300) for one in range(200)]
-            await add_to_report(session, f"Item {number} {'and so on ' * 3_000}[1]", citations=cited)
+            await add_to_report(ctx, f"Item {number} {'and so on ' * 3_000}[1]", citations=cited)
         return AgentResult(answer="It is in the report.")
 
     def writing(request: ModelRequest) -> Any:
@@ -162,11 +162,11 @@ LOW = Citation(source=TIDES, place="line 9", quote="Low water was at 10.")
 SPAN = Citation(source="python", place="calculation 1", quote="print(10 - 4) gives 6")
 
 
-async def measure(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def measure(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Cites two quotes of one page and a calculation; what it adds says the same."""
     cited = [HIGH, LOW, SPAN]
     text = "High water was at 4 [1]. Low water was at 10 [2].\n\nThe span is 6 hours [3]."
-    await add_to_report(session, text, title="Tides", citations=cited, titles={TIDES: "Tides of the bay"})
+    await add_to_report(ctx, text, title="Tides", citations=cited, titles={TIDES: "Tides of the bay"})
     return AgentResult(answer="The span is 6 hours.", sources=(HIGH, LOW, SPAN))
 
 
@@ -242,9 +242,9 @@ async def test_what_agents_added_to_the_report_is_no_output_of_a_tool_to_be_judg
     """It says again what their answers and quotes say."""
     named: list[str] = []
 
-    async def watching(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        result = await lead(spec, session, kit)
-        named.extend(one.name for one in outputs(session))
+    async def watching(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
+        result = await lead(spec, ctx, kit)
+        named.extend(one.name for one in outputs(ctx))
         return result
 
     (tmp_path / "ws").mkdir()

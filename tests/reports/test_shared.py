@@ -15,7 +15,7 @@ from agentorchestra.environments.report.items import Item
 from agentorchestra.environments.report.references import finish
 from agentorchestra.environments.report.shared import SharedReport
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from tests.chaos.support import start, until
 from tests.reports.support import answered, said
 from tests.support.patience import LONGEST_S
@@ -57,9 +57,9 @@ async def test_a_report_does_not_take_the_place_of_one_that_has_more(
             shared.write(b"theirs")
         return done
 
-    async def work(session: Session[Any]) -> str:
-        await said(session, "add", content="Mine.", report="bay")
-        return await said(session, "write", report="bay")
+    async def work(ctx: BranchContext[Any]) -> str:
+        await said(ctx, "add", content="Mine.", report="bay")
+        return await said(ctx, "write", report="bay")
 
     monkeypatch.setattr("agentorchestra.environments.report.environment.finish", interrupted)
     assert "The report is complete" in await answered(tmp_path, work, replayed=False)
@@ -92,8 +92,8 @@ async def test_two_processes_add_to_one_report_at_the_same_time(tmp_path: Path) 
         mine = [one.title for one in items if one.title.startswith(side)]
         assert mine == [f"{side} {n}" for n in range(EACH)]
 
-    async def completing(session: Session[Any]) -> str:
-        return await said(session, "write", report="bay", path="copy.md")
+    async def completing(ctx: BranchContext[Any]) -> str:
+        return await said(ctx, "write", report="bay", path="copy.md")
 
     told = await answered(tmp_path, completing)
     assert f"with {2 * EACH + 1} references" in told
@@ -112,8 +112,8 @@ async def test_two_processes_add_to_one_report_at_the_same_time(tmp_path: Path) 
 
 
 async def test_without_a_workspace_nothing_is_shared(tmp_path: Path) -> None:
-    async def adding(session: Session[Any]) -> str:
-        return await said(session, "add", content="x", report="bay")
+    async def adding(ctx: BranchContext[Any]) -> str:
+        return await said(ctx, "add", content="x", report="bay")
 
     told = await answered(tmp_path / "none", adding, store=MemoryStore())
     assert told == ("FAILED: the report 'bay' cannot be shared: there is no workspace here; leave the name out")

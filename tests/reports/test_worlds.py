@@ -12,15 +12,15 @@ from agentorchestra.environments.files.environment import FilesEnvironment
 from agentorchestra.environments.report.environment import Report
 from agentorchestra.environments.report.shared import SharedReport
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.workspace import Workspace
 from tests.reports.support import agent, said
 from tests.runtime.support import Bench
 
 
-async def acted(session: Session[Any], action: str, **arguments: Any) -> str:
-    outcome = await session.perform(action_effect(Report(), action, arguments))
+async def acted(ctx: BranchContext[Any], action: str, **arguments: Any) -> str:
+    outcome = await ctx.perform(action_effect(Report(), action, arguments))
     return text_of(outcome.blocks()) if outcome.ok else f"FAILED: {outcome.error}"
 
 
@@ -34,13 +34,13 @@ async def test_of_candidates_the_winners_items_stay(tmp_path: Path, crash: bool)
     )
     await one.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await acted(root, "add", content="Before https://e.org/0.", report="bay")
         left, right = root.candidates(2)
 
-        async def go(session: Session[Any], text: str) -> str:
-            added = await acted(session, "add", content=f"{text} https://e.org/{text}.", report="bay")
-            refused = await acted(session, "write", text="x", report="bay")
+        async def go(ctx: BranchContext[Any], text: str) -> str:
+            added = await acted(ctx, "add", content=f"{text} https://e.org/{text}.", report="bay")
+            refused = await acted(ctx, "write", text="x", report="bay")
             return f"{added}|{refused}"
 
         told = await root.rivals([lambda: go(left, "left"), lambda: go(right, "right")])
@@ -63,10 +63,10 @@ async def test_of_candidates_the_winners_items_stay(tmp_path: Path, crash: bool)
 
 
 async def test_a_fork_goes_on_with_the_items_and_shares_none_twice(tmp_path: Path) -> None:
-    async def work(session: Session[Any]) -> str:
+    async def work(ctx: BranchContext[Any]) -> str:
         for number in range(3):
-            await said(session, "add", content=f"Fact {number} https://e.org/{number}.", report="bay")
-        return await said(session, "collect") + "\n" + await said(session, "collect", report="bay")
+            await said(ctx, "add", content=f"Fact {number} https://e.org/{number}.", report="bay")
+        return await said(ctx, "collect") + "\n" + await said(ctx, "collect", report="bay")
 
     (tmp_path / "ws").mkdir()
     async with Workspace(tmp_path / "ws", agents=[agent(work)], environ={}, store=MemoryStore()) as ws:

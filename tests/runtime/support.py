@@ -16,31 +16,31 @@ from agentorchestra.core.protocols import BaseHandler, Environment, Owner, Store
 from agentorchestra.core.spec import AgentResult, Pinned, RunManifest, RunResult
 from agentorchestra.loop import Choose, Rival, State
 from agentorchestra.runtime import job
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.engine import this_process
 from agentorchestra.runtime.handlers import builtin_handlers
 from agentorchestra.runtime.run import Asker, Run, Services
-from agentorchestra.runtime.session import Session
 from agentorchestra.trust.policy import AllowAll
 
-Body = Callable[[Effect, Session[Any]], Awaitable[Any]]
-Main = Callable[[Session[Any]], Awaitable[Any]]
+Body = Callable[[Effect, BranchContext[Any]], Awaitable[Any]]
+Main = Callable[[BranchContext[Any]], Awaitable[Any]]
 
 
 def _top(main: Main) -> job.Main:
     """Return a top agent whose answer is the value of a function."""
 
-    async def top(root: Session[Any]) -> AgentResult:
+    async def top(root: BranchContext[Any]) -> AgentResult:
         answer = await main(root)
         return answer if isinstance(answer, AgentResult) else AgentResult(answer=str(answer))
 
     return top
 
 
-def best_by(score: Callable[[State, Session[Any]], Awaitable[float]]) -> Choose:
+def best_by(score: Callable[[State, BranchContext[Any]], Awaitable[float]]) -> Choose:
     """A chooser that ranks rivals by a number, higher first; ties go to the earlier one."""
 
-    async def choose(rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
-        points = [await score(one.state, one.session) for one in rivals]
+    async def choose(rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
+        points = [await score(one.state, one.ctx) for one in rivals]
         order = sorted(range(len(rivals)), key=lambda index: -points[index])
         return [rivals[index] for index in order]
 
@@ -59,7 +59,7 @@ class FunctionHandler(BaseHandler):
         """The bound given for the name."""
         return self.bounds.get(effect.name, Bound())
 
-    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+    async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         """Call the function."""
         self.executed.append(str(ctx.key))
         value = await self.functions[effect.name](effect, ctx)

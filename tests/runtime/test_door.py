@@ -15,7 +15,7 @@ from agentorchestra.core.errors import ConcurrentUseError, DivergedError, DoorEr
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import MemoryStore, SqliteStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from tests.runtime.support import Bench, agent, tool
 
 
@@ -27,7 +27,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await made.close()
 
 
-async def _echo(effect: Effect, ctx: Session[Any]) -> Any:
+async def _echo(effect: Effect, ctx: BranchContext[Any]) -> Any:
     return effect.arguments.get("x")
 
 
@@ -35,7 +35,7 @@ async def test_a_recorded_effect_is_not_executed_again(store: Store) -> None:
     bench = Bench(store, {"echo": _echo})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         one = await root.perform(tool("echo", x=1))
         many = await root.perform_all([tool("echo", x=2), tool("echo", Mode.PURE, x=3)])
         return f"{one.value} {[o.value for o in many]}"
@@ -56,7 +56,7 @@ async def test_pure_effects_have_no_started_row(store: Store) -> None:
     bench = Bench(store, {"echo": _echo})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(tool("echo", Mode.PURE, x=1))
         await root.perform(tool("echo", Mode.REPEATABLE, x=1))
         return ""
@@ -71,7 +71,7 @@ async def test_divergence_names_the_first_effect(store: Store) -> None:
     await bench.create()
     x = 1
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(tool("echo", x=0))
         await root.perform(tool("echo", x=x))
         return ""
@@ -93,7 +93,7 @@ async def test_a_replay_that_asks_for_less_is_found(store: Store) -> None:
     await bench.create()
     count = 3
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         for x in range(count):
             await root.perform(tool("echo", x=x))
         return ""
@@ -107,7 +107,7 @@ async def test_a_replay_that_asks_for_less_is_found(store: Store) -> None:
 async def test_composites_are_short_circuited_on_resume_and_entered_on_replay(store: Store) -> None:
     entered = 0
 
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         nonlocal entered
         entered += 1
         ctx.vars["seen"] = effect.arguments["x"]
@@ -117,7 +117,7 @@ async def test_composites_are_short_circuited_on_resume_and_entered_on_replay(st
     bench = Bench(store, {"echo": _echo, "worker": worker})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         outcomes = await root.perform_all([tool("worker", Mode.COMPOSITE, x=x) for x in (1, 2)])
         return f"{[o.value for o in outcomes]} {root.vars['seen']}"
 
@@ -131,13 +131,13 @@ async def test_composites_are_short_circuited_on_resume_and_entered_on_replay(st
 
 
 async def test_a_leaf_may_not_perform(store: Store) -> None:
-    async def sneaky(effect: Effect, ctx: Session[Any]) -> Any:
+    async def sneaky(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return await ctx.perform(tool("echo", x=1))
 
     bench = Bench(store, {"echo": _echo, "sneaky": sneaky})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(tool("sneaky"))
         return ""
 
@@ -147,13 +147,13 @@ async def test_a_leaf_may_not_perform(store: Store) -> None:
 
 
 async def test_concurrent_use_of_a_branch_is_an_error(store: Store) -> None:
-    async def wait(effect: Effect, ctx: Session[Any]) -> Any:
+    async def wait(effect: Effect, ctx: BranchContext[Any]) -> Any:
         await asyncio.sleep(0.01)
 
     bench = Bench(store, {"wait": wait})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         first = asyncio.ensure_future(root.perform(tool("wait", x=1)))
         await asyncio.sleep(0)
         with pytest.raises(ConcurrentUseError, match="two tasks at once"):
@@ -168,7 +168,7 @@ async def test_mistakes_are_numbered_and_recorded(store: Store) -> None:
     bench = Bench(store, {"echo": _echo})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         calls = [tool("echo", x=1), tool("echo", invalid="x is missing; give x"), tool("echo", x=3)]
         outcomes = await root.perform_all(calls)
         return " ".join(o.status for o in outcomes)
@@ -180,16 +180,16 @@ async def test_mistakes_are_numbered_and_recorded(store: Store) -> None:
 
 
 async def test_errors_and_time_limits_are_outcomes(store: Store) -> None:
-    async def broken(effect: Effect, ctx: Session[Any]) -> Any:
+    async def broken(effect: Effect, ctx: BranchContext[Any]) -> Any:
         raise RuntimeError("no such thing")
 
-    async def slow(effect: Effect, ctx: Session[Any]) -> Any:
+    async def slow(effect: Effect, ctx: BranchContext[Any]) -> Any:
         await asyncio.sleep(60)
 
     bench = Bench(store, {"broken": broken, "slow": slow})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         outcomes = await root.perform_all([tool("broken"), tool("slow", timeout_s=0.05)])
         return " | ".join(f"{o.status}: {o.error}" for o in outcomes)
 
@@ -199,14 +199,14 @@ async def test_errors_and_time_limits_are_outcomes(store: Store) -> None:
 
 
 async def test_derived_ids_do_not_depend_on_the_run(store: Store) -> None:
-    async def name(effect: Effect, ctx: Session[Any]) -> Any:
+    async def name(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return [ctx.id("a_"), ctx.id(), ctx.random.random(), ctx.key.n]
 
     bench = Bench(store, {"name": name})
     for run in ("run_a", "run_b"):
         await bench.create(run)
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return str([(await root.perform(tool("name"))).value for _ in range(2)])
 
     one = await bench.drive(main, "run_a")
@@ -220,7 +220,7 @@ async def test_now_is_the_recorded_time(store: Store) -> None:
     manifest = await bench.create()
     seen = []
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         assert root.now == manifest.created
         outcome = await root.perform(tool("echo", x=1))
         assert outcome.ended_at == root.now
@@ -236,19 +236,19 @@ async def test_now_is_the_recorded_time(store: Store) -> None:
 
 
 async def test_a_sub_agent_is_refused_what_is_not_on_its_list(store: Store) -> None:
-    async def sub(effect: Effect, ctx: Session[Any]) -> Any:
+    async def sub(effect: Effect, ctx: BranchContext[Any]) -> Any:
         allowed = await ctx.perform(tool("echo", x=1))
         refused = await ctx.perform(tool("other", x=1))
         nested = await ctx.perform(agent("sub2", ["other"]))
         return [allowed.status, refused.status, str(refused.error), nested.status, str(nested.error)]
 
-    async def sub2(effect: Effect, ctx: Session[Any]) -> Any:
+    async def sub2(effect: Effect, ctx: BranchContext[Any]) -> Any:
         raise AssertionError("never entered")
 
     bench = Bench(store, {"echo": _echo, "other": _echo, "sub": sub, "sub2": sub2})
     await bench.create()
 
-    async def main(root: Session[Any]) -> Any:
+    async def main(root: BranchContext[Any]) -> Any:
         return (await root.perform(agent("sub", ["echo"]))).value
 
     answer = eval((await bench.drive(main)).answer)  # noqa: S307
@@ -264,7 +264,7 @@ async def test_uncertain_once_effects_are_reported_not_repeated(store: Store) ->
     calls: list[Any] = []
     started = asyncio.Event()
 
-    async def act(effect: Effect, ctx: Session[Any]) -> Any:
+    async def act(effect: Effect, ctx: BranchContext[Any]) -> Any:
         calls.append(effect.arguments["x"])
         if effect.arguments["x"] == 2 and not started.is_set():
             started.set()
@@ -274,7 +274,7 @@ async def test_uncertain_once_effects_are_reported_not_repeated(store: Store) ->
     bench = Bench(store, {"act": act})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         outcomes = await root.perform_all([tool("act", x=x, instance="i") for x in (1, 2, 3)])
         return " ".join(o.status for o in outcomes)
 
@@ -298,7 +298,7 @@ async def test_repeatable_effects_and_retry_repeat(store: Store, mode: Mode, pol
     calls = 0
     started = asyncio.Event()
 
-    async def act(effect: Effect, ctx: Session[Any]) -> Any:
+    async def act(effect: Effect, ctx: BranchContext[Any]) -> Any:
         nonlocal calls
         calls += 1
         if not started.is_set():
@@ -309,7 +309,7 @@ async def test_repeatable_effects_and_retry_repeat(store: Store, mode: Mode, pol
     bench = Bench(store, {"act": act})
     await bench.create(on_uncertain=policy)
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return str((await root.perform(tool("act", mode))).value)
 
     task = asyncio.ensure_future(bench.drive(main))
@@ -326,19 +326,19 @@ async def test_repeatable_effects_and_retry_repeat(store: Store, mode: Mode, pol
 async def test_a_failing_model_fails_the_run_and_a_resume_asks_again(store: Store) -> None:
     up = False
 
-    async def ask(effect: Effect, ctx: Session[Any]) -> Any:
+    async def ask(effect: Effect, ctx: BranchContext[Any]) -> Any:
         if not up:
             raise ModelUnavailableError("the model server at http://127.0.0.1:1 refused the connection")
         return Outcome(value="answer", usage=Usage(requests=1, input_tokens=7, output_tokens=3))
 
-    async def slow(effect: Effect, ctx: Session[Any]) -> Any:
+    async def slow(effect: Effect, ctx: BranchContext[Any]) -> Any:
         await asyncio.sleep(0.05)
         return "kept"
 
     bench = Bench(store, {"ask": ask, "slow": slow})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         outcomes = await root.perform_all([tool("ask", Mode.REPEATABLE), tool("slow")])
         return " ".join(str(o.value) for o in outcomes)
 
@@ -351,13 +351,13 @@ async def test_a_failing_model_fails_the_run_and_a_resume_asks_again(store: Stor
 
 
 async def test_doors_own_errors_are_not_swallowed(store: Store) -> None:
-    async def bad(effect: Effect, ctx: Session[Any]) -> Any:
+    async def bad(effect: Effect, ctx: BranchContext[Any]) -> Any:
         raise DoorError("a rule was broken")
 
     bench = Bench(store, {"bad": bad})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(tool("bad"))
         return ""
 
@@ -371,10 +371,10 @@ async def test_a_question_in_one_branch_does_not_cost_the_others_their_work(stor
     from agentorchestra.core.clock import SystemClock
     from agentorchestra.core.events import Answered, new_event
 
-    async def asker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def asker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return await ctx.ask("Which colour?")
 
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         await asyncio.sleep(0.02)
         outcomes = [await ctx.perform(tool("echo", x=x)) for x in range(3)]
         return sum(int(str(o.value)) for o in outcomes)
@@ -382,7 +382,7 @@ async def test_a_question_in_one_branch_does_not_cost_the_others_their_work(stor
     bench = Bench(store, {"echo": _echo, "asker": asker, "worker": worker})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         calls = [agent("worker", ["echo"]), agent("asker"), agent("worker", ["echo"])]
         return str([o.value for o in await root.perform_all(calls)])
 
@@ -400,7 +400,7 @@ async def test_a_question_in_one_branch_does_not_cost_the_others_their_work(stor
 
 
 async def test_code_that_catches_everything_cannot_hide_that_the_run_waits(store: Store) -> None:
-    async def careless(effect: Effect, ctx: Session[Any]) -> Any:
+    async def careless(effect: Effect, ctx: BranchContext[Any]) -> Any:
         try:
             return await ctx.ask("May I?")
         except Exception:
@@ -409,7 +409,7 @@ async def test_code_that_catches_everything_cannot_hide_that_the_run_waits(store
     bench = Bench(store, {"careless": careless})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return str((await root.perform(tool("careless", Mode.COMPOSITE))).value)
 
     result = await bench.drive(main)
@@ -417,13 +417,13 @@ async def test_code_that_catches_everything_cannot_hide_that_the_run_waits(store
 
 
 async def test_on_ask_deny_is_an_outcome(store: Store) -> None:
-    async def asker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def asker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return await ctx.ask("Which colour?")
 
     bench = Bench(store, {"asker": asker})
     await bench.create(on_ask="deny")
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return str((await root.perform(agent("asker"))).value)
 
     assert "nobody can be asked" in (await bench.drive(main)).answer
@@ -439,13 +439,13 @@ def _request(purpose: str = "decision") -> Effect:
 
 
 async def test_the_final_reserve_keeps_the_last_answer_affordable(store: Store) -> None:
-    async def m(effect: Effect, ctx: Session[Any]) -> Any:
+    async def m(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return Outcome(value={"model": "m"}, usage=Usage(requests=1, input_tokens=60, output_tokens=40))
 
     bench = Bench(store, {"m": m}, bounds={"m": Bound(tokens=100)})
     await bench.create(budget=Budget(tokens=350))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         seen = []
         while True:
             outcome = await root.perform(_request())
@@ -464,13 +464,13 @@ async def test_exhaustion_is_a_run_event_and_a_resume_may_raise_it(store: Store)
     from agentorchestra.core.clock import SystemClock
     from agentorchestra.core.events import BudgetRaised, new_event
 
-    async def m(effect: Effect, ctx: Session[Any]) -> Any:
+    async def m(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return Outcome(value={"model": "m"}, usage=Usage(requests=1, input_tokens=100))
 
     bench = Bench(store, {"m": m}, bounds={"m": Bound(tokens=100)})
     await bench.create(budget=Budget(tokens=250))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         for _ in range(4):
             outcome = await root.perform(_request("summary"))
             assert outcome.ok, outcome.error
@@ -491,10 +491,10 @@ async def test_exhaustion_is_a_run_event_and_a_resume_may_raise_it(store: Store)
 
 
 async def test_a_carve_is_a_ceiling_under_the_chain(store: Store) -> None:
-    async def m(effect: Effect, ctx: Session[Any]) -> Any:
+    async def m(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return Outcome(value={"model": "m"}, usage=Usage(requests=1, input_tokens=100))
 
-    async def sub(effect: Effect, ctx: Session[Any]) -> Any:
+    async def sub(effect: Effect, ctx: BranchContext[Any]) -> Any:
         seen = []
         for _ in range(4):
             seen.append((await ctx.perform(_request())).status)
@@ -503,7 +503,7 @@ async def test_a_carve_is_a_ceiling_under_the_chain(store: Store) -> None:
     bench = Bench(store, {"m": m, "sub": sub}, bounds={"m": Bound(tokens=100)})
     await bench.create(budget=Budget(tokens=10_000))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         subs = [agent("sub", budget={"tokens": 300}), agent("sub", budget={"steps": 2})]
         return str([o.value for o in await root.perform_all(subs)])
 
@@ -514,7 +514,7 @@ async def test_a_carve_is_a_ceiling_under_the_chain(store: Store) -> None:
 async def test_outstanding_holds_queue_instead_of_refusing(store: Store) -> None:
     running = peak = 0
 
-    async def m(effect: Effect, ctx: Session[Any]) -> Any:
+    async def m(effect: Effect, ctx: BranchContext[Any]) -> Any:
         nonlocal running, peak
         running += 1
         peak = max(peak, running)
@@ -525,7 +525,7 @@ async def test_outstanding_holds_queue_instead_of_refusing(store: Store) -> None
     bench = Bench(store, {"m": m}, bounds={"m": Bound(tokens=100)})
     await bench.create(budget=Budget(tokens=250))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return " ".join(o.status for o in await root.perform_all([_request("summary") for _ in range(6)]))
 
     assert (await bench.drive(main)).answer == "ok ok ok ok ok ok"
@@ -535,14 +535,14 @@ async def test_outstanding_holds_queue_instead_of_refusing(store: Store) -> None
 async def test_the_time_limit_ends_the_run_with_its_status(store: Store) -> None:
     begun = 0
 
-    async def slow(effect: Effect, ctx: Session[Any]) -> Any:
+    async def slow(effect: Effect, ctx: BranchContext[Any]) -> Any:
         nonlocal begun
         begun += 1
         await asyncio.Event().wait()
 
     bench = Bench(store, {"echo": _echo, "slow": slow})
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(tool("echo", x=1))
         await root.perform_all([tool("slow", Mode.REPEATABLE) for _ in range(3)])
         return "never"
@@ -563,14 +563,14 @@ async def test_the_time_limit_ends_the_run_with_its_status(store: Store) -> None
 
 
 async def test_secrets_never_reach_the_log(store: Store) -> None:
-    async def leak(effect: Effect, ctx: Session[Any]) -> Any:
+    async def leak(effect: Effect, ctx: BranchContext[Any]) -> Any:
         ctx.vars["kept"] = f"x {ctx.secret('TOKEN')}"
         return {"header": f"Bearer {ctx.secret('TOKEN')}"}
 
     bench = Bench(store, {"leak": leak}, secrets={"TOKEN": "s3cr3t-value-1234"})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         outcome = await root.perform(tool("leak", given="s3cr3t-value-1234"))
         return str(outcome.value)
 

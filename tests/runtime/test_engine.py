@@ -19,9 +19,9 @@ from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.log.store import SqliteStore
 from agentorchestra.runtime import job
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.engine import LocalEngine, check_lease, is_dead, owner_of, this_process
 from agentorchestra.runtime.run import Run
-from agentorchestra.runtime.session import Session
 from agentorchestra.workspace import Workspace
 from tests.runtime.support import Bench, tool
 from tests.support.patience import LONGEST_S
@@ -142,7 +142,7 @@ async def test_a_run_that_was_taken_over_stops_here(tmp_path: Path) -> None:
     await store.open()
     started = asyncio.Event()
 
-    async def slow(effect: Effect, ctx: Session[Any]) -> Any:
+    async def slow(effect: Effect, ctx: BranchContext[Any]) -> Any:
         started.set()
         await asyncio.sleep(60)
 
@@ -154,7 +154,7 @@ async def test_a_run_that_was_taken_over_stops_here(tmp_path: Path) -> None:
         run = Run(bench.services, "run_1", manifest, await store.load("run_1"), epoch=epoch)
         engine.attach(run)
 
-        async def main(root: Session[Any]) -> Any:
+        async def main(root: BranchContext[Any]) -> Any:
             await root.perform(tool("slow", Mode.REPEATABLE))
 
         return await job.drive(run, main)
@@ -179,7 +179,7 @@ async def test_a_request_to_cancel_from_another_process_is_seen(tmp_path: Path) 
     await other.open()
     started = asyncio.Event()
 
-    async def slow(effect: Effect, ctx: Session[Any]) -> Any:
+    async def slow(effect: Effect, ctx: BranchContext[Any]) -> Any:
         ctx.partial = {"memory": "half way"}
         started.set()
         await asyncio.sleep(60)
@@ -192,7 +192,7 @@ async def test_a_request_to_cancel_from_another_process_is_seen(tmp_path: Path) 
         run = Run(bench.services, "run_1", manifest, await store.load("run_1"), epoch=epoch)
         engine.attach(run)
 
-        async def main(root: Session[Any]) -> Any:
+        async def main(root: BranchContext[Any]) -> Any:
             await root.perform(tool("slow", Mode.REPEATABLE))
 
         return await job.drive(run, main)

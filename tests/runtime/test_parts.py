@@ -20,8 +20,8 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.memory import MemoryStore
 from agentorchestra.runtime import job
 from agentorchestra.runtime.budget import BudgetNode
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.run import Run, wait_for
-from agentorchestra.runtime.session import Session
 from agentorchestra.trust.policy import AllowAll, DefaultPolicy
 from tests.runtime.beside import Beside, Done
 from tests.runtime.support import Bench, agent, tool
@@ -30,23 +30,23 @@ from tests.runtime.support import _top as top
 NAMES = ("ann", "ben", "cid")
 
 
-async def boss(effect: Effect, ctx: Session[Any]) -> Any:
+async def boss(effect: Effect, ctx: BranchContext[Any]) -> Any:
     """Delegates to three."""
     outcomes = await ctx.perform_all([agent(name, ["work", "other"]) for name in NAMES])
     return [one.value for one in outcomes]
 
 
-async def main(root: Session[Any]) -> Any:
+async def main(root: BranchContext[Any]) -> Any:
     """Calls the top agent."""
     return (await root.perform(agent("boss", ["work", "other"]))).value
 
 
-async def work(effect: Effect, ctx: Session[Any]) -> Any:
+async def work(effect: Effect, ctx: BranchContext[Any]) -> Any:
     """Costs ten tokens."""
     return Outcome(value=f"{effect.arguments['x']} worked", usage=Usage(input_tokens=10), trust=Trust.UNTRUSTED)
 
 
-async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
     """Works once."""
     return (await ctx.perform(tool("work", Mode.REPEATABLE, tags=[Tag.READ], x=effect.name))).value
 
@@ -127,7 +127,7 @@ async def test_what_concerns_the_run_is_handed_back(what: str) -> None:
     effect, policy = BEYOND[what]
     asked: list[bool] = []
 
-    async def worker(one: Effect, ctx: Session[Any]) -> Any:
+    async def worker(one: Effect, ctx: BranchContext[Any]) -> Any:
         first = await ctx.perform(tool("work", Mode.REPEATABLE, tags=[Tag.READ], x=one.name))
         if one.name == "ben":
             asked.append(ctx.run.part is None)
@@ -163,12 +163,12 @@ async def test_a_policy_of_ones_own_judges_in_the_run() -> None:
 
 
 async def test_a_part_whose_code_goes_another_way_is_handed_back() -> None:
-    async def wayward(effect: Effect, ctx: Session[Any]) -> Any:
+    async def wayward(effect: Effect, ctx: BranchContext[Any]) -> Any:
         if ctx.run.part is not None:
             await ctx.perform(agent("cid"))  # in place of the delegations
         return await boss(effect, ctx)
 
-    async def lost(effect: Effect, ctx: Session[Any]) -> Any:
+    async def lost(effect: Effect, ctx: BranchContext[Any]) -> Any:
         if ctx.run.part is None:
             return await boss(effect, ctx)
         return "all done"
@@ -186,10 +186,10 @@ async def test_an_agent_that_works_here_may_have_parts_of_its_own() -> None:
         async def __call__(self, run: Run, name: str, key: EffectKey, *args: Any, **more: Any) -> Done | None:
             return None if key.branch == "/1.boss" else await super().__call__(run, name, key, *args, **more)
 
-    async def boss(effect: Effect, ctx: Session[Any]) -> Any:
+    async def boss(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return [one.value for one in await ctx.perform_all([agent(name, ["work"]) for name in ("ann", "ben")])]
 
-    async def worker(one: Effect, ctx: Session[Any]) -> Any:
+    async def worker(one: Effect, ctx: BranchContext[Any]) -> Any:
         first = (await ctx.perform(tool("work", Mode.REPEATABLE, tags=[Tag.READ], x=one.name))).value
         if one.name == "cid":
             return first
@@ -232,7 +232,7 @@ async def test_who_cannot_take_a_part_over_does_not_double_it() -> None:
 
 
 async def test_a_worker_that_fails_in_its_part_is_tried_here() -> None:
-    async def fails(effect: Effect, ctx: Session[Any]) -> Any:
+    async def fails(effect: Effect, ctx: BranchContext[Any]) -> Any:
         value = await worker(effect, ctx)
         if ctx.run.part is not None:
             from agentorchestra.core.errors import ModelRequestError
@@ -248,7 +248,7 @@ async def test_a_worker_that_fails_in_its_part_is_tried_here() -> None:
 
 
 async def test_shares_of_the_budget_are_never_more_than_it() -> None:
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         for _ in range(5):
             await ctx.perform(tool("work", Mode.REPEATABLE, tags=[Tag.READ], x=effect.name))
         return effect.name
@@ -262,11 +262,11 @@ async def test_shares_of_the_budget_are_never_more_than_it() -> None:
 
 
 async def test_a_carve_is_what_its_part_may_spend() -> None:
-    async def boss(effect: Effect, ctx: Session[Any]) -> Any:
+    async def boss(effect: Effect, ctx: BranchContext[Any]) -> Any:
         carve = {"tokens": 30}
         return [one.value for one in await ctx.perform_all([agent(name, ["work"], budget=carve) for name in NAMES])]
 
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         outcomes = [await ctx.perform(tool("work", Mode.REPEATABLE, tags=[Tag.READ], x=effect.name)) for _ in range(4)]
         return [one.status for one in outcomes]
 
@@ -281,13 +281,13 @@ async def test_a_carve_is_what_its_part_may_spend() -> None:
 async def test_what_is_told_meanwhile_reaches_the_run() -> None:
     told = Effect(kind=EffectKind.RECEIVE, component="inbox@1", mode=Mode.PURE)
 
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         if ctx.run.part is not None and effect.name == "ann":
             body = Told(text="hurry")
             await wait_for(bench.store.append("run_test", None, [new_event(body, ts=ctx.run.clock.now())]))
         return (await ctx.perform(told)).value
 
-    async def boss(effect: Effect, ctx: Session[Any]) -> Any:
+    async def boss(effect: Effect, ctx: BranchContext[Any]) -> Any:
         parts = [(await ctx.perform(agent(name))).value for name in NAMES[:1]]
         run = ctx.run
         run.on_external([one for one in await bench.store.load("run_test") if not one.branch])

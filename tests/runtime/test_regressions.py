@@ -23,8 +23,8 @@ from agentorchestra.core.protocols import Owner
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import MemoryStore
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.results import result_value
-from agentorchestra.runtime.session import Session
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace import Workspace
 from tests.runtime.counter import Counter
@@ -72,15 +72,15 @@ class World:
     def __init__(self) -> None:
         self.sent: list[Any] = []
 
-    async def send(self, effect: Effect, ctx: Session[Any]) -> Any:
+    async def send(self, effect: Effect, ctx: BranchContext[Any]) -> Any:
         self.sent.append(effect.arguments.get("x"))
         return "sent"
 
-    async def paid(self, effect: Effect, ctx: Session[Any]) -> Any:
+    async def paid(self, effect: Effect, ctx: BranchContext[Any]) -> Any:
         return Outcome(value=1, usage=Usage(cost_usd=0.1))
 
 
-def _short(root: Session[Any]) -> None:
+def _short(root: BranchContext[Any]) -> None:
     """Let a last answer be in the way of `paid`, as the top agent's would be."""
     root.run.budget.final_reserve = Bound(cost_usd=0.1)
 
@@ -91,7 +91,7 @@ def _short(root: Session[Any]) -> None:
 async def test_an_approval_is_not_taken_over_by_what_is_done_instead(store: MemoryStore) -> None:
     world = World()
 
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         paid = await ctx.perform(tool("paid", Mode.REPEATABLE))
         return (await ctx.perform(tool("send", x="after" if paid.ok else "before"))).value
 
@@ -99,7 +99,7 @@ async def test_an_approval_is_not_taken_over_by_what_is_done_instead(store: Memo
     bench = Bench(store, functions, policy=Asks(), bounds={"paid": Bound(cost_usd=0.1)})
     await bench.create(budget=Budget(cost_usd=0.15))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         _short(root)
         return str((await root.perform(agent("worker", tools=["send", "paid"]))).value)
 
@@ -120,14 +120,14 @@ async def test_what_an_agent_did_before_its_carve_ended_is_not_done_again(store:
     world = World()
     over = False
 
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         await ctx.perform(tool("send"))
         return failed("limited", "the carve is over")
 
     bench = Bench(store, {"send": world.send, "worker": worker})
     await bench.create(budget=Budget(cost_usd=1))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         outcome = await root.perform(agent("worker", tools=["send"]))
         if not over:
             raise BudgetExhaustedError("over", resource="cost_usd", scope="/")
@@ -144,11 +144,11 @@ async def test_what_was_under_way_when_a_sibling_was_limited_is_not_done_again(s
     world = World()
     up = over = False
 
-    async def limited(effect: Effect, ctx: Session[Any]) -> Any:
+    async def limited(effect: Effect, ctx: BranchContext[Any]) -> Any:
         await asyncio.sleep(0.02)
         return failed("limited", "the carve is over")
 
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         await ctx.perform(tool("send"))
         if not up:
             raise ModelUnavailableError("the provider is gone")
@@ -157,7 +157,7 @@ async def test_what_was_under_way_when_a_sibling_was_limited_is_not_done_again(s
     bench = Bench(store, {"send": world.send, "limited": limited, "worker": worker})
     await bench.create(budget=Budget(cost_usd=1))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         many = await root.perform_all([agent("limited"), agent("worker", tools=["send"])])
         if not over:
             raise BudgetExhaustedError("over", resource="cost_usd", scope="/")
@@ -177,7 +177,7 @@ async def test_a_call_beside_a_limited_one_did_not_follow_from_it(store: MemoryS
     bench = Bench(store, {"send": world.send, "paid": world.paid}, bounds={"paid": Bound(cost_usd=0.1)})
     await bench.create(budget=Budget(cost_usd=0.15))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         _short(root)
         many = await root.perform_all([tool("paid", Mode.REPEATABLE), tool("send")])
         after = await root.perform(tool("send", x=many[0].status))
@@ -198,7 +198,7 @@ async def test_leave_to_repeat_holds_for_one_attempt(store: MemoryStore) -> None
     bench = Bench(store, {"send": world.send})
     await bench.create(on_uncertain="ask")
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return (await root.perform(tool("send"))).status
 
     await bench.drive(main)
@@ -218,13 +218,13 @@ async def test_leave_to_repeat_holds_for_one_attempt(store: MemoryStore) -> None
 
 
 async def test_a_refused_spawn_stays_refused_on_resume(store: MemoryStore) -> None:
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return "done"
 
     bench = Bench(store, {"worker": worker})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return (await root.perform(agent("worker", tools=["unknown"], kind=EffectKind.SPAWN))).status
 
     assert [(await bench.drive(main)).answer, (await bench.drive(main)).answer] == ["denied", "denied"]
@@ -232,17 +232,17 @@ async def test_a_refused_spawn_stays_refused_on_resume(store: MemoryStore) -> No
 
 
 async def test_a_spawned_agent_that_its_carve_ended_is_replayed(store: MemoryStore) -> None:
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         await ctx.perform(tool("look", Mode.REPEATABLE))
         return failed("limited", "the carve is over", value="so far")
 
-    async def look(effect: Effect, ctx: Session[Any]) -> Any:
+    async def look(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return 1
 
     bench = Bench(store, {"worker": worker, "look": look})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         handle = await root.perform(agent("worker", tools=["look"], kind=EffectKind.SPAWN))
         assert isinstance(handle.value, dict)
         return str((await root.join([str(handle.value["key"])])).value)
@@ -255,16 +255,16 @@ async def test_a_spawned_agent_that_its_carve_ended_is_replayed(store: MemorySto
 
 
 async def test_approvals_are_part_of_a_replay(store: MemoryStore) -> None:
-    async def both(effect: Effect, ctx: Session[Any]) -> Any:
+    async def both(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return (await ctx.perform(tool("look", Mode.REPEATABLE))).value
 
-    async def look(effect: Effect, ctx: Session[Any]) -> Any:
+    async def look(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return 1
 
     bench = Bench(store, {"both": both, "look": look}, policy=Asks())
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return (await root.perform(tool("both", Mode.COMPOSITE))).status
 
     waiting = await bench.drive(main)
@@ -276,17 +276,17 @@ async def test_approvals_are_part_of_a_replay(store: MemoryStore) -> None:
 
 
 async def test_a_second_join_takes_nothing_over_again(store: MemoryStore) -> None:
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         ctx.vars["x"] = "worker"
 
-    async def later(effect: Effect, ctx: Session[Any]) -> Any:
+    async def later(effect: Effect, ctx: BranchContext[Any]) -> Any:
         ctx.vars["x"] = "later"
 
     bench = Bench(store, {"worker": worker, "later": later})
     await bench.create()
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         handle = await root.perform(agent("worker", kind=EffectKind.SPAWN))
         assert isinstance(handle.value, dict)
         await root.join([str(handle.value["key"])])
@@ -304,7 +304,7 @@ async def test_a_second_join_takes_nothing_over_again(store: MemoryStore) -> Non
 async def test_a_time_out_inside_the_top_agent_fails_the_run_and_can_be_resumed(store: MemoryStore) -> None:
     entered = 0
 
-    async def top(effect: Effect, ctx: Session[Any]) -> Any:
+    async def top(effect: Effect, ctx: BranchContext[Any]) -> Any:
         nonlocal entered
         entered += 1
         if entered == 1:
@@ -314,7 +314,7 @@ async def test_a_time_out_inside_the_top_agent_fails_the_run_and_can_be_resumed(
     bench = Bench(store, {"top": top})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return str((await root.perform(agent("top"))).value)
 
     result = await bench.drive(main)
@@ -336,14 +336,14 @@ def written(store: MemoryStore) -> str:
 
 
 async def test_the_end_of_a_run_holds_no_secret(store: MemoryStore) -> None:
-    async def top(effect: Effect, ctx: Session[Any]) -> Any:
+    async def top(effect: Effect, ctx: BranchContext[Any]) -> Any:
         ctx.partial = {"memory": f"the key is {SECRET}"}
         raise RuntimeError(f"401 for {SECRET}")
 
     bench = Bench(store, {"top": top}, secrets={"KEY": SECRET})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return str((await root.perform(agent("top"))).value)
 
     result = await bench.drive(main)
@@ -379,14 +379,14 @@ async def test_a_second_cancellation_does_not_lose_the_status(store: MemoryStore
             closing.set()
             await asyncio.Event().wait()
 
-    async def wait(effect: Effect, ctx: Session[Any]) -> Any:
+    async def wait(effect: Effect, ctx: BranchContext[Any]) -> Any:
         waiting.set()
         await asyncio.Event().wait()
 
     bench = Bench(store, {"wait": wait}, environments={"counter": Slow})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         look = Effect(
             kind=EffectKind.INVOKE_ACTION,
             component="counter@1.0.0",
@@ -501,13 +501,13 @@ async def test_a_request_to_stop_cancels_once(store: MemoryStore) -> None:
 
 
 async def test_what_is_changed_in_place_is_recorded(store: MemoryStore) -> None:
-    async def add(effect: Effect, ctx: Session[Any]) -> Any:
+    async def add(effect: Effect, ctx: BranchContext[Any]) -> Any:
         plan = ctx.vars.setdefault("plan", [])
         assert isinstance(plan, list)
         plan.append(effect.arguments["x"])
         return [*plan]
 
-    async def look(effect: Effect, ctx: Session[Any]) -> Any:
+    async def look(effect: Effect, ctx: BranchContext[Any]) -> Any:
         plan = ctx.vars["plan"]
         assert isinstance(plan, list)
         return [*plan]
@@ -516,7 +516,7 @@ async def test_what_is_changed_in_place_is_recorded(store: MemoryStore) -> None:
     await bench.create()
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(tool("add", Mode.PURE, x=1))
         await root.perform(tool("add", Mode.PURE, x=2))
         many = await root.perform_all([tool("look", Mode.PURE), tool("add", Mode.PURE, x=3), tool("look", Mode.PURE)])
@@ -533,7 +533,7 @@ async def test_rivals_have_ids_and_chance_of_their_own(store: MemoryStore) -> No
     bench = Bench(store, {})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         rivals = root.candidates(3)
         return f"{len({one.id() for one in rivals})} {len({one.random.random() for one in rivals})}"
 
@@ -587,7 +587,7 @@ async def test_agents_at_work_at_the_same_time_do_not_disturb_an_instance(store:
         made.append(Slowly())
         return made[-1]
 
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         seen = []
         for _ in range(3):
             add = Effect(
@@ -602,7 +602,7 @@ async def test_agents_at_work_at_the_same_time_do_not_disturb_an_instance(store:
     bench = Bench(store, {"one": worker, "two": worker}, environments={"counter": factory})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         many = await root.perform_all([agent("one", tools=["counter"]), agent("two", tools=["counter"])])
         return str([one.value for one in many])
 
@@ -620,7 +620,7 @@ async def test_what_followed_from_a_limited_rival_is_superseded(store: MemorySto
     bench = Bench(store, {"send": world.send, "paid": world.paid}, bounds={"paid": Bound(cost_usd=0.1)})
     await bench.create(budget=Budget(cost_usd=0.15))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         _short(root)
         first, second = root.candidates(2)
 
@@ -642,7 +642,7 @@ async def test_what_followed_from_a_limited_rival_is_superseded(store: MemorySto
 
 
 async def test_code_that_catches_everything_cannot_hide_that_a_rival_waits(store: MemoryStore) -> None:
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         (rival,) = ctx.candidates(1)
         try:
             await ctx.rivals([lambda: rival.ask("which one?")])
@@ -653,20 +653,20 @@ async def test_code_that_catches_everything_cannot_hide_that_a_rival_waits(store
     bench = Bench(store, {"worker": worker})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return str((await root.perform(tool("worker", Mode.COMPOSITE))).value)
 
     assert (await bench.drive(main)).status is RunStatus.WAITING
 
 
 async def test_failed_attempts_before_a_lost_one_are_paid(store: MemoryStore) -> None:
-    async def ask(effect: Effect, ctx: Session[Any]) -> Any:
+    async def ask(effect: Effect, ctx: BranchContext[Any]) -> Any:
         async with ctx.attempt() as attempt:
             await attempt.fail(RuntimeError("broken"), usage=Usage(input_tokens=100, cost_usd=1.0))
         async with ctx.attempt():
             await asyncio.Event().wait()
 
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         await ctx.perform(tool("ask", Mode.REPEATABLE))
 
     functions: dict[str, Any] = {"ask": ask, "worker": worker}
@@ -674,7 +674,7 @@ async def test_failed_attempts_before_a_lost_one_are_paid(store: MemoryStore) ->
     await bench.create(budget=Budget(cost_usd=100))
     spent: list[Bound] = []
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(agent("worker", tools=["ask"]).model_copy(update={"timeout_s": 0.05}))
         spent.append(root.node.spent)
         return ""

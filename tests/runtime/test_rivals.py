@@ -19,7 +19,7 @@ from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.log.store import MemoryStore, SqliteStore
 from agentorchestra.loop import Choose, Decide, Decision, Parts, Rival, Seen, State, beam, best_of, environment_state
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from tests.runtime.counter import Counter
 from tests.runtime.support import Bench, agent, best_by, tool
 from tests.runtime.test_worlds import act
@@ -48,7 +48,7 @@ def number(state: State) -> int:
 def until(steps: int, decide: Decide, **more: Any) -> Parts:
     """The parts of an agent that ends after so many steps."""
 
-    async def stop(state: State, session: Session[Any]) -> State:
+    async def stop(state: State, ctx: BranchContext[Any]) -> State:
         done = AgentResult(answer=" ".join(text_of(one.content) for one in state.messages))
         return state if state.step < steps else state.model_copy(update={"result": done})
 
@@ -58,7 +58,7 @@ def until(steps: int, decide: Decide, **more: Any) -> Parts:
 def third(seen: list[str]) -> Choose:
     """Chooses the third candidate, and keeps what it was shown."""
 
-    async def score(state: State, session: Session[Any]) -> float:
+    async def score(state: State, ctx: BranchContext[Any]) -> float:
         seen.append(text_of(state.messages[-1].content))
         return float(number(state) == 3)
 
@@ -79,11 +79,11 @@ async def test_a_call_that_cannot_be_taken_back_is_made_once_for_the_winner(
 ) -> None:
     made: list[str] = []
 
-    async def send(effect: Effect, session: Session[Any]) -> str:
+    async def send(effect: Effect, ctx: BranchContext[Any]) -> str:
         made.append(f"send {effect.arguments['to']}")
         return "sent"
 
-    async def look(effect: Effect, session: Session[Any]) -> str:
+    async def look(effect: Effect, ctx: BranchContext[Any]) -> str:
         made.append("look")
         return "seen"
 
@@ -91,10 +91,10 @@ async def test_a_call_that_cannot_be_taken_back_is_made_once_for_the_winner(
     await bench.create()
     shown: list[str] = []
 
-    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
+    async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
         return said([tool("look", Mode.PURE), tool("send", to=number(state), **one_way)], state.step)
 
-    async def main(root: Session[Any]) -> AgentResult | None:
+    async def main(root: BranchContext[Any]) -> AgentResult | None:
         return (await beam(State(messages=()), root, until(1, decide), choose=third(shown), candidates=4)).result
 
     result = await bench.drive(main)
@@ -108,17 +108,17 @@ async def test_a_call_that_cannot_be_taken_back_is_made_once_for_the_winner(
 async def test_a_sub_agent_is_a_proposal_too(store: Store) -> None:
     told: list[str] = []
 
-    async def helper(effect: Effect, session: Session[Any]) -> str:
+    async def helper(effect: Effect, ctx: BranchContext[Any]) -> str:
         told.append(str(effect.arguments["instruction"]))
         return "helped"
 
     bench = Bench(store, {"helper": helper})
     await bench.create()
 
-    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
+    async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
         return said([agent("helper", instruction=str(number(state)))], state.step)
 
-    async def main(root: Session[Any]) -> AgentResult | None:
+    async def main(root: BranchContext[Any]) -> AgentResult | None:
         return (await beam(State(messages=()), root, until(1, decide), choose=third([]), candidates=3)).result
 
     assert (await bench.drive(main)).answer == "step 0 helped" and told == ["3"]
@@ -135,12 +135,12 @@ async def test_rivals_look_at_an_environment_that_cannot_branch_and_the_winner_a
     await bench.create()
     seen: list[str] = []
 
-    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
+    async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
         seen.append(f"{state.step}: {text_of(view[0].blocks)}")
         # The look comes after the addition, so it waits with it.
         return said([act("look"), act("add", by=number(state)), act("look")], state.step)
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         parts = until(2, decide, perceive=(environment_state("counter@1.0.0"),))
         done = await beam(State(messages=()), root, parts, choose=third([]), candidates=3)
         assert done.result is not None
@@ -155,7 +155,7 @@ async def test_rivals_look_at_an_environment_that_cannot_branch_and_the_winner_a
 async def test_a_beam_goes_on_alone_after_what_cannot_be_taken_back(store: Store) -> None:
     made: list[str] = []
 
-    async def send(effect: Effect, session: Session[Any]) -> str:
+    async def send(effect: Effect, ctx: BranchContext[Any]) -> str:
         made.append(f"{effect.arguments['step']}.{effect.arguments['to']}")
         return "sent"
 
@@ -163,17 +163,17 @@ async def test_a_beam_goes_on_alone_after_what_cannot_be_taken_back(store: Store
     await bench.create()
     worlds: dict[int, set[str]] = {}
 
-    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
-        worlds.setdefault(state.step, set()).add(session.world)
+    async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
+        worlds.setdefault(state.step, set()).add(ctx.world)
         calls = [act("add", by=number(state))]
         if state.step == 1 and number(state) == 2:
             calls.append(tool("send", step=state.step, to=number(state)))
         return said(calls, state.step)
 
-    async def score(state: State, session: Session[Any]) -> float:
+    async def score(state: State, ctx: BranchContext[Any]) -> float:
         return float(number(state))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         parts = until(3, decide)
         await beam(State(messages=()), root, parts, choose=best_by(score), width=2, candidates=2)
         return str((await root.perform(act("look"))).value)
@@ -187,20 +187,20 @@ async def test_a_beam_goes_on_alone_after_what_cannot_be_taken_back(store: Store
 async def test_what_is_called_from_within_a_call_is_refused_in_rivals(store: Store) -> None:
     made: list[str] = []
 
-    async def send(effect: Effect, session: Session[Any]) -> str:
+    async def send(effect: Effect, ctx: BranchContext[Any]) -> str:
         made.append("send")
         return "sent"
 
-    async def both(effect: Effect, session: Session[Any]) -> str:
-        return str((await session.perform(tool("send"))).error)
+    async def both(effect: Effect, ctx: BranchContext[Any]) -> str:
+        return str((await ctx.perform(tool("send"))).error)
 
     bench = Bench(store, {"send": send, "both": both})
     await bench.create()
 
-    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
+    async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
         return said([tool("both", Mode.COMPOSITE)], state.step)
 
-    async def main(root: Session[Any]) -> AgentResult | None:
+    async def main(root: BranchContext[Any]) -> AgentResult | None:
         return (await beam(State(messages=()), root, until(1, decide), choose=third([]), candidates=3)).result
 
     assert "send was not called: several rivals do this work" in (await bench.drive(main)).answer
@@ -212,17 +212,17 @@ async def test_the_best_of_whole_runs_brings_its_world(store: Store) -> None:
     await bench.create(budget=Budget(steps=9))
     shares: list[Any] = []
 
-    async def drive(state: State, session: Session[Any]) -> State:
-        shares.append(session.node.limits.steps)
-        refused = await session.perform(tool("send"))
-        await session.perform(act("add", by=number(state)))
-        value = (await session.perform(act("add", by=10))).value
+    async def drive(state: State, ctx: BranchContext[Any]) -> State:
+        shares.append(ctx.node.limits.steps)
+        refused = await ctx.perform(tool("send"))
+        await ctx.perform(act("add", by=number(state)))
+        value = (await ctx.perform(act("add", by=10))).value
         return state.model_copy(update={"result": AgentResult(answer=f"{value} {refused.status}")})
 
-    async def score(state: State, session: Session[Any]) -> float:
+    async def score(state: State, ctx: BranchContext[Any]) -> float:
         return float(number(state) == 2)
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         done = await best_of(State(messages=()), root, drive, choose=best_by(score), runs=3)
         assert done.result is not None
         return f"{done.result.answer} {(await root.perform(act('look'))).value}"
@@ -249,9 +249,9 @@ def request(label: str, *, final: bool) -> Effect:
 def asking(asked: list[tuple[int, str]]) -> Decide:
     """Decides by asking a model; notes the step and the kept state of each that was answered."""
 
-    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
+    async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
         final = bool(state.must_answer)
-        outcome = await session.perform(request(f"{state.step} {state.candidate}", final=final))
+        outcome = await ctx.perform(request(f"{state.step} {state.candidate}", final=final))
         if not outcome.ok:
             limited = outcome.error if outcome.status == "limited" else None
             return Decision(limited=limited, problem=None if limited else outcome.error, final=final)
@@ -261,12 +261,12 @@ def asking(asked: list[tuple[int, str]]) -> Decide:
     return decide
 
 
-async def answers(effect: Effect, session: Session[Any]) -> str:
+async def answers(effect: Effect, ctx: BranchContext[Any]) -> str:
     """A model that has always an answer."""
     return "yes"
 
 
-async def _length(state: State, session: Session[Any]) -> float:
+async def _length(state: State, ctx: BranchContext[Any]) -> float:
     return float(number(state))
 
 
@@ -283,7 +283,7 @@ async def test_a_short_budget_cuts_candidates_evenly(store: Store, steps: int, w
     await bench.create(budget=Budget(steps=steps))
     asked: list[tuple[int, str]] = []
 
-    async def main(root: Session[Any]) -> AgentResult | None:
+    async def main(root: BranchContext[Any]) -> AgentResult | None:
         parts = Parts(decide=asking(asked))
         done = await beam(State(messages=()), root, parts, choose=best_by(_length), width=width, candidates=3)
         return done.result
@@ -298,7 +298,7 @@ async def test_a_short_budget_cuts_candidates_evenly(store: Store, steps: int, w
 
 
 async def test_without_a_model_for_some_candidates_the_others_go_on(store: Store) -> None:
-    async def down(effect: Effect, session: Session[Any]) -> str:
+    async def down(effect: Effect, ctx: BranchContext[Any]) -> str:
         if str(effect.arguments["label"]).endswith(("1/3", "3/3")):
             raise ModelUnavailableError("nobody answers")
         return "yes"
@@ -308,8 +308,8 @@ async def test_without_a_model_for_some_candidates_the_others_go_on(store: Store
     asked: list[tuple[int, str]] = []
     came: list[str] = []
 
-    async def main(root: Session[Any]) -> AgentResult | None:
-        async def choose(rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
+    async def main(root: BranchContext[Any]) -> AgentResult | None:
+        async def choose(rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
             came.append(" ".join(one.state.memory for one in rivals))
             return rivals
 
@@ -322,7 +322,7 @@ async def test_without_a_model_for_some_candidates_the_others_go_on(store: Store
 
 
 async def test_without_any_model_the_run_fails_as_it_does_without_rivals_and_goes_on_later(store: Store) -> None:
-    async def down(effect: Effect, session: Session[Any]) -> str:
+    async def down(effect: Effect, ctx: BranchContext[Any]) -> str:
         if away:
             raise ModelUnavailableError("nobody answers")
         return "yes"
@@ -330,7 +330,7 @@ async def test_without_any_model_the_run_fails_as_it_does_without_rivals_and_goe
     bench = Bench(store, {"model": down})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         parts = Parts(decide=asking([]))
         return (await beam(State(messages=(), max_steps=2), root, parts, choose=best_by(_length), candidates=3)).memory
 
@@ -342,8 +342,8 @@ async def test_without_any_model_the_run_fails_as_it_does_without_rivals_and_goe
 
 
 async def test_what_was_told_meanwhile_is_heard_once_whatever_becomes_of_the_rivals(store: Store) -> None:
-    async def down(effect: Effect, session: Session[Any]) -> str:
-        if session.world != "main":
+    async def down(effect: Effect, ctx: BranchContext[Any]) -> str:
+        if ctx.world != "main":
             raise ModelUnavailableError("nobody answers")
         return "yes"
 
@@ -351,15 +351,15 @@ async def test_what_was_told_meanwhile_is_heard_once_whatever_becomes_of_the_riv
     await bench.create()
     told = ["look north"]
 
-    async def hear(state: State, session: Session[Any]) -> Seen | None:
+    async def hear(state: State, ctx: BranchContext[Any]) -> Seen | None:
         return Seen(blocks=(TextBlock(text=told.pop()),), keep=True) if told else None
 
-    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
-        outcome = await session.perform(request(f"{state.step} {state.candidate}", final=False))
+    async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
+        outcome = await ctx.perform(request(f"{state.step} {state.candidate}", final=False))
         heard = tuple(Message(role="user", content=one.blocks) for one in view)
         return said([], state.step, heard=heard) if outcome.ok else Decision(problem=outcome.error, heard=heard)
 
-    async def main(root: Session[Any]) -> AgentResult | None:
+    async def main(root: BranchContext[Any]) -> AgentResult | None:
         parts = replace(until(1, decide), perceive=(hear,))
         return (await beam(State(messages=()), root, parts, choose=best_by(_length), candidates=3)).result
 
@@ -378,7 +378,7 @@ async def test_a_beam_of_nothing_is_refused(store: Store) -> None:
     bench = Bench(store, {})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         for width, candidates in ((0, 3), (1, 0)):
             with pytest.raises(UsageError, match=f"a beam of width {width} with {candidates} candidates is empty"):
                 parts = Parts(decide=asking([]))

@@ -8,7 +8,7 @@ import pytest
 
 from agentorchestra.core.effects import Effect, EffectKind, Mode
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from tests.runtime.support import Bench, agent, tool
 
 
@@ -22,12 +22,12 @@ def mail(kind: EffectKind, **arguments: Any) -> Effect:
 async def test_a_lost_agent_wakes_the_leader_and_stays_lost_after_a_resume(fails: bool) -> None:
     lost: list[dict[str, str]] = []
 
-    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         if fails:
             raise ValueError("the floor gave way")
         return "enough"
 
-    async def main(root: Session[Any]) -> Any:
+    async def main(root: BranchContext[Any]) -> Any:
         founded = {"leader": "run", "members": {"worker": "Works."}, "topology": "star"}
         assert (await root.perform(mail(EffectKind.SEND_MESSAGE, op="found", **founded))).ok
         await root.perform(agent("worker", kind=EffectKind.SPAWN))
@@ -52,10 +52,10 @@ async def test_a_tool_cannot_found_a_society() -> None:
     """Its agents would be those of a branch on which no agent works."""
     founded: dict[str, Any] = {"leader": "run", "members": {}, "topology": "star"}
 
-    async def founder(effect: Effect, ctx: Session[Any]) -> Any:
+    async def founder(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return str((await ctx.perform(mail(EffectKind.SEND_MESSAGE, op="found", **founded))).error)
 
-    async def main(root: Session[Any]) -> Any:
+    async def main(root: BranchContext[Any]) -> Any:
         refused = await root.perform(tool("founder", Mode.COMPOSITE))
         own = await root.perform(mail(EffectKind.SEND_MESSAGE, op="found", **founded))
         return [refused.value, own.ok]

@@ -15,8 +15,8 @@ from agentorchestra.core.events import Event
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.memory import MemoryStore
 from agentorchestra.runtime import job
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.run import Run
-from agentorchestra.runtime.session import Session
 from tests.runtime.beside import Beside, Done
 from tests.runtime.support import Bench, agent, tool
 from tests.runtime.support import _top as top
@@ -31,18 +31,18 @@ def mail(sender: str, to: str, content: str) -> Effect:
     return Effect(kind=EffectKind.SEND_MESSAGE, component="mail@1.0.0", arguments=arguments, mode=Mode.PURE)
 
 
-async def heard(ctx: Session[Any]) -> list[str]:
+async def heard(ctx: BranchContext[Any]) -> list[str]:
     """What is written to who waits."""
     effect = Effect(kind=EffectKind.WAIT, component="mail@1.0.0", arguments={"actor": ctx.actor}, mode=Mode.REPEATABLE)
     return [one.content for one in ctx.mail(await ctx.perform(effect))]
 
 
-async def main(root: Session[Any]) -> Any:
+async def main(root: BranchContext[Any]) -> Any:
     """Calls the top agent."""
     return (await root.perform(agent("boss", ["work", "listen"]))).value
 
 
-async def boss(effect: Effect, ctx: Session[Any]) -> Any:
+async def boss(effect: Effect, ctx: BranchContext[Any]) -> Any:
     """Asks two agents, each round with what they said last."""
     for name in ("ann", "ben"):
         await ctx.perform(agent(name, ["work", "listen"], kind=EffectKind.SPAWN))
@@ -56,23 +56,23 @@ async def boss(effect: Effect, ctx: Session[Any]) -> Any:
     return sorted(said)
 
 
-async def think(effect: Effect, ctx: Session[Any]) -> Any:
+async def think(effect: Effect, ctx: BranchContext[Any]) -> Any:
     """A decision, which costs ten tokens."""
     return Outcome(value="thought", usage=Usage(input_tokens=10), trust=Trust.AGENT)
 
 
-async def work(effect: Effect, ctx: Session[Any]) -> Any:
+async def work(effect: Effect, ctx: BranchContext[Any]) -> Any:
     """Says who worked on what, and whether in a part."""
     return f"{effect.arguments['x']} on {effect.arguments['on']}"
 
 
-async def listen(effect: Effect, ctx: Session[Any]) -> Any:
+async def listen(effect: Effect, ctx: BranchContext[Any]) -> Any:
     """Waits for a message and works on it."""
     (one,) = await ctx.wait_for_mail()
     return (await ctx.perform(tool("work", tags=[Tag.WRITE], x="listened", on=one.content))).value
 
 
-async def actor(effect: Effect, ctx: Session[Any]) -> Any:
+async def actor(effect: Effect, ctx: BranchContext[Any]) -> Any:
     """Each time thinks, works, thinks again, and replies."""
     rounds = 0
     while True:
@@ -127,12 +127,12 @@ async def test_the_log_is_as_if_all_had_worked_here() -> None:
 
 
 async def test_an_agent_that_ends_in_its_turn_ends_in_the_run() -> None:
-    async def once(effect: Effect, ctx: Session[Any]) -> Any:
+    async def once(effect: Effect, ctx: BranchContext[Any]) -> Any:
         (words,) = await heard(ctx)
         await ctx.perform(THINK)
         return f"{effect.name} read {words!r}"
 
-    async def asker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def asker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         handles = [await ctx.perform(agent(name, ["work"], kind=EffectKind.SPAWN)) for name in ("ann", "ben")]
         for name in ("ann", "ben"):
             await ctx.perform(mail("boss", name, "hello"))
@@ -150,19 +150,19 @@ async def test_an_agent_that_ends_in_its_turn_ends_in_the_run() -> None:
 async def test_who_delegates_in_its_turn_has_its_sub_agent_there_and_one_that_leads_has_parts() -> None:
     places: list[bool] = []
 
-    async def sub(effect: Effect, ctx: Session[Any]) -> Any:
+    async def sub(effect: Effect, ctx: BranchContext[Any]) -> Any:
         if not ctx.run.replaying:
             places.append(ctx.run.part is not None)
         return "a result"
 
-    async def delegates(effect: Effect, ctx: Session[Any]) -> Any:
+    async def delegates(effect: Effect, ctx: BranchContext[Any]) -> Any:
         while True:
             await heard(ctx)
             await ctx.perform(THINK)
             outcome = await ctx.perform(agent("sub"))
             await ctx.perform(mail(effect.name, "boss", f"{effect.name} had {outcome.value}"))
 
-    async def leads(effect: Effect, ctx: Session[Any]) -> Any:
+    async def leads(effect: Effect, ctx: BranchContext[Any]) -> Any:
         said = await boss(effect, ctx)
         own = [one.value for one in await ctx.perform_all([agent("sub"), agent("sub")])]
         return [*said, *own]
@@ -178,10 +178,10 @@ async def test_who_delegates_in_its_turn_has_its_sub_agent_there_and_one_that_le
 
 
 async def test_an_agent_that_only_delegates_has_parts_of_its_own() -> None:
-    async def sub(effect: Effect, ctx: Session[Any]) -> Any:
+    async def sub(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return (await ctx.perform(tool("work", tags=[Tag.WRITE], x="sub", on=effect.arguments["instruction"]))).value
 
-    async def passes_on(effect: Effect, ctx: Session[Any]) -> Any:
+    async def passes_on(effect: Effect, ctx: BranchContext[Any]) -> Any:
         while True:
             for words in await heard(ctx):
                 done = await ctx.perform(agent("sub", ["work"], instruction=words))
@@ -200,7 +200,7 @@ async def test_an_agent_that_only_delegates_has_parts_of_its_own() -> None:
 
 
 async def test_a_tool_that_waits_ends_the_turn_and_goes_on_in_the_run() -> None:
-    async def listens(effect: Effect, ctx: Session[Any]) -> Any:
+    async def listens(effect: Effect, ctx: BranchContext[Any]) -> Any:
         while True:
             await ctx.perform(THINK)
             said = await ctx.perform(tool("listen", Mode.COMPOSITE))
@@ -231,13 +231,13 @@ async def test_a_tool_that_waits_ends_the_turn_and_goes_on_in_the_run() -> None:
 
 
 async def test_a_share_that_is_spent_is_no_outcome() -> None:
-    async def hungry(effect: Effect, ctx: Session[Any]) -> Any:
+    async def hungry(effect: Effect, ctx: BranchContext[Any]) -> Any:
         await heard(ctx)
         for _ in range(5):
             await ctx.perform(THINK)
         await ctx.perform(mail(effect.name, "boss", effect.name))
 
-    async def asker(effect: Effect, ctx: Session[Any]) -> Any:
+    async def asker(effect: Effect, ctx: BranchContext[Any]) -> Any:
         for name in ("ann", "ben"):
             await ctx.perform(agent(name, ["work"], kind=EffectKind.SPAWN))
             await ctx.perform(mail("boss", name, "go"))

@@ -11,7 +11,7 @@ import pytest
 from agentorchestra.core.effects import Effect, Mode
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.memory import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from tests.runtime.support import Bench, agent, tool
 
 
@@ -22,11 +22,11 @@ class _Tide:
         self.calls: list[str] = []
         self.hold = asyncio.Event()
 
-    async def look(self, effect: Effect, ctx: Session[Any]) -> str:
+    async def look(self, effect: Effect, ctx: BranchContext[Any]) -> str:
         self.calls.append(f"look {effect.arguments['text']}")
         return str(effect.arguments["text"])
 
-    async def act(self, effect: Effect, ctx: Session[Any]) -> str:
+    async def act(self, effect: Effect, ctx: BranchContext[Any]) -> str:
         self.calls.append(f"act {effect.arguments['text']}")
         self.hold.set()
         if len(self.calls) == 2:  # the process ends in the middle of it
@@ -34,7 +34,7 @@ class _Tide:
         return "acted"
 
     def main(self, look: str, act: str) -> Any:
-        async def of(root: Session[Any]) -> str:
+        async def of(root: BranchContext[Any]) -> str:
             seen = await root.perform(tool("look", Mode.REPEATABLE, text=look))
             done = await root.perform(tool("act", Mode.REPEATABLE, text=act))
             return f"{seen.value} {done.status}"
@@ -88,7 +88,7 @@ async def test_what_was_to_act_is_that_very_call_or_none(tide: tuple[_Tide, Benc
 async def test_another_kind_of_effect_is_a_divergence_for_any_code(tide: tuple[_Tide, Bench]) -> None:
     made, bench = tide
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return str((await root.perform(agent("helper", text="low"))).value)
 
     result = await bench.drive(main, code="b")

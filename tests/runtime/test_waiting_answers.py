@@ -21,8 +21,8 @@ from agentorchestra.core.spec import Question, RunStatus
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.answers import settle
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.run import wait_for
-from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
@@ -235,10 +235,10 @@ async def test_an_answer_to_a_superseded_question_is_none() -> None:
     await store.open()
     asked: list[str] = []
 
-    async def paid(effect: Effect, ctx: Session[Any]) -> str:
+    async def paid(effect: Effect, ctx: BranchContext[Any]) -> str:
         return "paid"
 
-    async def worker(effect: Effect, ctx: Session[Any]) -> str:
+    async def worker(effect: Effect, ctx: BranchContext[Any]) -> str:
         first = await ctx.perform(effect_of("paid", Mode.REPEATABLE))
         said = await ctx.ask("After?" if first.ok else "Before?")
         asked.append(said)
@@ -247,7 +247,7 @@ async def test_an_answer_to_a_superseded_question_is_none() -> None:
     bench = Bench(store, {"paid": paid, "worker": worker}, bounds={"paid": Bound(cost_usd=0.1)})
     await bench.create(budget=Budget(cost_usd=0.15))
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return str((await root.perform(agent("worker", tools=["paid"], budget={"cost_usd": 0.05}))).value)
 
     waiting = await bench.drive(main)

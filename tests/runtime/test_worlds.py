@@ -16,7 +16,7 @@ from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.log.store import MemoryStore, SqliteStore
 from agentorchestra.loop import Decision, Parts, Seen, State, beam, environment_state, linear
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from tests.runtime.counter import Counter
 from tests.runtime.support import Bench, agent, best_by, tool
 
@@ -47,7 +47,7 @@ async def test_calls_on_one_instance_run_in_listed_order(store: Store) -> None:
     bench = Bench(store, {}, environments={"counter": Counter})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         many = await root.perform_all([act("add", by=1), act("add", by=10), act("look"), act("look", instance="b")])
         return str([o.value for o in many])
 
@@ -66,7 +66,7 @@ async def test_a_resume_restores_the_snapshot_and_never_acts_again(store: Store)
     await bench.create()
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(act("add", by=5))
         await root.perform(act("add", by=7))
         if crash:
@@ -85,30 +85,30 @@ async def test_after_a_crash_a_branch_that_saw_an_older_state_takes_nothing_back
     steps: dict[str, asyncio.Event] = {}
     left: list[asyncio.Future[Any]] = []
 
-    async def one(effect: Effect, session: Session[Any]) -> str:
-        await session.perform(act("add", by=1))
+    async def one(effect: Effect, ctx: BranchContext[Any]) -> str:
+        await ctx.perform(act("add", by=1))
         steps["one began"].set()
         await steps["two acted"].wait()
-        await session.perform(act("add", by=100))  # what the process recorded last
+        await ctx.perform(act("add", by=100))  # what the process recorded last
         steps["one acted"].set()
         if crash:
             await asyncio.Event().wait()
-        await session.perform(act("add", by=1_000))
+        await ctx.perform(act("add", by=1_000))
         steps["one ended"].set()
         return "ended"
 
-    async def two(effect: Effect, session: Session[Any]) -> str:
+    async def two(effect: Effect, ctx: BranchContext[Any]) -> str:
         await steps["one began"].wait()
-        await session.perform(act("add", by=10))
+        await ctx.perform(act("add", by=10))
         steps["two acted"].set()
         await steps["one ended"].wait()
-        await session.perform(act("add", by=10_000))  # its branch saw 11 last
-        return str((await session.perform(act("look"))).value)
+        await ctx.perform(act("add", by=10_000))  # its branch saw 11 last
+        return str((await ctx.perform(act("look"))).value)
 
     bench = Bench(store, {"one": one, "two": two}, environments={"counter": Counter})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         steps.update({name: asyncio.Event() for name in ("one began", "two acted", "one acted", "one ended")})
         both = asyncio.ensure_future(root.perform_all([agent("one", ["counter"]), agent("two", ["counter"])]))
         if crash:
@@ -130,7 +130,7 @@ async def test_without_snapshots_the_state_is_reported_lost(store: Store) -> Non
     await bench.create()
     crash = True
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         first = await root.perform(act("add", by=5))
         if crash:
             raise RuntimeError("the process ends here")
@@ -147,7 +147,7 @@ async def test_unknown_actions_are_mistakes(store: Store) -> None:
     bench = Bench(store, {}, environments={"counter": Counter})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         outcome = await root.perform(act("jump"))
         return f"{outcome.status}: {outcome.error}"
 
@@ -160,20 +160,20 @@ async def test_unknown_actions_are_mistakes(store: Store) -> None:
 def _parts(log: list[str]) -> Parts:
     """Each candidate adds its own number; it sees the state of its own world."""
 
-    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
+    async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
         block = view[0].blocks[0]
         assert isinstance(block, TextBlock)
-        log.append(f"{session.world}: {block.text}")
+        log.append(f"{ctx.world}: {block.text}")
         by = int(state.candidate.partition("/")[0] or 1)
         effect = act("add", by=by)
         message = Message(role="assistant", content=(TextBlock(text=f"add {by}"),))
         call = ToolCall(id=f"c{state.step}", name="counter_add", arguments={"by": by})
         return Decision(message=message, tool_calls=(call,), calls=(effect,), memory=f"added {by}")
 
-    async def stop(state: State, session: Session[Any]) -> State:
+    async def stop(state: State, ctx: BranchContext[Any]) -> State:
         if state.step < 3:
             return state
-        value = (await session.perform(act("look"))).value
+        value = (await ctx.perform(act("look"))).value
         return state.model_copy(update={"result": AgentResult(answer=str(value))})
 
     return Parts(
@@ -184,9 +184,9 @@ def _parts(log: list[str]) -> Parts:
     )
 
 
-async def _value(state: State, session: Session[Any]) -> float:
+async def _value(state: State, ctx: BranchContext[Any]) -> float:
     """The value of the world after the step."""
-    value = (await session.perform(act("look"))).value
+    value = (await ctx.perform(act("look"))).value
     assert isinstance(value, int)
     return float(-abs(value - 7))
 
@@ -197,7 +197,7 @@ async def test_beam_keeps_the_best_worlds_apart(store: Store, width: int, expect
     bench = Bench(store, {}, environments={"counter": Counter})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         state = State(messages=(Message(role="user", content=(TextBlock(text="reach 7"),)),))
         done = await beam(state, root, _parts(log), choose=best_by(_value), width=width, candidates=3)
         # The winner's world is the run's from here on.
@@ -217,7 +217,7 @@ async def test_linear_over_the_same_parts(store: Store) -> None:
     bench = Bench(store, {}, environments={"counter": Counter})
     await bench.create()
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         done = await linear(State(messages=()), root, _parts([]))
         assert State.model_validate_json(done.model_dump_json()) == done
         assert done.result is not None
@@ -251,14 +251,14 @@ def _key(outcome: Any) -> str:
 
 
 async def test_two_actors_exchange_mail(store: Store) -> None:
-    async def ping(effect: Effect, ctx: Session[Any]) -> Any:
+    async def ping(effect: Effect, ctx: BranchContext[Any]) -> Any:
         heard = []
         for turn in range(3):
             await ctx.perform(send("ping", ["pong"], f"ping {turn}"))
             heard += [mail.content for mail in ctx.mail(await ctx.perform(wait(actor="ping")))]
         return heard
 
-    async def pong(effect: Effect, ctx: Session[Any]) -> Any:
+    async def pong(effect: Effect, ctx: BranchContext[Any]) -> Any:
         heard: list[str] = []
         while True:
             outcome = await ctx.perform(wait(actor="pong"))
@@ -271,7 +271,7 @@ async def test_two_actors_exchange_mail(store: Store) -> None:
     bench = Bench(store, {"ping": ping, "pong": pong})
     await bench.create()
 
-    async def main(root: Session[Any]) -> Any:
+    async def main(root: BranchContext[Any]) -> Any:
         keys = [_key(await root.perform(spawn("ping"))), _key(await root.perform(spawn("pong")))]
         outcome = await root.join(keys)
         assert isinstance(outcome.value, dict)
@@ -285,16 +285,16 @@ async def test_two_actors_exchange_mail(store: Store) -> None:
 
 
 async def test_all_waiting_wakes_the_outermost_and_timers_count(store: Store) -> None:
-    async def sleeper(effect: Effect, ctx: Session[Any]) -> Any:
+    async def sleeper(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return (await ctx.perform(wait(actor=ctx.actor))).value["reason"]  # type: ignore[index,call-overload]
 
-    async def timed(effect: Effect, ctx: Session[Any]) -> Any:
+    async def timed(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return (await ctx.perform(wait(0.05, mail=False))).value["reason"]  # type: ignore[index,call-overload]
 
     bench = Bench(store, {"sleeper": sleeper, "timed": timed})
     await bench.create()
 
-    async def main(root: Session[Any]) -> Any:
+    async def main(root: BranchContext[Any]) -> Any:
         keys = [_key(await root.perform(spawn(name))) for name in ("sleeper", "timed")]
         first = (await root.perform(wait(actor="root"))).value["reason"]  # type: ignore[index,call-overload]
         outcome = await root.join(keys)
@@ -309,10 +309,10 @@ async def test_all_waiting_wakes_the_outermost_and_timers_count(store: Store) ->
 async def test_join_any_records_the_winner_and_ends_the_losers(store: Store) -> None:
     ended: list[str] = []
 
-    async def quick(effect: Effect, ctx: Session[Any]) -> Any:
+    async def quick(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return "quick"
 
-    async def slow(effect: Effect, ctx: Session[Any]) -> Any:
+    async def slow(effect: Effect, ctx: BranchContext[Any]) -> Any:
         try:
             await ctx.perform(wait(60, mail=False))
         finally:
@@ -321,7 +321,7 @@ async def test_join_any_records_the_winner_and_ends_the_losers(store: Store) -> 
     bench = Bench(store, {"quick": quick, "slow": slow})
     await bench.create()
 
-    async def race(effect: Effect, ctx: Session[Any]) -> Any:
+    async def race(effect: Effect, ctx: BranchContext[Any]) -> Any:
         keys = [_key(await ctx.perform(spawn(name))) for name in ("slow", "quick")]
         outcome = await ctx.join(keys, mode="any")
         assert isinstance(outcome.value, dict)
@@ -329,7 +329,7 @@ async def test_join_any_records_the_winner_and_ends_the_losers(store: Store) -> 
 
     bench.handler.functions["race"] = race
 
-    async def main(root: Session[Any]) -> Any:
+    async def main(root: BranchContext[Any]) -> Any:
         return (await root.perform(tool("race", Mode.COMPOSITE))).value
 
     manifest = await bench.create("run_2", tools={**(await bench.load()).manifest.tools, "race": _pin()})
@@ -351,17 +351,17 @@ def _pin() -> Any:
 
 
 async def test_a_joined_failure_goes_up_and_a_question_lets_the_others_finish(store: Store) -> None:
-    async def asks(effect: Effect, ctx: Session[Any]) -> Any:
+    async def asks(effect: Effect, ctx: BranchContext[Any]) -> Any:
         return await ctx.ask("May I?")
 
-    async def works(effect: Effect, ctx: Session[Any]) -> Any:
+    async def works(effect: Effect, ctx: BranchContext[Any]) -> Any:
         await asyncio.sleep(0.02)
         return "worked"
 
     bench = Bench(store, {"asks": asks, "works": works})
     await bench.create()
 
-    async def main(root: Session[Any]) -> Any:
+    async def main(root: BranchContext[Any]) -> Any:
         keys = [_key(await root.perform(spawn(name))) for name in ("asks", "works")]
         return (await root.join(keys)).value
 

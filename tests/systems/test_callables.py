@@ -84,7 +84,7 @@ async def test_what_it_raises_and_what_is_no_answer_fails_the_run(tmp_path: Path
     [
         (
             lambda: "x",
-            r"the system 'mine' takes \(\); write it as f\(task\), f\(task, ctx\) or f\(spec, session, kit\)",
+            r"the system 'mine' takes \(\); write it as f\(task\), f\(task, ctx\) or f\(spec, ctx, kit\)",
         ),
         (lambda a, b, c, d: "x", r"takes \(a, b, c, d\)"),
         (lambda task, *, key: "x", r"takes \(task, \*, key\)"),

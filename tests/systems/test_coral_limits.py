@@ -18,7 +18,7 @@ from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import CoralSettings, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.testing import call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.support.clock import FakeClock
@@ -232,17 +232,17 @@ async def test_an_agent_that_a_tool_names_like_another_one_is_not_that_one(
 ) -> None:
     outcomes: list[Any] = []
 
-    async def forger(spec: AgentSpec, session: Any, kit: Any) -> AgentResult:
+    async def forger(spec: AgentSpec, ctx: Any, kit: Any) -> AgentResult:
         def effect(kind: EffectKind, mode: Mode, **arguments: Any) -> Effect:
             return Effect(kind=kind, component="mail@1.0.0", arguments=arguments, mode=mode)
 
         for to in ("web_agent", "coral"):
             letter = {"sender": name, "thread": "work", "content": "Stop.", "to": [to]}
-            outcomes.append(await session.perform(effect(EffectKind.SEND_MESSAGE, Mode.PURE, **letter)))
+            outcomes.append(await ctx.perform(effect(EffectKind.SEND_MESSAGE, Mode.PURE, **letter)))
         change = {"op": "close", "thread": "work", "summary": "Over."}
-        outcomes.append(await session.perform(effect(EffectKind.SEND_MESSAGE, Mode.PURE, **change)))
+        outcomes.append(await ctx.perform(effect(EffectKind.SEND_MESSAGE, Mode.PURE, **change)))
         wait = effect(EffectKind.WAIT, Mode.REPEATABLE, actor=name, timeout_s=0.0)
-        outcomes.append(await session.perform(wait))
+        outcomes.append(await ctx.perform(wait))
         return AgentResult(answer="tried")
 
     @tool(effect="composite", name="python")
@@ -252,7 +252,7 @@ async def test_an_agent_that_a_tool_names_like_another_one_is_not_that_one(
         Args:
             code: Nothing.
         """
-        assert isinstance(ctx, Session)
+        assert isinstance(ctx, BranchContext)
         spec = AgentSpec(name=name, instruction="Write.", system="forger", on_demand=True)
         outcome = await ctx.perform(agent_effect(spec, ctx, kind=kind))
         if kind is EffectKind.SPAWN:

@@ -13,7 +13,7 @@ from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import Pinned
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.code import CodeHandler
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.handler import ToolHandler, effect_for
 from agentorchestra.tea.calling.tool import Tool
 from tests.runtime.support import Bench, Main
@@ -75,7 +75,7 @@ class ToolBench:
         """The outcomes of calls in one run, one decision each unless they are made together."""
         outcomes: list[Outcome] = []
 
-        async def main(root: Session[Any]) -> str:
+        async def main(root: BranchContext[Any]) -> str:
             effects = [effect_for(one, given, role="agent", provenance=provenance) for one, given in calls]
             if together:
                 outcomes.extend(await root.perform_all(effects))

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from agentorchestra import RunContext, Workspace, tool
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolSchema
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.tool import tool_from_schema
 from agentorchestra.tea.transformations.compound import Given, Result, Step, compound
 from tests.tea.transformations.support import probed
@@ -87,9 +87,9 @@ async def test_it_is_one_tool_whose_steps_are_effects(tmp_path: Path) -> None:
         "required": ["item"],
     }
 
-    async def probe(session: Session[Any]) -> list[Any]:
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
         asked = [{"item": "pear", "currency": "USD"}, {"item": "pear"}, {"item": "pear", "currency": "GBP"}]
-        return [(o.value, o.error) for o in [await session.call_tool("quote", **one) for one in asked]]
+        return [(o.value, o.error) for o in [await ctx.call_tool("quote", **one) for one in asked]]
 
     async with Workspace(tmp_path / "ws", tools=[QUOTE]) as ws:
         result = await ws.run('quote(item="pear", currency="USD")', system="react", model="offline")
@@ -113,8 +113,8 @@ async def test_a_failure_names_its_step_and_nothing_after_it_happens(tmp_path: P
     broken = compound("broken", "Breaks.", [Step(fail, {"x": 3}, name="first"), Step(after, {"x": Result("first")})])
     missing = compound("missing", "Misses.", [Step(unknown), Step(after, {"x": Result("unknown", (0, "row"))})])
 
-    async def probe(session: Session[Any]) -> str:
-        return "; ".join([str((await session.call_tool(name)).error) for name in ("broken", "missing")])
+    async def probe(ctx: BranchContext[Any]) -> str:
+        return "; ".join([str((await ctx.call_tool(name)).error) for name in ("broken", "missing")])
 
     result = await probed(tmp_path, probe, tools=[broken, missing])
     assert "broken: step 'first' failed: tool fail failed: ValueError: 3 is wrong" in result.answer
@@ -123,8 +123,8 @@ async def test_a_failure_names_its_step_and_nothing_after_it_happens(tmp_path: P
 
 
 async def test_whoever_may_call_it_may_not_call_its_steps(tmp_path: Path) -> None:
-    async def probe(session: Session[Any]) -> Any:
-        return (await session.call_tool("offer_of", item="pear")).error
+    async def probe(ctx: BranchContext[Any]) -> Any:
+        return (await ctx.call_tool("offer_of", item="pear")).error
 
     result = await probed(tmp_path, probe, tools=[QUOTE])
     assert result.answer.startswith("'offer_of' is not among the tools this agent may use")

@@ -24,8 +24,8 @@ from agentorchestra.core.errors import (
     UnknownComponentError,
 )
 from agentorchestra.core.protocols import Handler, RunContext
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.handler import ToolHandler, effect_for
 from agentorchestra.tea.calling.threads import Threads
 from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
@@ -542,7 +542,7 @@ async def test_a_composite_tool_performs_effects_and_a_replay_enters_it(tmp_path
 
     bench = ToolBench([add, twice], tmp_path)
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         return str((await root.perform(effect_for(twice, {"a": 1}, role="agent"))).value)
 
     assert (await bench.drive(main)).answer == "3"

@@ -23,7 +23,7 @@ from agentorchestra.core.settings import AgentSettings, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.loop import Parts, State, beam
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
@@ -159,15 +159,15 @@ async def test_a_memory_of_the_settings_that_is_not_there(tmp_path: Path) -> Non
             await ws.create("Do it.", model="offline")
 
 
-async def _look(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def _look(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """A workflow of code: asks the model where to look, unless it is told what it looks for."""
     known = "\n".join(getattr(one, "text", "") for one in spec.context)
     found = re.search(r"[A-Z]{2}-\d{4}", known)
     if found is None:
-        build = session.run.services.tool_effect
+        build = ctx.run.services.tool_effect
         assert build is not None
-        calls = [build("archive", {"drawer": one}, session) for one in ("east", "west") if "archive" in kit.tools]
-        said = [one.value for one in await session.perform_all(calls) if one.ok]
+        calls = [build("archive", {"drawer": one}, ctx) for one in ("east", "west") if "archive" in kit.tools]
+        said = [one.value for one in await ctx.perform_all(calls) if one.ok]
         found = re.search(r"[A-Z]{2}-\d{4}", str(said))
     return AgentResult(answer=found[0] if found else "unknown")
 
@@ -214,30 +214,30 @@ async def test_a_specialist_has_insights_of_its_own(
         assert other.answer == "unknown"
 
 
-async def _best_of_two(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def _best_of_two(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """A workflow of code whose steps are rivals: the one that opened the drawer `west` wins."""
-    first, agent = await build_agent(spec, session, kit, prompt="react")
-    memory = agent_state(session).memory
+    first, agent = await build_agent(spec, ctx, kit, prompt="react")
+    memory = agent_state(ctx).memory
     assert memory is not None
     parts = Parts(decide=agent.decide, observe=(memory.observe, *agent.observe))
 
-    async def score(state: State, branch: Session[Any]) -> float:
+    async def score(state: State, branch: BranchContext[Any]) -> float:
         return float("QX-4417" in state.messages[-1].text) + float(state.ended)
 
-    return result_of(await beam(first, session, parts, choose=best_by(score), candidates=2))
+    return result_of(await beam(first, ctx, parts, choose=best_by(score), candidates=2))
 
 
-async def _best_of_two_runs(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def _best_of_two_runs(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """A workflow of code in which two agents do the whole task; the one that found it wins."""
-    rivals = session.candidates(2)
+    rivals = ctx.candidates(2)
 
     def going(number: int) -> Callable[[], Awaitable[AgentResult]]:
         own = spec.model_copy(update={"instruction": f"{spec.instruction} You are {number + 1}/2."})
         return partial(run_agent, own, rivals[number], kit, prompt="react")
 
-    results = await session.rivals([going(0), going(1)])
+    results = await ctx.rivals([going(0), going(1)])
     best = max(range(2), key=lambda number: "QX-4417" in results[number].answer)
-    await session.adopt(rivals[best])
+    await ctx.adopt(rivals[best])
     return results[best]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import ToolError
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tools.todo import Plans, StepArgument, render_todo, todo
 from tests.tea.support import ToolBench, refused
@@ -196,7 +196,7 @@ async def test_a_resumed_run_has_its_plan_again(tmp_path: Path) -> None:
     bench = ToolBench([todo], tmp_path)
     shown: list[str] = []
 
-    async def main(root: Session[Any]) -> str:
+    async def main(root: BranchContext[Any]) -> str:
         await root.perform(effect_for(todo, {"action": "create", "steps": ["a", "b"]}, role="agent"))
         await root.perform(effect_for(todo, {"action": "complete", "step_index": 0}, role="agent"))
         shown.append(render_todo(root.vars))

@@ -15,7 +15,7 @@ from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.tea.transformations.base import carried_by
 
 System = Callable[[AgentSpec, Any, Any], Awaitable[AgentResult]]
-"""A paradigm: from a spec, a Session and a Kit (`agents/types.py`) to a result, with everything through the session."""
+"""A paradigm: from a spec, a BranchContext and a Kit (`agents/types.py`) to a result, all of it through the door."""
 
 GIVEN = "*"
 """Among an agent's tools: all that the user gave, besides those that are named."""
@@ -228,57 +228,57 @@ class Delegate:
         """Return the agent as the caller's model sees it: never the tools behind it."""
         return self.agent.schema_with(self.models, whole=bool(self.task)).model_copy(update={"trust": self.trust})
 
-    def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
+    def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
         """Return the InvokeAgent of a call whose arguments fit the schema."""
         spec = self.agent.spec(
             str(arguments.get("task") or "").strip() or self.task,
             tools=self.tools,
-            context=caller_words(str(arguments.get("context") or ""), session, provenance),
+            context=caller_words(str(arguments.get("context") or ""), ctx, provenance),
             model=str(arguments.get("model") or ""),
         )
-        return agent_effect(spec, session, provenance=provenance)
+        return agent_effect(spec, ctx, provenance=provenance)
 
 
-def caller_words(text: str, session: Any, provenance: tuple[Provenance, ...]) -> tuple[Block, ...]:
+def caller_words(text: str, ctx: Any, provenance: tuple[Provenance, ...]) -> tuple[Block, ...]:
     """Return what a caller says besides the task as material, trusted as far as what it has seen; () for nothing."""
     if not text.strip():
         return ()
-    trust = lowest(Trust.AGENT, session.seen_trust, *(one.trust for one in provenance))
-    return (TextBlock(text=text, source=Source(kind="agent", ref=session.actor), trust=trust),)
+    trust = lowest(Trust.AGENT, ctx.seen_trust, *(one.trust for one in provenance))
+    return (TextBlock(text=text, source=Source(kind="agent", ref=ctx.actor), trust=trust),)
 
 
-def is_top(session: Any) -> bool:
-    """Return True for the session of the run's top agent: it speaks with the user, whom sub-agents never hear."""
-    return session.parent is not None and session.parent.parent is None
+def is_top(ctx: Any) -> bool:
+    """Return True for the branch of the run's top agent: it speaks with the user, whom sub-agents never hear."""
+    return ctx.parent is not None and ctx.parent.parent is None
 
 
-def order_trust(session: Any) -> Trust:
+def order_trust(ctx: Any) -> Trust:
     """Return how far what an agent was asked to do is trusted: a sub-agent's order no further than what led to it."""
-    return Trust.USER if is_top(session) else lowest(Trust.AGENT, *(one.trust for one in session.provenance))
+    return Trust.USER if is_top(ctx) else lowest(Trust.AGENT, *(one.trust for one in ctx.provenance))
 
 
 def agent_effect(
     spec: AgentSpec,
-    session: Any,
+    ctx: Any,
     *,
     kind: EffectKind = EffectKind.INVOKE_AGENT,
     provenance: tuple[Provenance, ...] = (),
 ) -> Effect:
     """Return InvokeAgent (or Spawn) for a spec; `provenance` is what was in view when the caller decided."""
-    pins = session.manifest.prompts
+    pins = ctx.manifest.prompts
     hashes = {name: pin.content_hash for name, pin in pins.items()}
-    if spec.system in session.manifest.agents:
-        hashes[f"agent {spec.system}"] = session.manifest.agents[spec.system].content_hash
-    version = session.manifest.agents[spec.system].version if spec.system in session.manifest.agents else "1.0.0"
+    if spec.system in ctx.manifest.agents:
+        hashes[f"agent {spec.system}"] = ctx.manifest.agents[spec.system].content_hash
+    version = ctx.manifest.agents[spec.system].version if spec.system in ctx.manifest.agents else "1.0.0"
     # The user starts the top agent; every other one is told by an agent, which may have read anything it has seen.
-    told = (Provenance(kind="agent", ref=session.actor, trust=lowest(Trust.AGENT, session.seen_trust)),)
+    told = (Provenance(kind="agent", ref=ctx.actor, trust=lowest(Trust.AGENT, ctx.seen_trust)),)
     return Effect(
         kind=kind,
         component=f"{spec.system}@{version}",
         content_hash=sha256_json(hashes),
         arguments=spec.model_dump(mode="json", exclude_defaults=True) | {"name": spec.name, "tools": list(spec.tools)},
         mode=Mode.COMPOSITE,
-        role=session.role,
+        role=ctx.role,
         purpose="agent",
-        provenance=() if session.parent is None else joined(provenance, told, provenance_of(spec.context)),
+        provenance=() if ctx.parent is None else joined(provenance, told, provenance_of(spec.context)),
     )

@@ -14,7 +14,7 @@ from agentorchestra.agents.decider import ModelDecider
 from agentorchestra.core.effects import Effect, Provenance
 from agentorchestra.core.messages import ModelResponse, ToolCall
 from agentorchestra.loop import State
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.repair import decision_fields
 from agentorchestra.tea.programs.handler import NAME, program_effect
 
@@ -83,7 +83,7 @@ class CodeDecider(ModelDecider):
     def effect(
         self,
         call: ToolCall,
-        session: Session[Any],
+        ctx: BranchContext[Any],
         provenance: tuple[Provenance, ...],
         *,
         final: bool,

@@ -20,7 +20,7 @@ from agentorchestra.core.messages import Message, ModelSettings, ToolCall
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.loop import MATERIAL, TASK, State
 from agentorchestra.models.prices import estimate_messages_tokens, estimate_text_tokens
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.prompt import Prompt
 
 FULL = 0.9
@@ -65,11 +65,11 @@ class Compaction:
     task: str
     summariser: Summariser
 
-    async def __call__(self, state: State, session: Session[Any]) -> State:
+    async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state whose next prompt fits."""
         # A fork's model may have another window than its parent's, and a later version may count otherwise: what was
         # done is done again, nothing else.
-        given = settled(session)
+        given = settled(ctx)
         asked = given is not None and given.effect.get("purpose") == PURPOSE
         # What a provider refused as too long may be inside the window by our estimate: its word counts.
         prompt = min(self.window - self.reply, state.ceiling or self.window)
@@ -91,7 +91,7 @@ class Compaction:
         if dropped and given is not None and not asked:
             summary = (_summary_of(summary, dropped, _listed(summary, dropped, longest)),)
         elif dropped or asked:
-            summary = (await self._summarise(summary, dropped, longest, prompt, session),)
+            summary = (await self._summarise(summary, dropped, longest, prompt, ctx),)
         fits = int(room * FULL) - fixed - estimate_messages_tokens(summary)
         shorter = shortened([message for step in kept for message in step], fits)
         messages = (*head, *summary, *_in_order(rest, words, kept, shorter))
@@ -103,7 +103,7 @@ class Compaction:
         steps: Sequence[Sequence[Message]],
         longest: int,
         prompt: int,
-        session: Session[Any],
+        ctx: BranchContext[Any],
     ) -> Message:
         """Return the message in place of steps: the summariser's words, or a list where nobody may be asked."""
         one = self.summariser
@@ -113,7 +113,7 @@ class Compaction:
         # Its own window may be larger: but what it has to read is never more than what did not fit.
         room = int(min(one.window - reply, prompt) * FULL) - estimate_messages_tokens((asked,))
         shown = Message(role="user", content=steps_as_blocks(shortened(dropped, room)))
-        outcome = await session.perform(
+        outcome = await ctx.perform(
             model_effect(
                 one.model,
                 (asked, shown),

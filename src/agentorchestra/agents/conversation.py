@@ -10,7 +10,7 @@ from agentorchestra.core.content import Block, TextBlock, Trust
 from agentorchestra.core.messages import Message
 from agentorchestra.core.turns import TurnState
 from agentorchestra.loop import MATERIAL, TASK
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 CONVERSING = frozenset({"agentorchestra", "aorchestra", "coral", "mini_swe", "oagents", "react", "static"})
 """The packaged systems whose top agent goes on with the messages of the turn before; so do agents without a workflow
@@ -23,26 +23,26 @@ def converses(system: str, agents: Mapping[str, Any]) -> bool:
     return system in CONVERSING if agent is None else agent.drive is None
 
 
-def begun_with(session: Session[Any]) -> TurnState | None:
+def begun_with(ctx: BranchContext[Any]) -> TurnState | None:
     """Return what the turn before left, for the top agent of a turn; None for the first turn and for other agents."""
-    return session.run.ledger.begins if is_top(session) else None
+    return ctx.run.ledger.begins if is_top(ctx) else None
 
 
-def conversation(session: Session[Any], *, native: bool) -> tuple[Message, ...]:
+def conversation(ctx: BranchContext[Any], *, native: bool) -> tuple[Message, ...]:
     """Return the messages that an agent goes on with, without a system prompt; () where there are none.
 
     With a memory system there are none: it says itself what is told of earlier tasks.
     """
-    begins = begun_with(session)
-    if begins is None or session.manifest.memory:
+    begins = begun_with(ctx)
+    if begins is None or ctx.manifest.memory:
         return ()
     messages = tuple(one for one in begins.messages if one.role != "system")
     return messages if native or not begins.native else in_words(messages)
 
 
-def files_in_conversation(session: Session[Any]) -> frozenset[str]:
+def files_in_conversation(ctx: BranchContext[Any]) -> frozenset[str]:
     """Return the names of the files of which a part stands in the conversation that an agent goes on with."""
-    sources = [block.source for one in conversation(session, native=True) for block in one.content]
+    sources = [block.source for one in conversation(ctx, native=True) for block in one.content]
     return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
 
 

@@ -15,7 +15,7 @@ from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ModelSettings, ToolCall, ToolSchema
 from agentorchestra.loop import Decision, Seen, State, described
 from agentorchestra.models.prices import estimate_input_tokens
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.repair import (
     DECISION_FIELDS,
     calls_in,
@@ -42,7 +42,7 @@ class Toolset(Protocol):
         ...
 
     def effect(
-        self, call: ToolCall, session: Session[Any], provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+        self, call: ToolCall, ctx: BranchContext[Any], provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
     ) -> Effect:
         """Return the effect of a call; a mistake gives an invalid one with the sentence that says what is allowed."""
         ...
@@ -82,7 +82,7 @@ class ModelDecider:
     finish: str = "done"
     last_request: ModelRequest | None = field(default=None, init=False)
 
-    async def __call__(self, state: State, view: list[Seen], session: Session[Any]) -> Decision:
+    async def __call__(self, state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
         """Ask the model and read its decision."""
         final = bool(state.must_answer)
         heard = tuple(Message(role="user", content=seen.blocks) for seen in view if seen.keep)
@@ -105,7 +105,7 @@ class ModelDecider:
         if state.cut and not final:  # the last reply has the room that is kept for it
             request = self._roomier(request, state.cut)
         self.last_request = request
-        outcome = await session.perform(
+        outcome = await ctx.perform(
             Effect(
                 kind=EffectKind.REQUEST_MODEL,
                 component=f"{self.model}@1.0.0",
@@ -123,7 +123,7 @@ class ModelDecider:
             too_long = outcome.error_type == ModelContextError.__name__
             overflow = estimate_input_tokens(request) if too_long else 0
             return Decision(problem=outcome.error, heard=heard, final=final, overflow=overflow, finish=self.finish)
-        decision = self._interpret(state, outcome, session, provenance, heard, final)
+        decision = self._interpret(state, outcome, ctx, provenance, heard, final)
         beside = request.model_copy(update={"messages": messages[len(state.messages) + len(heard) :]})
         return decision.model_copy(update={"overhead": estimate_input_tokens(beside)})
 
@@ -131,7 +131,7 @@ class ModelDecider:
         self,
         state: State,
         outcome: Outcome,
-        session: Session[Any],
+        ctx: BranchContext[Any],
         provenance: tuple[Provenance, ...],
         heard: tuple[Message, ...],
         final: bool,
@@ -144,9 +144,9 @@ class ModelDecider:
         dropped: dict[str, tuple[str, ...]] = {}
         cut = self.cut_at(response) if not calls or isinstance(calls[-1].arguments, str) else 0
         for index, call in enumerate(calls):
-            effect = self.effect(call, session, provenance, final=final, opened=state.opened)
+            effect = self.effect(call, ctx, provenance, final=final, opened=state.opened)
             if effect.invalid is not None:
-                effect, missing = self._mended(call, effect, session, provenance, state, final=final)
+                effect, missing = self._mended(call, effect, ctx, provenance, state, final=final)
                 dropped |= {call.id: missing} if missing else {}
             if effect.invalid is not None and cut and call is calls[-1]:
                 effect = effect.model_copy(update={"invalid": f"your reply was cut at {cut} tokens within this call"})
@@ -157,7 +157,7 @@ class ModelDecider:
             effects.append(effect)
         said = fields or {}
         plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(response, fields)
-        text = TextBlock(text=response.text, source=Source(kind="agent", ref=session.actor), trust=outcome.trust)
+        text = TextBlock(text=response.text, source=Source(kind="agent", ref=ctx.actor), trust=outcome.trust)
         message = Message(
             role="assistant",
             content=(text,) if response.text else (),
@@ -207,7 +207,7 @@ class ModelDecider:
         self,
         call: ToolCall,
         effect: Effect,
-        session: Session[Any],
+        ctx: BranchContext[Any],
         provenance: tuple[Provenance, ...],
         state: State,
         *,
@@ -222,7 +222,7 @@ class ModelDecider:
         for names in ((), extra) if extra else ((),):
             kept = {name: value for name, value in arguments.items() if name not in names}
             again = call.model_copy(update={"arguments": kept})
-            tried = self.effect(again, session, provenance, final=final, opened=state.opened)
+            tried = self.effect(again, ctx, provenance, final=final, opened=state.opened)
             if tried.invalid is None and (not names or harmless(tried)):
                 return tried, names
         return effect, ()
@@ -240,14 +240,14 @@ class ModelDecider:
     def effect(
         self,
         call: ToolCall,
-        session: Session[Any],
+        ctx: BranchContext[Any],
         provenance: tuple[Provenance, ...],
         *,
         final: bool,
         opened: Sequence[str] = (),
     ) -> Effect:
         """Return the effect of a call."""
-        return self.tools.effect(call, session, provenance, opened)
+        return self.tools.effect(call, ctx, provenance, opened)
 
     def worded(self, response: ModelResponse, fields: dict[str, Any] | None) -> bool:
         """Return True if a reply without a call is in plain words, which may be meant as the answer."""

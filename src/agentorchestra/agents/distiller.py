@@ -18,7 +18,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.memory.base import Entry, Happening, describe_memory, plain
 from agentorchestra.tea.memory.workflow import WorkflowMemory
 
@@ -108,15 +108,15 @@ class Distiller:
         if not given.runs:
             raise SettingsError(f"{NAME} was given no runs to learn from; name some: `agentorchestra evolve tips RUN`")
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Ask for tips, write down those that rest on lines of the runs."""
-        given = Material.model_validate(session.manifest.options)
+        given = Material.model_validate(ctx.manifest.options)
         trust = min((one.trust for one in given.runs), key=lambda one: one.rank)
         about = "\n".join(dict.fromkeys(one.task for one in given.runs))
         system = describe_memory("workflow", WorkflowMemory)
-        memory = SessionMemory(session, kit, spec.name, Happening(about, trust), system, leads=True)
+        memory = SessionMemory(ctx, kit, spec.name, Happening(about, trust), system, leads=True)
         known = await memory.read(about, kinds=("insight",), scope="workspace", limit=_KNOWN)
-        questioner = Questioner(session, kit, spec.role, spec.model)
+        questioner = Questioner(ctx, kit, spec.role, spec.model)
         values = {"most": MOST_TIPS, "known": len(known), "retired": len(given.retired)}
         content = (*_shown(given), *_numbered(known))
         reply = await questioner.one(Question("distiller", _FORM, values, content, decides=True))
@@ -156,7 +156,7 @@ class Distiller:
                 numbered = enumerate(known, start=1)
                 same = [each for place, each in numbered if place == number or plain(each.text) == plain(text)]
                 entry = await memory.write("insight", text, of=[*made_of, *same], same=same, evidence=evidence)
-                ref = f"{memory.session.run.id}:{entry.id}"
+                ref = f"{memory.ctx.run.id}:{entry.id}"
                 tips.append(Tip(ref=ref, kind=kind, text=text, evidence=evidence))
         return tips, refused
 

@@ -47,7 +47,7 @@ from agentorchestra.loop import (
 )
 from agentorchestra.models.limits import USUAL
 from agentorchestra.models.prices import CHARS_PER_TOKEN, estimate_input_tokens
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import Offered
 from agentorchestra.tea.retrieval.discovery import Discovery
@@ -58,7 +58,7 @@ RESULT_SHARE = 0.15
 
 async def build_agent(
     spec: AgentSpec,
-    session: Session[Any],
+    ctx: BranchContext[Any],
     kit: Kit,
     *,
     prompt: str,
@@ -81,22 +81,22 @@ async def build_agent(
     Raises:
         UsageError: for a mixture of models with native calls and others: their prompts differ.
     """
-    code = session.manifest.action == "code"
-    toolset, environments = await toolset_of(spec, session, kit, offered, own)
-    model = model_of(spec, session)
+    code = ctx.manifest.action == "code"
+    toolset, environments = await toolset_of(spec, ctx, kit, offered, own)
+    model = model_of(spec, ctx)
     models = [*mixture] or [model]
-    asked = [request_settings(one, role_of(spec.role, session), session, kit) for one in models]
+    asked = [request_settings(one, role_of(spec.role, ctx), ctx, kit) for one in models]
     native = asked[0][0]
     if any(one[0] is not native for one in asked):
         raise UsageError(
             f"parts.mixture names models that take native tool calls and others that do not: {', '.join(models)}; "
             "an agent's prompt is written for one kind, so name models of one kind"
         )
-    before, begins = conversation(session, native=native and not code), begun_with(session)
-    told, sources = first_message(spec, session, kit, goes_on=bool(before))
+    before, begins = conversation(ctx, native=native and not code), begun_with(ctx)
+    told, sources = first_message(spec, ctx, kit, goes_on=bool(before))
     agents = [one.schema for one in offered]
     shown = await choose_first_view(
-        spec, session, kit, toolset, offered=[one.name for one in agents], code=code, provenance=sources
+        spec, ctx, kit, toolset, offered=[one.name for one in agents], code=code, provenance=sources
     )
     tools = toolset if shown is None else shown.discovery
     schemas = listed = toolset.schemas()
@@ -107,7 +107,7 @@ async def build_agent(
     system = system_text(
         prompt,
         spec,
-        session,
+        ctx,
         kit,
         native=native,
         tools=toolset,
@@ -116,7 +116,7 @@ async def build_agent(
         environments=environments,
         values=values,
     )
-    session.seen.add((*sources, *described(schemas)))
+    ctx.seen.add((*sources, *described(schemas)))
     opened = shown.opened if shown is not None else ()
     state = State(
         messages=(system_message(system), Message(role="user", content=told)),
@@ -137,7 +137,7 @@ async def build_agent(
         (CodeDecider if code else ModelDecider)(
             model=name,
             tools=tools,
-            tail=tail_text(session, kit, tools, lists=not native and not code, finish=toolset.finish),
+            tail=tail_text(ctx, kit, tools, lists=not native and not code, finish=toolset.finish),
             native=native and not code,
             settings=settings,
             content_hash=profile_hash,
@@ -145,39 +145,39 @@ async def build_agent(
             role=spec.role,
             plain=spec.output_schema is None,
             text_ends=spec.finish == "text",
-            fields=session.manifest.reasoning == "fields",
-            keeps_tools=bool(session.manifest.first_tools),
-            forces=name in session.manifest.forced,
+            fields=ctx.manifest.reasoning == "fields",
+            keeps_tools=bool(ctx.manifest.first_tools),
+            forces=name in ctx.manifest.forced,
             finish=toolset.finish,
         )
         for name, (_, settings, profile_hash) in zip(models, asked, strict=True)
     ]
     decide: Decide = drawn(deciders, [*mixture.values()]) if mixture else deciders[0]
-    narrowest = min(range(len(models)), key=lambda index: window_of(models[index], session, kit))
-    compaction = _compaction(spec, session, kit, models[narrowest], asked[narrowest][1])
-    agent_state(session).result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
+    narrowest = min(range(len(models)), key=lambda index: window_of(models[index], ctx, kit))
+    compaction = _compaction(spec, ctx, kit, models[narrowest], asked[narrowest][1])
+    agent_state(ctx).result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
     if before:
-        state = await compaction(state, session)
+        state = await compaction(state, ctx)
     if kit.workshop is None or not receives:
         return state, Parts(decide, observe=(compaction,), environments=tuple(environments))
     discovery = shown.discovery if shown is not None and isinstance(shown.discovery, Discovery) else None
-    given = ToolReceiver(kit.workshop, toolset, discovery, kit.prompts, session.manifest.prompt_tool_chars, code)
+    given = ToolReceiver(kit.workshop, toolset, discovery, kit.prompts, ctx.manifest.prompt_tool_chars, code)
     return state, Parts(decide, (given.perceive,), (given.observe, compaction), tuple(environments))
 
 
-def _compaction(spec: AgentSpec, session: Session[Any], kit: Kit, model: str, settings: ModelSettings) -> Compaction:
-    role = role_of("summariser", session)
+def _compaction(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, model: str, settings: ModelSettings) -> Compaction:
+    role = role_of("summariser", ctx)
     name = role.model or model
-    _, asked, profile_hash = request_settings(name, role, session, kit)
+    _, asked, profile_hash = request_settings(name, role, ctx, kit)
     prompt = kit.prompts.get("summary")
-    summariser = Summariser(name, asked, window_of(name, session, kit), profile_hash, prompt)
-    window = window_of(model, session, kit)
+    summariser = Summariser(name, asked, window_of(name, ctx, kit), profile_hash, prompt)
+    window = window_of(model, ctx, kit)
     return Compaction(window, settings.max_tokens or min(USUAL, window // 2), spec.instruction, summariser)
 
 
 async def run_agent(
     spec: AgentSpec,
-    session: Session[Any],
+    ctx: BranchContext[Any],
     kit: Kit,
     *,
     prompt: str,
@@ -203,16 +203,16 @@ async def run_agent(
         own_parts: its system's choice of parts; for a run's top agent the run's settings go before it.
         checked: whether one of `observe` looks at the sources of its answer; else this is done here.
     """
-    if not checked and not spec.looked_up and session.manifest.checks >= SORTED:
+    if not checked and not spec.looked_up and ctx.manifest.checks >= SORTED:
         observe = (SourceCheck(kit.prompts.get("verification")), *observe)
-    top = is_top(session)
+    top = is_top(ctx)
     wanted = own_parts or PartSettings()
-    wanted = session.manifest.parts.over(wanted) if top else wanted
+    wanted = ctx.manifest.parts.over(wanted) if top else wanted
     if top:
-        keep_search(session, wanted)
+        keep_search(ctx, wanted)
     state, parts = await build_agent(
         spec,
-        session,
+        ctx,
         kit,
         prompt=prompt,
         offered=offered,
@@ -223,8 +223,8 @@ async def run_agent(
     )
     shown = {name: kit.environments[name]() for name in parts.environments}
     around = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
-    working = agent_state(session).memory  # of an agent with a workflow around this loop
-    memory = working or memory_of(spec, session, kit, top=top, trust=order_trust(session), parts=wanted)
+    working = agent_state(ctx).memory  # of an agent with a workflow around this loop
+    memory = working or memory_of(spec, ctx, kit, top=top, trust=order_trust(ctx), parts=wanted)
     chosen = chosen_parts(wanted, Work(spec, kit, offered, own))
     parts = replace(
         parts,
@@ -243,27 +243,27 @@ async def run_agent(
         messages = (*state.messages, *((Message(role="user", content=known),) if known else ()))
         sources = joined(state.sources, provenance_of(known))
         state = state.model_copy(update={"messages": messages, "sources": sources})
-    result = result_of(await drive(state, session, parts, wanted, Verifier(spec, kit)))
+    result = result_of(await drive(state, ctx, parts, wanted, Verifier(spec, kit)))
     if memory is not None and working is None:
-        await memory.won(session)
-        await memory.end(result, session)
+        await memory.won(ctx)
+        await memory.end(result, ctx)
     return result
 
 
-async def run_workflow(spec: AgentSpec, session: Session[Any], kit: Kit, drive: System) -> AgentResult:
+async def run_workflow(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, drive: System) -> AgentResult:
     """Run an agent whose workflow is code: where it has a memory, it is told and written down around it.
 
     The steps of a loop in it are written down as they come; without one, what the workflow called is.
     """
-    top = is_top(session)
-    memory = memory_of(spec, session, kit, top=top, trust=order_trust(session))
+    top = is_top(ctx)
+    memory = memory_of(spec, ctx, kit, top=top, trust=order_trust(ctx))
     if memory is None:
-        return await drive(spec, session, kit)
+        return await drive(spec, ctx, kit)
     known = await memory.begin()
-    agent_state(session).memory = memory
-    result = await drive(spec.model_copy(update={"context": (*spec.context, *known)}), session, kit)
-    await memory.workflow(session)
-    await memory.end(result, session)
+    agent_state(ctx).memory = memory
+    result = await drive(spec.model_copy(update={"context": (*spec.context, *known)}), ctx, kit)
+    await memory.workflow(ctx)
+    await memory.end(result, ctx)
     return result
 
 

@@ -20,7 +20,7 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentSpec, FileRef
 from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.loop import opened_by
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.retrieval.deferred import DeferredTools
 from agentorchestra.tea.retrieval.discovery import FIND_AGENTS, FIND_TOOLS, Discovery, Finder
@@ -36,17 +36,17 @@ _FILE_TOOLS = frozenset({"read_file", "search_files"})
 _RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact", "tool_generator"})
 
 
-async def short_files(session: Session[Any], *, goes_on: bool = False) -> tuple[Block, ...]:
+async def short_files(ctx: BranchContext[Any], *, goes_on: bool = False) -> tuple[Block, ...]:
     """Return the short files of the task, whole, with their places: read through the door.
 
     Args:
         goes_on: for an agent that goes on with the conversation of its session: only the new ones.
     """
-    manifest = session.manifest
-    later = goes_on and bool(conversation(session, native=True))
+    manifest = ctx.manifest
+    later = goes_on and bool(conversation(ctx, native=True))
     if not (manifest.given if later else manifest.files) or not manifest.in_view_chars or VIEW not in manifest.tools:
         return ()
-    outcome = await session.call_tool(VIEW, chars=manifest.in_view_chars, **({"new": True} if later else {}))
+    outcome = await ctx.call_tool(VIEW, chars=manifest.in_view_chars, **({"new": True} if later else {}))
     return outcome.blocks() if outcome.ok and outcome.value else ()
 
 
@@ -98,7 +98,7 @@ class FirstView:
 
 async def choose_first_view(
     spec: AgentSpec,
-    session: Session[Any],
+    ctx: BranchContext[Any],
     kit: Kit,
     tools: AgentToolset,
     *,
@@ -112,17 +112,17 @@ async def choose_first_view(
         tools: what it may call; what finds and opens the others is added.
         offered: the names of those that are agents.
     """
-    room = session.manifest.prompt_tool_chars
+    room = ctx.manifest.prompt_tool_chars
     given = set(kit.given)
     packaged = [name for name in spec.tools if name in kit.tools and name not in given]
     waiting: tuple[str, ...] = ()
-    if session.manifest.first_tools == "fitting" and not code and not spec.on_demand:
+    if ctx.manifest.first_tools == "fitting" and not code and not spec.on_demand:
         named = [*packaged, *(name for name in kit.packaged if name in offered)]
-        seen = files_shown(spec.context) | files_in_conversation(session)
-        waiting = waiting_tools(named, session.manifest.files, seen)
+        seen = files_shown(spec.context) | files_in_conversation(ctx)
+        waiting = waiting_tools(named, ctx.manifest.files, seen)
         waiting += _rare_actions([kit.environments[name]() for name in spec.tools if name in kit.environments])
         waiting = tuple(name for name in waiting if name in tools.names)  # a replay may be without later actions
-    recorded = session.run.ledger.records.get(EffectKey(session.branch, session.last_n + 1))
+    recorded = ctx.run.ledger.records.get(EffectKey(ctx.branch, ctx.last_n + 1))
     if recorded is not None:  # whether there was a search stays so, whatever size the tools have by now
         searched = str(recorded.effect.get("component", "")).partition("@")[0] in (FIND_TOOLS, FIND_AGENTS)
     else:
@@ -131,7 +131,7 @@ async def choose_first_view(
         if not waiting:
             return None
         deferred = DeferredTools(tools, waiting)
-        add_tools(session, *deferred.own)
+        add_tools(ctx, *deferred.own)
         return FirstView(deferred, (), ())
     others = {*tools.names} - {*packaged, *offered, tools.finish}
     if others:  # they are found with those that have no room; a planner's few tools stay where all others are agents
@@ -152,9 +152,9 @@ async def choose_first_view(
         offered=offered,
         functions=code,
     )
-    add_tools(session, *discovery.own)
+    add_tools(ctx, *discovery.own)
     effects = discovery.first(spec.instruction, role=spec.role, provenance=provenance)
-    outcomes = await session.perform_all(effects)
+    outcomes = await ctx.perform_all(effects)
     opened: list[str] = []
     found: list[Block] = []
     for effect, outcome in zip(effects, outcomes, strict=True):

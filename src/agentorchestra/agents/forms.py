@@ -17,7 +17,7 @@ from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import OutputError, UnknownComponentError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.structured_output import read_output
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -82,7 +82,7 @@ class Questioner:
     """Asks questions for one agent.
 
     Attributes:
-        kit: None for the session of a tool, whose run knows how to ask.
+        kit: None for the context of a tool, whose run knows how to ask.
         model: another one than the role's, chosen by whoever delegated.
         temperature: of its requests, where the role has none of its own; None for the model's.
         tokens: that the replies and their questions took so far.
@@ -92,7 +92,7 @@ class Questioner:
         unasked: the questions that were not begun for that.
     """
 
-    session: Session[Any]
+    ctx: BranchContext[Any]
     kit: Kit | None
     role: str
     model: str = ""
@@ -118,7 +118,7 @@ class Questioner:
             if not open_:
                 break
             effects = [self._effect(questions[index], problem) for index, problem in open_.items()]
-            outcomes = await self.session.perform_all(effects)
+            outcomes = await self.ctx.perform_all(effects)
             answered = zip([*open_], outcomes, strict=True)
             open_ = {}
             for index, outcome in answered:
@@ -140,11 +140,11 @@ class Questioner:
         content = question.content
         if problem:
             content = (*content, TextBlock(text=f"Your last reply was of no use: {problem}", trust=Trust.SYSTEM))
-        build = self.session.run.services.request_effect if self.kit is None else partial(request_effect, self.kit)
+        build = self.ctx.run.services.request_effect if self.kit is None else partial(request_effect, self.kit)
         if build is None:
             raise UnknownComponentError("no models are known in this run; the workspace does that")
         effect: Effect = build(
-            self.session,
+            self.ctx,
             question.prompt,
             content,
             role=self.role,
@@ -155,7 +155,7 @@ class Questioner:
         assert effect.request is not None
         schema = question.schema.asked if isinstance(question.schema, Form) else question.schema
         update: dict[str, Any] = {"output_schema": schema}
-        if self.temperature is not None and role_of(self.role, self.session).temperature is None:
+        if self.temperature is not None and role_of(self.role, self.ctx).temperature is None:
             update["temperature"] = self.temperature
         settings = effect.request.settings.model_copy(update=update)
         request = effect.request.model_copy(update={"settings": settings})
@@ -194,12 +194,12 @@ def limit_status(limited: str) -> RunStatus:
     return RunStatus.TIMED_OUT if "active seconds" in limited else RunStatus.BUDGET_EXHAUSTED
 
 
-async def call_tools(session: Session[Any], calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> list[Outcome]:
+async def call_tools(ctx: BranchContext[Any], calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> list[Outcome]:
     """Call tools of the run by name, all at the same time."""
-    build = session.run.services.tool_effect
+    build = ctx.run.services.tool_effect
     if build is None:
         raise UnknownComponentError("no tools are registered in this run; the workspace does that")
-    return await session.perform_all([build(name, arguments, session) for name, arguments in calls])
+    return await ctx.perform_all([build(name, arguments, ctx) for name, arguments in calls])
 
 
 @dataclass(frozen=True)

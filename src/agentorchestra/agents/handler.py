@@ -22,18 +22,18 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, faile
 from agentorchestra.core.errors import BudgetExhaustedError, UnknownSystemError
 from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 
 class AgentHandler(BaseHandler):
-    """Executes InvokeAgent and Spawn: finds the system and hands it the child session."""
+    """Executes InvokeAgent and Spawn: finds the system and hands it the child's context."""
 
     fixed_mode = Mode.COMPOSITE  # entered again after a crash
 
     def __init__(self, kit: Callable[[], Kit]) -> None:
         self._kit = kit
 
-    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+    async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         """Run the agent. A sub-agent without budget is an outcome: its caller can still answer."""
         kit = self._kit()
         spec = AgentSpec.model_validate(effect.arguments)
@@ -67,7 +67,7 @@ class AgentHandler(BaseHandler):
             artifacts=result.artifacts,
         )
 
-    async def _drive(self, spec: AgentSpec, ctx: Session[Any], kit: Kit, *, spawned: bool) -> AgentResult:
+    async def _drive(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, *, spawned: bool) -> AgentResult:
         """Run an agent or a system; who takes part in a society works from mention to mention."""
         agent = kit.agents.get(spec.system)
         if agent is None:
@@ -82,7 +82,7 @@ class AgentHandler(BaseHandler):
         return await run_with_identity(spec, ctx, kit, drive, agent=agent.name, instance=instance)
 
 
-def _needs_earlier(spec: AgentSpec, ctx: Session[Any], kit: Kit) -> bool:
+def _needs_earlier(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> bool:
     """Return True for who has the user's words of a later turn and not the conversation that they belong to."""
     manifest = ctx.manifest
     if manifest.previous is None or not manifest.earlier or spec.on_demand:

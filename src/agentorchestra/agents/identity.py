@@ -15,7 +15,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust, lowest
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.state import KEPT
 
 MOST_EXCHANGES = 20
@@ -32,7 +32,7 @@ def kept_name(agent: str, instance: str) -> str:
 
 
 async def run_with_identity(
-    spec: AgentSpec, session: Session[Any], kit: Kit, drive: System, *, agent: str, instance: str
+    spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, drive: System, *, agent: str, instance: str
 ) -> AgentResult:
     """Drive an agent that is told what it was asked before under this identity, and keeps what it answers now.
 
@@ -40,10 +40,10 @@ async def run_with_identity(
         ToolError: for one identity too many.
     """
     name = kept_name(agent, instance)
-    others = [one for one in session.vars if one.startswith(kept_name(agent, "")) and one != name]
-    if len(others) >= MOST_INSTANCES and name not in session.vars:
+    others = [one for one in ctx.vars if one.startswith(kept_name(agent, "")) and one != name]
+    if len(others) >= MOST_INSTANCES and name not in ctx.vars:
         raise ToolError(f"{agent} works under {len(others)} names already; ask one of those, e.g. {_last(others[0])!r}")
-    held = session.vars.get(name)
+    held = ctx.vars.get(name)
     earlier: list[JsonValue] = [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
     told = spec
     if earlier:
@@ -51,14 +51,14 @@ async def run_with_identity(
         text = kit.prompts.get("earlier").render(earlier=earlier, session=instance)
         block = TextBlock(text=text, source=Source(kind="memory", ref=f"{agent}/{instance}"), trust=trust)
         told = spec.model_copy(update={"context": (block, *spec.context)})
-    result = await drive(told, session, kit)
+    result = await drive(told, ctx, kit)
     exchange: dict[str, JsonValue] = {
         "task": spec.instruction[:LONGEST_TEXT],
         "answer": (result.answer or result.report)[:LONGEST_TEXT],
         "status": result.status.value,
-        "trust": lowest(Trust.AGENT, session.seen_trust).value,
+        "trust": lowest(Trust.AGENT, ctx.seen_trust).value,
     }
-    session.vars[name] = [*earlier, exchange][-MOST_EXCHANGES:]
+    ctx.vars[name] = [*earlier, exchange][-MOST_EXCHANGES:]
     return result
 
 

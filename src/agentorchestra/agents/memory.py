@@ -29,7 +29,7 @@ from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.loop import Seen, State
 from agentorchestra.models.prices import CHARS_PER_TOKEN
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.tea.memory.base import (
@@ -73,7 +73,7 @@ class SessionMemory:
         held: of a rival course of the work, what it wrote so far; None where it is written down at once.
     """
 
-    session: Session[Any]
+    ctx: BranchContext[Any]
     kit: Kit
     agent: str
     task: Happening
@@ -86,7 +86,7 @@ class SessionMemory:
     @property
     def room(self) -> int:
         """Half of the window of the model that is asked: the rest is for instructions and the reply."""
-        return int(window_of(self._model(), self.session, self.kit) * CHARS_PER_TOKEN / 2)
+        return int(window_of(self._model(), self.ctx, self.kit) * CHARS_PER_TOKEN / 2)
 
     async def read(
         self,
@@ -102,7 +102,7 @@ class SessionMemory:
         arguments |= {"kinds": list[JsonValue](kinds)} if kinds else {}
         arguments |= {"query": query[:LONGEST_ENTRY]} if query else {}
         arguments |= {"only": only} if only else {}
-        outcome = await self.session.perform(self._effect(EffectKind.READ_MEMORY, arguments))
+        outcome = await self.ctx.perform(self._effect(EffectKind.READ_MEMORY, arguments))
         value = outcome.value.get("entries") if outcome.ok and isinstance(outcome.value, dict) else None
         return [Entry.model_validate(one) for one in value] if isinstance(value, list) else []
 
@@ -121,11 +121,11 @@ class SessionMemory:
         shown = _cut(text.strip() or "(nothing)", LONGEST_ENTRY)
         if kind == "event" and self._event is not None and self._event.text == shown:
             return self._event
-        made_of = [one.trust for one in of] or [lowest(Trust.AGENT, self.session.seen_trust)]
+        made_of = [one.trust for one in of] or [lowest(Trust.AGENT, self.ctx.seen_trust)]
         trust = lowest(*made_of) if kind == "event" else lowest(Trust.AGENT, *made_of)
         covers = same if kind == "insight" else [one for one in of if isinstance(one, Entry) and kind != "event"]
         entry = Entry(
-            id=self.session.id("mem_"),
+            id=self.ctx.id("mem_"),
             kind=kind,
             text=shown,
             agent=self.agent,
@@ -147,14 +147,14 @@ class SessionMemory:
         for start in range(0, len(entries), MOST_WRITTEN):
             some = entries[start : start + MOST_WRITTEN]
             written: list[JsonValue] = [one.model_dump(mode="json", exclude_defaults=True) for one in some]
-            await self.session.perform(self._effect(EffectKind.WRITE_MEMORY, {"entries": written}))
+            await self.ctx.perform(self._effect(EffectKind.WRITE_MEMORY, {"entries": written}))
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed beside the agent's work, where a model is configured for it."""
-        if not texts or not self.session.manifest.embedding_model:
+        if not texts or not self.ctx.manifest.embedding_model:
             return []
         try:
-            return await self.session.embed(texts)
+            return await self.ctx.embed(texts)
         except ToolError:
             return []
 
@@ -179,19 +179,19 @@ class SessionMemory:
         return said
 
     def _model(self) -> str:
-        return role_of(ROLE, self.session).model or self.session.model
+        return role_of(ROLE, self.ctx).model or self.ctx.model
 
     async def _reply(
         self, prompt: str, content: tuple[Block, ...], schema: dict[str, Any] | None, values: dict[str, Any]
     ) -> str:
         model = self._model()
-        _, settings, profile_hash = request_settings(model, role_of(ROLE, self.session), self.session, self.kit)
+        _, settings, profile_hash = request_settings(model, role_of(ROLE, self.ctx), self.ctx, self.kit)
         if schema is not None:
             settings = settings.model_copy(update={"output_schema": schema})
         asked = system_message(self.kit.prompts.get(prompt).render(**values))
         shown = Message(role="user", content=content)
         provenance = provenance_of(content)
-        outcome = await self.session.perform(
+        outcome = await self.ctx.perform(
             model_effect(
                 model, (asked, shown), settings, profile_hash, role=ROLE, purpose=PURPOSE, provenance=provenance
             )
@@ -205,7 +205,7 @@ class SessionMemory:
             content_hash=self.system.content_hash,
             arguments=arguments,
             mode=Mode.PURE,
-            role=self.session.role,
+            role=self.ctx.role,
             purpose=PURPOSE,
         )
 
@@ -255,7 +255,7 @@ class AgentMemory:
         """Return True if the system is asked before each decision."""
         return hasattr(self.system, "recall")
 
-    async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
+    async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Show what it knows already, before the first decision; it stays in the history."""
         blocks = () if self._began else await self.begin()
         return Seen(blocks=blocks, keep=True) if blocks else None
@@ -269,11 +269,11 @@ class AgentMemory:
         head = TextBlock(text=self.prompt.render(count=len(told)), source=Source(kind="prompt"), trust=Trust.SYSTEM)
         return (head, *shown_entries(told))
 
-    async def recall(self, state: State, session: Session[Any]) -> Seen | None:
+    async def recall(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Show what the system says before this decision; None where it says nothing, or nothing before decisions."""
         if not self.recalls:
             return None
-        one = await self._of(session)
+        one = await self._of(ctx)
         one.memory.in_view = sum(turn in state.messages for turn in one._turns)
         blocks: list[Block] = []
         for kind, entries in groupby(await cast(Recalling, one.system).recall(one.memory), key=lambda each: each.kind):
@@ -282,44 +282,42 @@ class AgentMemory:
             blocks += shown_entries([*entries])
         return Seen(blocks=tuple(blocks)) if blocks else None
 
-    async def observe(self, state: State, session: Session[Any]) -> State:
+    async def observe(self, state: State, ctx: BranchContext[Any]) -> State:
         """Write the step down; that of a rival where it wins, at the end."""
-        if session is not self.memory.session and not self.recalls:
-            return self._rival(state, session)
-        one = await self._of(session)
+        if ctx is not self.memory.ctx and not self.recalls:
+            return self._rival(state, ctx)
+        one = await self._of(ctx)
         if state.step != one._step:
-            await one._observe(state, session)
+            await one._observe(state, ctx)
         return state
 
-    async def _observe(self, state: State, session: Session[Any]) -> None:
+    async def _observe(self, state: State, ctx: BranchContext[Any]) -> None:
         self._step = state.step
         event = step_of(state, self.memory.room if self.recalls else 0)
-        finished = sum(
-            one.status == "completed" for plan in Plans.of(session.vars).plans.values() for one in plan.steps
-        )
+        finished = sum(one.status == "completed" for plan in Plans.of(ctx.vars).plans.values() for one in plan.steps)
         if event is not None:
             self._turns += (_turn(state)[0],)
             await self.system.step(self.memory, event._replace(closes=finished > self._finished))
         self._finished = finished
 
-    async def _of(self, session: Session[Any]) -> AgentMemory:
+    async def _of(self, ctx: BranchContext[Any]) -> AgentMemory:
         """Return the memory as a branch has it.
 
         That of a rival begins as a copy of the one that it has in common with its rivals; where it wins, its memory is
         that of the work.
         """
-        one = self if session is self.memory.session else self._rivals.get(session.branch)
+        one = self if ctx is self.memory.ctx else self._rivals.get(ctx.branch)
         if one is None:
-            before = await self._of(cast(Session[Any], session.parent))
-            one = self._rivals[session.branch] = copy(before)
-            one.memory = replace(before.memory, session=session, held=[*(before.memory.held or ())])
+            before = await self._of(cast(BranchContext[Any], ctx.parent))
+            one = self._rivals[ctx.branch] = copy(before)
+            one.memory = replace(before.memory, ctx=ctx, held=[*(before.memory.held or ())])
             one.system = deepcopy(before.system)
-            session.vars[_WON] = session.branch
+            ctx.vars[_WON] = ctx.branch
         elif one is self:
-            await self.won(session)
-        if (winner := self._rivals.get(str(session.vars.get(_WON)))) is not None and winner is not one:
+            await self.won(ctx)
+        if (winner := self._rivals.get(str(ctx.vars.get(_WON)))) is not None and winner is not one:
             one._take(winner)
-            session.vars[_WON] = session.branch
+            ctx.vars[_WON] = ctx.branch
         return one
 
     def _take(self, winner: AgentMemory) -> None:
@@ -330,42 +328,42 @@ class AgentMemory:
             self.memory.held = winner.memory.held
 
     @staticmethod
-    def _rival(state: State, session: Session[Any]) -> State:
+    def _rival(state: State, ctx: BranchContext[Any]) -> State:
         event = step_of(state)
         if event is not None:
             # In the state of its branch: the loop goes on with the winner's alone, and a resume makes it again.
-            held = session.vars.get(_RIVAL)
+            held = ctx.vars.get(_RIVAL)
             steps: list[JsonValue] = [*held] if isinstance(held, list) else []
-            session.vars[_RIVAL] = [*steps, {"text": event.text, "trust": event.trust.value}]
+            ctx.vars[_RIVAL] = [*steps, {"text": event.text, "trust": event.trust.value}]
         return state
 
-    async def workflow(self, session: Session[Any]) -> None:
+    async def workflow(self, ctx: BranchContext[Any]) -> None:
         """Write down the steps of the winner of rivals; of a workflow without steps what it called, together."""
-        if await self.won(session) or self._step:
+        if await self.won(ctx) or self._step:
             return
-        called = [one._replace(text=f"{STEP}{n}: {one.text}") for n, one in enumerate(calls_of(session), start=1)]
+        called = [one._replace(text=f"{STEP}{n}: {one.text}") for n, one in enumerate(calls_of(ctx), start=1)]
         for event in called:
             await self.system.step(self.memory, event)
 
-    async def won(self, session: Session[Any]) -> bool:
+    async def won(self, ctx: BranchContext[Any]) -> bool:
         """Write down the steps of the winner of rivals; return False if there were none."""
-        winner = self._rivals.get(str(session.vars.pop(_WON, None)))
+        winner = self._rivals.get(str(ctx.vars.pop(_WON, None)))
         if winner is not None:
             self._take(winner)
             self._rivals.clear()
             await self.memory.record(winner.memory.held or ())
             return True
-        held = session.vars.pop(_RIVAL, None)
+        held = ctx.vars.pop(_RIVAL, None)
         steps = held if isinstance(held, list) else []
         for one in steps:
             if isinstance(one, dict):
                 await self.system.step(self.memory, Happening(str(one["text"]), Trust(str(one["trust"]))))
         return bool(steps)
 
-    async def end(self, result: AgentResult, session: Session[Any]) -> None:
+    async def end(self, result: AgentResult, ctx: BranchContext[Any]) -> None:
         """Write down what came of it."""
         answer = _cut(result.answer or result.report or "nothing", _ANSWER_CHARS)
-        trust = lowest(Trust.AGENT, session.seen_trust)
+        trust = lowest(Trust.AGENT, ctx.seen_trust)
         await self.system.end(self.memory, Happening(f"Answer ({result.status.value}): {answer}", trust, closes=True))
 
 
@@ -414,10 +412,10 @@ def step_of(state: State, room: int = 0) -> Happening | None:
     return Happening(text, lowest(Trust.AGENT, *(block.trust for block in blocks)))
 
 
-def calls_of(session: Session[Any]) -> list[Happening]:
+def calls_of(ctx: BranchContext[Any]) -> list[Happening]:
     """Return what was called on a branch and what that gave; what was called together is one happening."""
     found: dict[int, list[tuple[str, Trust]]] = {}
-    for n, record in ended_on(session, _CALLS):
+    for n, record in ended_on(ctx, _CALLS):
         outcome = record.outcome
         assert outcome is not None
         name = str(record.effect.get("component", "")).partition("@")[0]
@@ -438,7 +436,7 @@ def _cut(text: str, most: int) -> str:
 
 def memory_of(
     spec: AgentSpec,
-    session: Session[Any],
+    ctx: BranchContext[Any],
     kit: Kit,
     *,
     top: bool,
@@ -454,7 +452,7 @@ def memory_of(
         UnknownComponentError: for a memory system that is not registered.
     """
     agent = kit.agents.get(spec.system)
-    name = str(getattr(agent, "memory", "") or (session.manifest.memory if top else ""))
+    name = str(getattr(agent, "memory", "") or (ctx.manifest.memory if top else ""))
     factory: MemoryFactory | None = None
     if name not in ("", NONE):
         factory = kit.memories.get(name)
@@ -468,5 +466,5 @@ def memory_of(
     if factory is None:
         return None
     asked = Happening(_cut(spec.instruction, _ANSWER_CHARS), trust)
-    memory = SessionMemory(session, kit, spec.name, asked, describe_memory(name, factory), leads=top)
+    memory = SessionMemory(ctx, kit, spec.name, asked, describe_memory(name, factory), leads=top)
     return AgentMemory(memory, factory(), kit.prompts.get("memory"), kit.prompts.get("memory_view"))

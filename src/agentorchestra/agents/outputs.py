@@ -18,7 +18,7 @@ from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.messages import ToolCall
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.programs.handler import NAME as PROGRAM
 from agentorchestra.tea.retrieval.discovery import OPENING
 from agentorchestra.tools.files.quotes import alike
@@ -97,32 +97,32 @@ class Output:
         return asked or name in self.media
 
 
-def ended_on(session: Session[Any], kinds: Collection[EffectKind], *, after: int = 0) -> Iterator[tuple[int, Record]]:
-    """Yield what a session's branch performed of these kinds and came to an end, by its numbers, in order."""
-    for n in range(after + 1, session.last_n + 1):
-        record = session.run.ledger.records.get(EffectKey(session.branch, n))
+def ended_on(ctx: BranchContext[Any], kinds: Collection[EffectKind], *, after: int = 0) -> Iterator[tuple[int, Record]]:
+    """Yield what a branch performed of these kinds and came to an end, by its numbers, in order."""
+    for n in range(after + 1, ctx.last_n + 1):
+        record = ctx.run.ledger.records.get(EffectKey(ctx.branch, n))
         if record is not None and record.outcome is not None and record.effect.get("kind") in kinds:
             yield n, record
 
 
-def outputs(session: Session[Any]) -> list[Output]:
-    """Return what calls gave a session's agent so far, in earlier turns too, and the agents that it asked, in order."""
+def outputs(ctx: BranchContext[Any]) -> list[Output]:
+    """Return what calls gave a branch's agent so far, in earlier turns too, and the agents that it asked, in order."""
     records: dict[str, list[tuple[int, Record]]] = {}
-    for key, record in session.run.ledger.records.items():
+    for key, record in ctx.run.ledger.records.items():
         if record.outcome is not None and record.effect.get("kind") in _CALLS:
             records.setdefault(key.branch, []).append((key.n, record))
-    return [*_before(session), *_on(records, session.branch, session.actor, upto=session.last_n)]
+    return [*_before(ctx), *_on(records, ctx.branch, ctx.actor, upto=ctx.last_n)]
 
 
-def _before(session: Session[Any]) -> Iterator[Output]:
+def _before(ctx: BranchContext[Any]) -> Iterator[Output]:
     """Yield what calls gave in earlier turns of the session, as far as it stands in the conversation."""
     called: dict[str, ToolCall] = {}
-    for message in conversation(session, native=True):
+    for message in conversation(ctx, native=True):
         called |= {one.id: one for one in message.tool_calls}
         call = called.get(message.tool_call_id or "")
         if call is not None and not message.is_error and call.name not in SILENT:
             arguments = call.arguments if isinstance(call.arguments, dict) else {}
-            yield _from_blocks(session.actor, 0, call.name, arguments, message.content)
+            yield _from_blocks(ctx.actor, 0, call.name, arguments, message.content)
 
 
 def _on(

@@ -15,7 +15,7 @@ from agentorchestra.core.messages import Message, ModelRequest, ToolSchema
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.policy import PLAN
 from agentorchestra.core.protocols import Environment
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.worlds import asked_environment
 from agentorchestra.tea.calling.actions import action_tags
 from agentorchestra.tea.calling.tool import Tool
@@ -32,29 +32,29 @@ MOST_FIELDS = 1_000
 """Characters of the fields of a result that are shown; of a result with more, none."""
 
 
-def plan_effect(kit: Kit, session: Session[Any], words: Sequence[str], problem: str) -> Effect | None:
+def plan_effect(kit: Kit, ctx: BranchContext[Any], words: Sequence[str], problem: str) -> Effect | None:
     """Return the request for a plan; None where the run's model cannot state one.
 
     Args:
-        session: a branch of the run for it alone.
+        ctx: a branch of the run for it alone.
         words: the user's: the task, the earlier words of a session that count here, what was said since.
         problem: why the last reply was of no use, "" for the first request.
     """
-    role = role_of(ROLE, session)
-    model = role.model or session.model
+    role = role_of(ROLE, ctx)
+    model = role.model or ctx.model
     try:
         client = kit.models.client(model)
     except UsageError:
         return None
     if not getattr(client, "states_plans", True):
         return None
-    _, settings, profile_hash = request_settings(model, role, session, kit, beside=True)
+    _, settings, profile_hash = request_settings(model, role, ctx, kit, beside=True)
     settings = settings.model_copy(update={"output_schema": SCHEMA})
     acting, reading = shown_tools(
-        [kit.tools[name] for name in session.manifest.tools if name in kit.tools], _environments(kit, session)
+        [kit.tools[name] for name in ctx.manifest.tools if name in kit.tools], _environments(kit, ctx)
     )
-    earlier = [one.task for one in session.manifest.earlier]
-    now = [words[0], *words[1 + len(session.manifest.earlier_words) :]]
+    earlier = [one.task for one in ctx.manifest.earlier]
+    now = [words[0], *words[1 + len(ctx.manifest.earlier_words) :]]
     messages = plan_messages(kit.prompts.get(PLAN), acting, reading, now, earlier=earlier, problem=problem)
     return Effect(
         kind=EffectKind.REQUEST_MODEL,
@@ -109,10 +109,10 @@ def shown_tools(
     return acting, reading
 
 
-def _environments(kit: Kit, session: Session[Any]) -> list[Environment]:
+def _environments(kit: Kit, ctx: BranchContext[Any]) -> list[Environment]:
     """Return the environments that the user gave or named for the run."""
-    names = sorted({*kit.given, *session.manifest.environments} & kit.environments.keys())
-    return [asked_environment(session.run, name) for name in names]
+    names = sorted({*kit.given, *ctx.manifest.environments} & kit.environments.keys())
+    return [asked_environment(ctx.run, name) for name in names]
 
 
 def _acts(name: str, tags: frozenset[Tag]) -> bool:

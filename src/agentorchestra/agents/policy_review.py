@@ -13,39 +13,39 @@ from agentorchestra.core.errors import UsageError
 from agentorchestra.core.messages import Message
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.policy import REVIEW, PolicyView
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.trust.review import SCHEMA, shown_call, shown_plan
 
 
-def may_review(kit: Kit, session: Session[Any]) -> bool:
+def may_review(kit: Kit, ctx: BranchContext[Any]) -> bool:
     """Return True if the model that would be asked takes second looks."""
     try:
-        client = kit.models.client(role_of(ROLE, session).model or session.model)
+        client = kit.models.client(role_of(ROLE, ctx).model or ctx.model)
     except UsageError:
         return False
     return bool(getattr(client, "reviews_calls", True))
 
 
-def review_effect(kit: Kit, session: Session[Any], effect: Effect, view: PolicyView) -> Effect:
+def review_effect(kit: Kit, ctx: BranchContext[Any], effect: Effect, view: PolicyView) -> Effect:
     """Return the request for a second look at a call.
 
     Args:
-        session: a branch of the call for it alone.
+        ctx: a branch of the call for it alone.
         effect: the call.
         view: the run's, with its plan.
     """
-    role = role_of(ROLE, session)
-    model = role.model or session.model
-    _, settings, profile_hash = request_settings(model, role, session, kit, beside=True)
+    role = role_of(ROLE, ctx)
+    model = role.model or ctx.model
+    _, settings, profile_hash = request_settings(model, role, ctx, kit, beside=True)
     called = [kit.tools[effect.name]] if effect.name in kit.tools else []
     acting, _ = shown_tools(called)
-    earlier = [one.task for one in session.manifest.earlier]
+    earlier = [one.task for one in ctx.manifest.earlier]
     words = view.user_content
     rules, said = kit.prompts.get(REVIEW).messages(
         tool=acting.get(effect.called, f"- {effect.called}"),
         expected=shown_plan(effect, view),
         earlier=earlier,
-        words=[words[0], *words[1 + len(session.manifest.earlier_words) :]],
+        words=[words[0], *words[1 + len(ctx.manifest.earlier_words) :]],
     )
     told = Message(role="user", content=(TextBlock(text=said, trust=Trust.USER), *shown_call(effect, view)))
     return model_effect(

@@ -19,7 +19,7 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentSpec
 from agentorchestra.loop import STALLS_NOTED, Seen, State
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.programs.functions import Functions, python_name
 from agentorchestra.tea.programs.handler import MOST_CALLS
@@ -34,14 +34,14 @@ def render(prompt: Prompt, **values: Any) -> str:
 
 
 def first_message(
-    spec: AgentSpec, session: Session[Any], kit: Kit, *, goes_on: bool = False
+    spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, *, goes_on: bool = False
 ) -> tuple[tuple[Block, ...], tuple[Provenance, ...]]:
     """Return what an agent is told first, and where that came from.
 
     Args:
         goes_on: with the conversation of the turns before: of the files only the new ones are named.
     """
-    manifest, top, trust = session.manifest, is_top(session), order_trust(session)
+    manifest, top, trust = ctx.manifest, is_top(ctx), order_trust(ctx)
     files = [one for one in manifest.files if one.name in manifest.given] if goes_on else manifest.files
     text = render(
         kit.prompts.get("task"),
@@ -56,7 +56,7 @@ def first_message(
     words_only = manifest.previous is None  # of a run from before there were turns
     if top and manifest.earlier and words_only and not manifest.memory:  # a memory system says what is told of them
         # Answers of earlier runs may hold anything their agents read.
-        before.append(earlier_block(session, kit))
+        before.append(earlier_block(ctx, kit))
     # Without a source: what an agent is told is its order, whoever gives it, and never shown as material.
     order = TextBlock(text=text, trust=trust)
     origin = Provenance(kind="task" if top else "agent", ref="" if top else "caller", trust=trust)
@@ -65,17 +65,17 @@ def first_message(
     return (*before, order, *spec.context), (origin, *named, *provenance_of([*before, *spec.context]))
 
 
-def earlier_block(session: Session[Any], kit: Kit) -> Block:
+def earlier_block(ctx: BranchContext[Any], kit: Kit) -> Block:
     """Return the session's last tasks and answers as material."""
-    earlier = [one.model_dump(mode="json") for one in session.manifest.earlier]
-    text = kit.prompts.get("earlier").render(earlier=earlier, session=session.manifest.session or "")
+    earlier = [one.model_dump(mode="json") for one in ctx.manifest.earlier]
+    text = kit.prompts.get("earlier").render(earlier=earlier, session=ctx.manifest.session or "")
     return material(text, "session", "memory")
 
 
 def system_text(
     prompt: str,
     spec: AgentSpec,
-    session: Session[Any],
+    ctx: BranchContext[Any],
     kit: Kit,
     *,
     native: bool,
@@ -91,8 +91,8 @@ def system_text(
         listed, agents: of its tools, what stands in the prompt, and the agents among what is offered.
         values: further variables of its prompt.
     """
-    code = session.manifest.action == "code"
-    fields = session.manifest.reasoning == "fields"
+    code = ctx.manifest.action == "code"
+    fields = ctx.manifest.reasoning == "fields"
     text = render(
         kit.prompts.get(prompt),
         native=native or code,  # no JSON format beside the one that programs have
@@ -109,13 +109,13 @@ def system_text(
     )
     if not code:
         return text
-    agent_state(session).functions = functions = Functions(tools)
+    agent_state(ctx).functions = functions = Functions(tools)
     acting = render(
         kit.prompts.get("code"),
         functions=[functions.text(python_name(one.name)) for one in listed],
         finish_tool=tools.finish,
         most_calls=MOST_CALLS,
-        sandbox=session.manifest.sandbox not in ("", "none"),
+        sandbox=ctx.manifest.sandbox not in ("", "none"),
         fields=fields,
     )
     return f"{text}\n\n{acting}"
@@ -130,7 +130,7 @@ def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
 
 
 def tail_text(
-    session: Session[Any], kit: Kit, tools: Toolset, *, lists: bool, finish: str = "done"
+    ctx: BranchContext[Any], kit: Kit, tools: Toolset, *, lists: bool, finish: str = "done"
 ) -> Callable[[State, list[Seen]], str]:
     """Return what renders the end of the prompt.
 
@@ -147,8 +147,8 @@ def tail_text(
             finish_tool=finish,
             step=state.step + 1,
             max_steps=state.max_steps,
-            memory=state.memory if session.manifest.reasoning == "fields" else "",
-            todo=render_todo(session.vars),
+            memory=state.memory if ctx.manifest.reasoning == "fields" else "",
+            todo=render_todo(ctx.vars),
             repeated=state.repeated,
             repeats=state.repeats,
             stalls=state.stalls if state.stalls >= STALLS_NOTED else 0,

@@ -15,52 +15,52 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelSettings
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.settings import RoleSettings
 from agentorchestra.core.spec import AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 _OF_ROLES = ("temperature", "max_tokens", "reasoning_effort", "thinking_tokens")
 
 
-def model_of(spec: AgentSpec, session: Session[Any]) -> str:
+def model_of(spec: AgentSpec, ctx: BranchContext[Any]) -> str:
     """Return an agent's model: the delegation's choice, else its role's, else the run's."""
-    return spec.model or role_of(spec.role, session).model or session.model
+    return spec.model or role_of(spec.role, ctx).model or ctx.model
 
 
-def role_of(role: str, session: Session[Any]) -> RoleSettings:
+def role_of(role: str, ctx: BranchContext[Any]) -> RoleSettings:
     """Return what the run sets for a role."""
-    return session.manifest.roles.get(role, RoleSettings())
+    return ctx.manifest.roles.get(role, RoleSettings())
 
 
-def window_of(model: str, session: Session[Any], kit: Kit) -> int:
+def window_of(model: str, ctx: BranchContext[Any], kit: Kit) -> int:
     """Return the tokens a model can read, as the run was created: a replay without its client takes out the same."""
-    pinned = session.manifest.context_windows.get(model)
+    pinned = ctx.manifest.context_windows.get(model)
     return pinned if pinned is not None else kit.models.client(model).profile.context_window
 
 
 def request_settings(
-    model: str, role: RoleSettings, session: Session[Any], kit: Kit, *, beside: bool = False
+    model: str, role: RoleSettings, ctx: BranchContext[Any], kit: Kit, *, beside: bool = False
 ) -> tuple[bool, ModelSettings, str]:
     """Return whether a model takes native calls, the parameters of its requests in a role, and its profile's hash.
 
     A replay asks no model, so it needs neither key nor client: what it cannot look up it takes from the recording. For
     a request beside an agent's work nothing is refused here: its outcome says why the model cannot be asked.
     """
-    native, settings, profile_hash = _model_facts(model, session, kit, beside=beside)
+    native, settings, profile_hash = _model_facts(model, ctx, kit, beside=beside)
     own = {name: value for name in _OF_ROLES if (value := getattr(role, name)) is not None}
     return native, settings.model_copy(update=own), profile_hash
 
 
 def _model_facts(
-    model: str, session: Session[Any], kit: Kit, *, beside: bool = False
+    model: str, ctx: BranchContext[Any], kit: Kit, *, beside: bool = False
 ) -> tuple[bool, ModelSettings, str]:
     try:
-        if not beside and any(node.limits.cost_usd is not None for node in session.node.chain()):
+        if not beside and any(node.limits.cost_usd is not None for node in ctx.node.chain()):
             for one in kit.models.chain(model):
                 kit.models.require_price(one)  # dollars cannot be held for a model without a price
         client = kit.models.client(model)
     except UsageError:
-        if not session.run.replaying and not beside:
+        if not ctx.run.replaying and not beside:
             raise
-        recorded = recorded_request(session, model)
+        recorded = recorded_request(ctx, model)
         if recorded is None:  # of this agent the recording ends before a request: nothing depends on the model
             return True, ModelSettings(), ""
         return bool(recorded.tools), recorded.settings, ""
@@ -101,7 +101,7 @@ def model_effect(
 async def ask_model(
     role: str,
     prompt: str,
-    session: Session[Any],
+    ctx: BranchContext[Any],
     kit: Kit,
     *,
     purpose: str,
@@ -114,14 +114,14 @@ async def ask_model(
         purpose: says in the log what it was for.
         trust: of what stands in the rendered prompt.
     """
-    chosen = role_of(role, session)
-    model = chosen.model or session.model
-    _, settings, profile_hash = request_settings(model, chosen, session, kit)
+    chosen = role_of(role, ctx)
+    model = chosen.model or ctx.model
+    _, settings, profile_hash = request_settings(model, chosen, ctx, kit)
     if output_schema is not None:
         settings = settings.model_copy(update={"output_schema": output_schema})
     message = Message(role="user", content=(TextBlock(text=prompt, trust=Trust.SYSTEM),))
-    provenance = (Provenance(kind="agent", ref=session.actor, trust=trust),)
-    outcome = await session.perform(
+    provenance = (Provenance(kind="agent", ref=ctx.actor, trust=trust),)
+    outcome = await ctx.perform(
         model_effect(model, (message,), settings, profile_hash, role=role, purpose=purpose, provenance=provenance)
     )
     return outcome.response.text if outcome.ok else ""
@@ -129,7 +129,7 @@ async def ask_model(
 
 def request_effect(
     kit: Kit,
-    session: Session[Any],
+    ctx: BranchContext[Any],
     prompt: str,
     content: Sequence[Block],
     *,
@@ -143,26 +143,26 @@ def request_effect(
     Raises:
         PromptError: there is no such prompt, or its variables are others.
     """
-    chosen = role_of(role, session)
-    name = model or chosen.model or session.model
-    _, settings, profile_hash = request_settings(name, chosen, session, kit, beside=True)
+    chosen = role_of(role, ctx)
+    name = model or chosen.model or ctx.model
+    _, settings, profile_hash = request_settings(name, chosen, ctx, kit, beside=True)
     if media == "required":
         settings = settings.model_copy(update={"media": media})
     rules, told = kit.prompts.get(prompt).messages(**values)
     asked = (TextBlock(text=told, trust=Trust.SYSTEM),) if told else ()
     messages = (system_message(rules), Message(role="user", content=(*asked, *content)))
-    provenance = joined(session.provenance, provenance_of(tuple(content)))
+    provenance = joined(ctx.provenance, provenance_of(tuple(content)))
     return model_effect(name, messages, settings, profile_hash, role=role, purpose="tool", provenance=provenance)
 
 
-def recorded_request(session: Session[Any], model: str = "") -> ModelRequest | None:
+def recorded_request(ctx: BranchContext[Any], model: str = "") -> ModelRequest | None:
     """Return a model request that the log has of an agent, to this model where it has one; None without any.
 
     Its decisions come first, those of its rivals too: what is asked beside them (a plan, a verifier's score) offers no
     tools.
     """
-    ledger = session.run.ledger
-    own = re.compile(rf"{re.escape(session.branch.rstrip('/'))}(/\d+\.\d+)*/?")
+    ledger = ctx.run.ledger
+    own = re.compile(rf"{re.escape(ctx.branch.rstrip('/'))}(/\d+\.\d+)*/?")
     found = [
         (record.effect.get("purpose") not in ("decision", "final"), record.seq, record)
         for key, record in ledger.records.items()

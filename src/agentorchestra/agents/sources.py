@@ -19,7 +19,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.environments.report.addresses import normalised_address
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tea.programs.handler import NAME as PROGRAM
 from agentorchestra.tools.files.common import file_named
@@ -69,20 +69,20 @@ class LookupResult:
         return result if sources == result.sources else result.model_copy(update={"sources": sources})
 
 
-async def look_up(cited: Sequence[Citation], session: Session[Any]) -> LookupResult:
+async def look_up(cited: Sequence[Citation], ctx: BranchContext[Any]) -> LookupResult:
     """Look up sources: files of the task, pages that the run read, the run's folder, and what tools and programs gave.
 
     A quote that stands a line or two from its place, or that has no place and stands once in its file, holds there. One
     with a name that the run does not know holds as a quote of that which gave its words, as far as anything did.
     """
     found = LookupResult()
-    shown = outputs(session) if cited else []
+    shown = outputs(ctx) if cited else []
     quoted: list[tuple[Citation, Citation]] = []
     folder: list[Citation] = []
     for one in dict.fromkeys(cited):
-        named, is_file = _named(one, session)
+        named, is_file = _named(one, ctx)
         if is_file or is_address(named.source):
-            if one.quote and (one.place or session.manifest.checks):
+            if one.quote and (one.place or ctx.manifest.checks):
                 quoted.append((one, named))
             elif is_file and any(output.shows(named.source) for output in shown):
                 found.held[one] = named
@@ -95,11 +95,11 @@ async def look_up(cited: Sequence[Citation], session: Session[Any]) -> LookupRes
                 found.misquoted.append(one)
         elif one.place and one.quote:
             folder.append(one)
-    await _in_files(quoted, shown, session, found)
-    await _in_folder(folder, session, found)
-    if session.manifest.checks >= SORTED:
+    await _in_files(quoted, shown, ctx, found)
+    await _in_folder(folder, ctx, found)
+    if ctx.manifest.checks >= SORTED:
         sure = {*found.held, *found.misquoted}
-        _sort_others([one for one in dict.fromkeys(cited) if one not in sure], session, found)
+        _sort_others([one for one in dict.fromkeys(cited) if one not in sure], ctx, found)
     return found
 
 
@@ -111,16 +111,16 @@ def name_of(source: str) -> str:
     return name
 
 
-def _named(one: Citation, session: Session[Any]) -> tuple[Citation, bool]:
+def _named(one: Citation, ctx: BranchContext[Any]) -> tuple[Citation, bool]:
     """Return a citation with its source's name as the run has it, and whether that is a file of the task."""
     source = name_of(one.source)
-    is_file = any(ref.name == source for ref in session.manifest.files)
+    is_file = any(ref.name == source for ref in ctx.manifest.files)
     # In the run's folder a name with folders may be another file's.
-    if not is_file and not is_address(source) and not ("/" in source and _holds(session, FOLDER_FILES)):
+    if not is_file and not is_address(source) and not ("/" in source and _holds(ctx, FOLDER_FILES)):
         with suppress(ToolError):
-            source, is_file = file_named(session, source).name, True
-    if not is_file and session.manifest.checks >= SORTED:  # "sales.csv, row 3"
-        inside = [ref.name for ref in session.manifest.files if f" {ref.name}," in f" {source},"]
+            source, is_file = file_named(ctx, source).name, True
+    if not is_file and ctx.manifest.checks >= SORTED:  # "sales.csv, row 3"
+        inside = [ref.name for ref in ctx.manifest.files if f" {ref.name}," in f" {source},"]
         if len(inside) == 1:
             rest = source.partition(inside[0])[2].strip(" ,")
             place = one.place or (rest if parse_place(rest) is not None else "")
@@ -129,12 +129,12 @@ def _named(one: Citation, session: Session[Any]) -> tuple[Citation, bool]:
 
 
 async def _in_files(
-    quoted: Sequence[tuple[Citation, Citation]], shown: Sequence[Output], session: Session[Any], found: LookupResult
+    quoted: Sequence[tuple[Citation, Citation]], shown: Sequence[Output], ctx: BranchContext[Any], found: LookupResult
 ) -> None:
     """Look up those from files of the task and from pages, by the tool."""
-    if not quoted or not _holds(session, CHECK):
+    if not quoted or not _holds(ctx, CHECK):
         return
-    outcome = await session.call_tool(CHECK, quotes=[named.model_dump(mode="json") for _, named in quoted])
+    outcome = await ctx.call_tool(CHECK, quotes=[named.model_dump(mode="json") for _, named in quoted])
     stands = outcome.value if outcome.ok and isinstance(outcome.value, list) else []
     for (one, named), place in zip(quoted, stands, strict=False):
         if place is False:
@@ -145,23 +145,23 @@ async def _in_files(
             found.held[one] = named  # words in a picture: nobody but a model can look them up
 
 
-async def _in_folder(asked: Sequence[Citation], session: Session[Any], found: LookupResult) -> None:
+async def _in_folder(asked: Sequence[Citation], ctx: BranchContext[Any], found: LookupResult) -> None:
     """Read those from files in the run's folder at their places."""
-    make = session.run.services.environments.get(FOLDER_FILES)
-    if make is None or not _holds(session, FOLDER_FILES):
+    make = ctx.run.services.environments.get(FOLDER_FILES)
+    if make is None or not _holds(ctx, FOLDER_FILES):
         return
     # Workers name the tools and actions that said it: these are no files.
-    named = {*session.manifest.tools, *session.manifest.agents}
-    actions = tuple(f"{name}_" for name in session.run.services.environments)
+    named = {*ctx.manifest.tools, *ctx.manifest.agents}
+    actions = tuple(f"{name}_" for name in ctx.run.services.environments)
     asked = [one for one in asked if one.source not in named and not one.source.startswith(actions)]
     files = make()
-    outcomes = await session.perform_all(
-        [action_effect(files, "read", {"path": one.source, "part": one.place}, role=session.role) for one in asked]
+    outcomes = await ctx.perform_all(
+        [action_effect(files, "read", {"path": one.source, "part": one.place}, role=ctx.role) for one in asked]
     )
     for one, outcome in zip(asked, outcomes, strict=True):
         if outcome.ok and stands_in_blocks(one.quote, outcome.blocks()):
             found.held[one] = one
-        elif outcome.ok or session.manifest.checks < SORTED:
+        elif outcome.ok or ctx.manifest.checks < SORTED:
             found.misquoted.append(one)
 
 
@@ -189,12 +189,12 @@ class _Piece(NamedTuple):
         return not name.isidentifier() and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", self.asked) is not None
 
 
-def _pieces(session: Session[Any]) -> list[_Piece]:
+def _pieces(ctx: BranchContext[Any]) -> list[_Piece]:
     """Return what was given and shown, without what the agent itself and the framework say."""
     found = []
-    results = session.seen.results
+    results = ctx.seen.results
     silent = {*SILENT, JUDGE, *(effect.name for effect, _ in results if effect.purpose == FINISH)}
-    for one in outputs(session):
+    for one in outputs(ctx):
         brief = one.name in PROGRAMS and len(one.text) <= MOST_RESULT
         # A program of an agent that acts by programs may hold the very answer that is checked.
         asked = one.asked if one.name in PROGRAMS - {PROGRAM} else ""
@@ -213,7 +213,7 @@ def _pieces(session: Session[Any]) -> list[_Piece]:
         called = effect.called or effect.name
         for origin, text in pieces_of(called, outcome):
             found.append(_Piece(origin, frozenset({origin.ref, called, effect.name}), text))
-    for block in session.seen.shown:
+    for block in ctx.seen.shown:
         shown = block.source
         if shown is None or shown.kind == "prompt" or block.trust is Trust.SYSTEM or shown.ref in silent:
             continue
@@ -221,16 +221,16 @@ def _pieces(session: Session[Any]) -> list[_Piece]:
     return found
 
 
-def _sort_others(others: Sequence[Citation], session: Session[Any], found: LookupResult) -> None:
+def _sort_others(others: Sequence[Citation], ctx: BranchContext[Any], found: LookupResult) -> None:
     """Sort those that neither the tool nor the folder could tell of, by what the run was given and shown."""
     if not others:
         return
-    shown, pieces = outputs(session), _pieces(session)
-    told = {_key(one) for one in session.seen.refs if one}
-    user = [session.manifest.task, *(one.task for one in session.manifest.earlier)]
+    shown, pieces = outputs(ctx), _pieces(ctx)
+    told = {_key(one) for one in ctx.seen.refs if one}
+    user = [ctx.manifest.task, *(one.task for one in ctx.manifest.earlier)]
     user += [piece.text for piece in pieces if piece.origin.kind == "human"]
     for one in others:
-        named, is_file = _named(one, session)
+        named, is_file = _named(one, ctx)
         quote, key = one.quote.strip(), _key(named.source)
         there = [piece for piece in pieces if key in map(_key, piece.names)]
         # A file that was only listed was not read: what is read has a place.
@@ -283,10 +283,10 @@ def stands_on_page(words: str, text: str) -> bool:
     return alike(_NOT_WORDS.sub(" ", words), _NOT_WORDS.sub(" ", text))
 
 
-def whole_lines(held: Sequence[Citation], session: Session[Any]) -> list[str]:
+def whole_lines(held: Sequence[Citation], ctx: BranchContext[Any]) -> list[str]:
     """Return the lines and rows, whole, in which quotes stand, as far as an agent was given them."""
     texts: dict[str, list[str]] = {}
-    for output in outputs(session):
+    for output in outputs(ctx):
         for source, text in output.pieces:
             texts.setdefault(source.ref, []).append(text)
     found = []
@@ -297,5 +297,5 @@ def whole_lines(held: Sequence[Citation], session: Session[Any]) -> list[str]:
     return found
 
 
-def _holds(session: Session[Any], name: str) -> bool:
-    return session.capabilities is None or name in session.capabilities
+def _holds(ctx: BranchContext[Any], name: str) -> bool:
+    return ctx.capabilities is None or name in ctx.capabilities

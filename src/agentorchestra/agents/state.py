@@ -14,7 +14,7 @@ from agentorchestra.core.budget import NO_USAGE, Usage
 from agentorchestra.core.effects import Effect, Outcome, Provenance
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.log.ledger import Record
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import AgentToolset
@@ -45,38 +45,38 @@ class AgentState:
         """Return what a rival continuation begins with."""
         return replace(self, usage=NO_USAGE)
 
-    def may_call(self, session: Session[Any]) -> Sequence[Effect]:
+    def may_call(self, ctx: BranchContext[Any]) -> Sequence[Effect]:
         """Return an effect of each name that it may call, whatever its arguments are."""
-        return self.toolset.effects(session) if self.toolset is not None else ()
+        return self.toolset.effects(ctx) if self.toolset is not None else ()
 
 
-def agent_state(session: Session[Any]) -> AgentState:
+def agent_state(ctx: BranchContext[Any]) -> AgentState:
     """Return what the agent of a branch keeps, a new state where it has none."""
-    if not isinstance(session.agent, AgentState):
-        session.agent = AgentState()
-    return session.agent
+    if not isinstance(ctx.agent, AgentState):
+        ctx.agent = AgentState()
+    return ctx.agent
 
 
-def settled(session: Session[Any]) -> Record | None:
+def settled(ctx: BranchContext[Any]) -> Record | None:
     """Return the next effect of a branch where its recorded outcome holds whatever is asked today; else None."""
-    ledger = session.run.ledger
+    ledger = ctx.run.ledger
     before = ledger.forked_at or ledger.upgraded_at
-    record = ledger.records.get(EffectKey(session.branch, session.last_n + 1)) if before else None
+    record = ledger.records.get(EffectKey(ctx.branch, ctx.last_n + 1)) if before else None
     return record if record is not None and record.outcome is not None and ledger.settled(record) else None
 
 
-def add_tools(session: Session[Any], *tools: Tool[..., Any]) -> None:
+def add_tools(ctx: BranchContext[Any], *tools: Tool[..., Any]) -> None:
     """Let an agent call tools that were made for it alone."""
-    state = agent_state(session)
+    state = agent_state(ctx)
     state.own_tools = {**state.own_tools, **{one.name: one for one in tools}}
 
 
 async def call_own(
-    session: Session[Any],
+    ctx: BranchContext[Any],
     one: Tool[..., Any],
     arguments: Mapping[str, JsonValue] = MappingProxyType({}),
     provenance: tuple[Provenance, ...] = (),
 ) -> Outcome:
     """Call a tool that was made for this agent alone."""
-    add_tools(session, one)
-    return await session.perform(effect_for(one, dict(arguments), role=session.role, provenance=provenance))
+    add_tools(ctx, one)
+    return await ctx.perform(effect_for(one, dict(arguments), role=ctx.role, provenance=provenance))

@@ -13,8 +13,8 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentSpec
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.permission import OF_EVERY_AGENT
-from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import AgentToolset, Offered
 from agentorchestra.tools.done import done_tool
@@ -24,7 +24,7 @@ CODE_TOOL = "python"
 
 
 async def toolset_of(
-    spec: AgentSpec, session: Session[Any], kit: Kit, offered: Sequence[Offered], own: Sequence[Tool[..., Any]] = ()
+    spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, offered: Sequence[Offered], own: Sequence[Tool[..., Any]] = ()
 ) -> tuple[AgentToolset, Mapping[str, Environment]]:
     """Return what an agent may call, and the environments it works in.
 
@@ -35,29 +35,29 @@ async def toolset_of(
         UnknownComponentError: for a tool that is not registered.
     """
     finish = () if any(one.traits.finishes for one in own) else (done_tool(spec.output_schema),)
-    named = [*searching(_named_tools(spec, kit), spec, session), *finish, *own]
-    made = await _made_tools(spec, session, kit)
+    named = [*searching(_named_tools(spec, kit), spec, ctx), *finish, *own]
+    made = await _made_tools(spec, ctx, kit)
     tools = [*(tool for tool in named if tool.name not in made), *made.values()]
-    agent_state(session).own_tools = {tool.name: tool for tool in tools if tool is not kit.tools.get(tool.name)} | made
+    agent_state(ctx).own_tools = {tool.name: tool for tool in tools if tool is not kit.tools.get(tool.name)} | made
     environments = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
-    toolset = agent_state(session).toolset = AgentToolset(
-        tools, environments, offered=offered, role=spec.role, without=_later_actions(environments, session)
+    toolset = agent_state(ctx).toolset = AgentToolset(
+        tools, environments, offered=offered, role=spec.role, without=_later_actions(environments, ctx)
     )
     return toolset, environments
 
 
-def _later_actions(environments: Mapping[str, Environment], session: Session[Any]) -> frozenset[str]:
+def _later_actions(environments: Mapping[str, Environment], ctx: BranchContext[Any]) -> frozenset[str]:
     """Return the actions that environments got since a run was recorded: the requests of its replay do not offer them.
 
     A run that goes on has them: what it recorded before holds whatever its requests offer today.
     """
-    if not session.run.replaying or session.run.ledger.upgraded_at:
+    if not ctx.run.replaying or ctx.run.ledger.upgraded_at:
         return frozenset()
-    pins = session.manifest.tools
+    pins = ctx.manifest.tools
     changed = [
         one for one in environments.values() if one.name in pins and pins[one.name].content_hash != one.content_hash
     ]
-    recorded = session.run.ledger.codec.schemas() if changed else {}
+    recorded = ctx.run.ledger.codec.schemas() if changed else {}
     found: set[str] = set()
     for one in changed:
         names = {f"{one.name}_{schema.name}" for schema in one.actions()}
@@ -102,10 +102,10 @@ def _named_tools(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:
     return found
 
 
-async def _made_tools(spec: AgentSpec, session: Session[Any], kit: Kit) -> dict[str, Tool[..., Any]]:
+async def _made_tools(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> dict[str, Tool[..., Any]]:
     """Return the tools that were generated in this run so far, for an agent that may run such code itself."""
     agent = kit.agents.get(spec.system)
     runs_code = CODE_TOOL in spec.tools or (agent is not None and agent.tools is None)
     if kit.workshop is None or not runs_code:
         return {}
-    return {one.name: one for one in await kit.workshop.made(session)}
+    return {one.name: one for one in await kit.workshop.made(ctx)}

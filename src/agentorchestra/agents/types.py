@@ -12,9 +12,9 @@ from agentorchestra.agents.generation.workshop import Workshop
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.protocols import Environment
 from agentorchestra.models.manager import ModelManager
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.permission import OF_EVERY_AGENT
-from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.memory.base import MemoryFactory
 from agentorchestra.tea.prompts.catalog import PromptLibrary
@@ -69,7 +69,7 @@ class Kit:
     team_systems: Mapping[str, str] = field(default_factory=dict)
 
     def delegates(
-        self, session: Session[Any], *, leader: str = "", members: Collection[str] = (), task: str = ""
+        self, ctx: BranchContext[Any], *, leader: str = "", members: Collection[str] = (), task: str = ""
     ) -> list[Delegate]:
         """Return the agents a caller may delegate to, with the tools each gets: never more than the caller has.
 
@@ -79,7 +79,7 @@ class Kit:
             task: the caller's own, which is handed over where a call names none.
         """
         found = []
-        manifest = session.manifest
+        manifest = ctx.manifest
         choices = self.choices if manifest.choices is None else manifest.choices
         # What was registered since the run was created is not in it, or no resume would ask as it did.
         pinned = manifest.system != CALLS
@@ -92,7 +92,7 @@ class Kit:
                 continue
             if agent.within and leader not in agent.within and name not in members:
                 continue
-            held = session.capabilities
+            held = ctx.capabilities
             own = agent.uses | (self.apart & {*agent.environments})
             tools = tuple(tool for tool in wanted if held is None or tool in held or tool in own)
             if GIVEN in (agent.tools or ()) and TERMINAL in tools:
@@ -101,7 +101,7 @@ class Kit:
             told = tools if agent.tools is None else tuple(one for one in tools if one in given)
             if told and (agent.tools is None or GIVEN in agent.tools):
                 # What the user's tools are for nobody else can say: without it no planner would know when to ask.
-                said, named = self._abilities(told, session.manifest.prompt_tool_chars // 4)
+                said, named = self._abilities(told, ctx.manifest.prompt_tool_chars // 4)
                 agent = replace(agent, description=f"{agent.description} It can: {said}.")
                 trust = lowest(*(self.tools[name].schema.trust for name in named if name in self.tools))
             # Where it works of its own accord is no more the caller's concern than the tools it holds.
@@ -109,7 +109,7 @@ class Kit:
             if said_of.profile:
                 agent = replace(agent, description=f"{agent.description}\n{said_of.profile}")
             found.append(Delegate(agent, tools, choices, trust, task))
-        held = session.capabilities
+        held = ctx.capabilities
         every = tuple(sorted({*manifest.tools} if held is None else held - OF_EVERY_AGENT))
         for name, said in self.team_systems.items():
             found.append(Delegate(Agent(name, said), every, choices, task=task))

@@ -11,17 +11,17 @@ from typing import Any
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.catalog import PromptLibrary
 
 MOST_TOLD = 4_000
 """Characters of the user's words that an agent is shown; the newest, for what was said last holds."""
 
 
-def heard_before(session: Session[Any]) -> list[str]:
-    """Return what the user told before the call that owns a session; each once, where it was said last."""
+def heard_before(ctx: BranchContext[Any]) -> list[str]:
+    """Return what the user told before the call that owns a branch; each once, where it was said last."""
     found: list[str] = []
-    one: Session[Any] | None = session
+    one: BranchContext[Any] | None = ctx
     while one is not None:
         heard = []
         for n in range(1, one.key.n):
@@ -35,9 +35,9 @@ def heard_before(session: Session[Any]) -> list[str]:
     return list(dict.fromkeys(reversed(found)))[::-1]
 
 
-def user_words(session: Session[Any], prompts: PromptLibrary, instruction: str) -> tuple[Block, ...]:
+def user_words(ctx: BranchContext[Any], prompts: PromptLibrary, instruction: str) -> tuple[Block, ...]:
     """Return the user's words for an agent that is asked now, as far as its instruction does not have them."""
-    heard = [text for text in heard_before(session) if not _stands_in(instruction, text)]
+    heard = [text for text in heard_before(ctx) if not _stands_in(instruction, text)]
     shown: list[str] = []
     left = MOST_TOLD
     for text in reversed(heard):

@@ -39,7 +39,7 @@ class Attempt(Protocol):
 
 
 class RunContext(Protocol[DepsT_co]):
-    """A run as its tools, actions and agents see it; `Session` in runtime/ implements it.
+    """A run as its tools, actions and agents see it; `BranchContext` in runtime/ implements it.
 
     All that must be the same in a resume or replay comes from here: `id`, `now`, `random`, `vars`, effects.
     """
@@ -251,7 +251,7 @@ class AgentSlot(Protocol):
     def result_chars(self) -> int | None:
         """The longest result that its window has room for; None for no limit."""
 
-    def may_call(self, session: Any) -> Sequence[Effect]:
+    def may_call(self, ctx: Any) -> Sequence[Effect]:
         """Return an effect of each name that it may call, whatever its arguments are."""
 
     def for_rival(self) -> AgentSlot:

@@ -43,11 +43,11 @@ class _TooLateError(Exception):
 class RequestModelHandler:
     """Executes RequestModel (core.protocols.Handler).
 
-    Of its RunContext it uses `attempt()`, `random`, and four things a Session has beyond the protocol: `blob(sha256)`
-    (a coroutine with the bytes of a medium), `listening` (whether anybody watches), `delta(text)` (a piece of streamed
-    text) and `affords(usage)` (whether the budget has room for a further attempt after one that may have been paid). A
-    context without them serves requests without media or watchers.
-    Requests with a `begin_by` need a Session, which has the clock of its run.
+    Of its RunContext it uses `attempt()`, `random`, and four things a BranchContext has beyond the protocol:
+    `blob(sha256)` (a coroutine with the bytes of a medium), `listening` (whether anybody watches), `delta(text)` (a
+    piece of streamed text) and `affords(usage)` (whether the budget has room for a further attempt after one that may
+    have been paid). A context without them serves requests without media or watchers.
+    Requests with a `begin_by` need a BranchContext, which has the clock of its run.
     """
 
     def __init__(self, models: ModelManager, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:

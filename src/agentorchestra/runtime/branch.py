@@ -36,7 +36,7 @@ class Turn:
 
 
 class Branch(ABC):
-    """One branch of a run; `Session` adds what agents and tools call.
+    """One branch of a run; `BranchContext` adds what agents and tools call.
 
     What a new branch does not change it has from its parent.
 

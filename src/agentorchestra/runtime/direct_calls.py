@@ -15,9 +15,9 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import AgentResult, RunManifest, RunResult, RunStatus
 from agentorchestra.runtime import job
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.engine import LocalEngine
 from agentorchestra.runtime.run import Run, Services
-from agentorchestra.runtime.session import Session
 
 SYSTEM = "calls"
 """What such a run's manifest says instead of a system's name."""
@@ -55,7 +55,7 @@ class DirectCalls:
         self._store = store
         self._create = create
         self._services = services
-        self._root: Session[Any] | None = None
+        self._root: BranchContext[Any] | None = None
         self._job: asyncio.Task[RunResult] | None = None
         self._over = asyncio.Event()
         self._beginning = asyncio.Lock()
@@ -67,10 +67,10 @@ class DirectCalls:
         """The run; None before the first call."""
         return self._root.run.id if self._root is not None else None
 
-    async def perform(self, effect: Callable[[Session[Any]], Effect]) -> Outcome:
+    async def perform(self, effect: Callable[[BranchContext[Any]], Effect]) -> Outcome:
         """Let a call through the door; several at once do not wait for each other.
 
-        `effect` makes it, for the session it is made on. DoorError and StoreError are raised for what concerns the run.
+        `effect` makes it, for the branch it is made on. DoorError and StoreError are raised for what concerns the run.
         """
         root = self._root or await self._begin()
         self._open += 1
@@ -81,14 +81,14 @@ class DirectCalls:
             if not self._open and self._over.is_set():
                 self._idle.set()
 
-    async def _begin(self) -> Session[Any]:
+    async def _begin(self) -> BranchContext[Any]:
         async with self._beginning:
             if self._root is not None:
                 return self._root
             run_id, manifest = await self._create()
-            begun: asyncio.Future[Session[Any]] = asyncio.get_running_loop().create_future()
+            begun: asyncio.Future[BranchContext[Any]] = asyncio.get_running_loop().create_future()
 
-            async def main(root: Session[Any]) -> AgentResult:
+            async def main(root: BranchContext[Any]) -> AgentResult:
                 root.capabilities = None  # whoever calls here is the user
                 root.actor = "user"
                 begun.set_result(root)
@@ -118,7 +118,7 @@ class DirectCalls:
         self._root = None
 
 
-async def repeated(root: Session[Any]) -> AgentResult:
+async def repeated(root: BranchContext[Any]) -> AgentResult:
     """Make the calls of such a run again, from its log: for a replay, and for a resume after a crash."""
     root.capabilities, root.actor = None, "user"
     ledger = root.run.ledger

@@ -17,9 +17,9 @@ from agentorchestra.core.errors import EnvironmentLostError, StoreError, ToolErr
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.log.folders import MAIN
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.open_environments import CHANGED, OpenEnvironment, Place, grounded, open_at
 from agentorchestra.runtime.results import MAX_RESULT_CHARS, ToolResult, cut_result, result_value
-from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.worlds import (
     ENV_STATE,
     STATE_ACTION,
@@ -45,7 +45,7 @@ class EnvironmentHandler(BaseHandler):
         """Return the action's mode; snapshots and restores are repeatable."""
         return effect.mode if effect.kind is EffectKind.INVOKE_ACTION else Mode.REPEATABLE
 
-    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+    async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         """Act on the instance of the effect's world."""
         if effect.kind is EffectKind.INVOKE_ACTION and effect.mode is Mode.COMPOSITE:
             composed = await self._composed(effect, ctx)
@@ -79,7 +79,7 @@ class EnvironmentHandler(BaseHandler):
         finally:
             run.using[place].release()
 
-    async def _composed(self, effect: Effect, ctx: Session[Any]) -> Outcome | None:
+    async def _composed(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome | None:
         """Return what an action gives that is made of effects; None for an action of an environment with a state.
 
         It holds no instance: the effects that it performs act on it, one after the other.
@@ -93,7 +93,7 @@ class EnvironmentHandler(BaseHandler):
         value = await environment.act(action, dict(given) if isinstance(given, dict) else {}, ctx)
         return await self._outcome(value, effect, action, ctx)
 
-    async def _outcome(self, value: Any, effect: Effect, action: str, ctx: Session[Any]) -> Outcome:
+    async def _outcome(self, value: Any, effect: Effect, action: str, ctx: BranchContext[Any]) -> Outcome:
         result = value if isinstance(value, ToolResult) else ToolResult(value)
         recorded, whole = await cut_result(
             result_value(
@@ -108,7 +108,7 @@ class EnvironmentHandler(BaseHandler):
         )
         return Outcome(value=recorded, artifacts=result.artifacts + whole, trust=Trust.UNTRUSTED)
 
-    async def _act(self, effect: Effect, instance: str, ctx: Session[Any]) -> Outcome:
+    async def _act(self, effect: Effect, instance: str, ctx: BranchContext[Any]) -> Outcome:
         name = f"{ENV_STATE}{instance}"
         stood = ctx.vars.get(name)
         ref = stood if isinstance(stood, str) else None
@@ -169,7 +169,7 @@ class EnvironmentHandler(BaseHandler):
             notes = (f"{action} was done on {instance}, but how it stands now could not be kept: {unkept}",)
         return await self._outcome(_with_notes(value, notes), effect, action, ctx)
 
-    async def _try_to_keep(self, live: OpenEnvironment, name: str, ctx: Session[Any]) -> str | None:
+    async def _try_to_keep(self, live: OpenEnvironment, name: str, ctx: BranchContext[Any]) -> str | None:
         """Keep a snapshot; return the sentence that says why there is none (more than can be kept, for one)."""
         try:
             await self._keep(live, name, ctx)
@@ -181,7 +181,7 @@ class EnvironmentHandler(BaseHandler):
             return str(exc) if isinstance(exc, ToolError) else f"{type(exc).__name__}: {exc}"
         return None
 
-    async def _keep(self, live: OpenEnvironment, name: str, ctx: Session[Any]) -> None:
+    async def _keep(self, live: OpenEnvironment, name: str, ctx: BranchContext[Any]) -> None:
         data = await live.keeper.snapshot()
         if data is not live.kept or ctx.vars.get(name) != live.ref:  # else the log names it, and it was put
             if ctx.run.replaying:  # it writes nothing: what it would keep was kept when the run was recorded
@@ -192,7 +192,7 @@ class EnvironmentHandler(BaseHandler):
         ctx.vars[name] = live.ref
 
     async def _instance(
-        self, effect: Effect, instance: str, ref: str | None, ctx: Session[Any]
+        self, effect: Effect, instance: str, ref: str | None, ctx: BranchContext[Any]
     ) -> tuple[OpenEnvironment, str | None]:
         """Return the open instance, standing where its world stands; a sentence if that state is lost."""
         run, name = ctx.run, effect.name
@@ -257,7 +257,7 @@ def _with_notes(value: Any, notes: Sequence[str]) -> Any:
     return f"{value if isinstance(value, str) else canonical_json(to_jsonable_python(value))}\n{text}"
 
 
-def _instances_above(ctx: Session[Any]) -> list[Place]:
+def _instances_above(ctx: BranchContext[Any]) -> list[Place]:
     """Return the instances in the middle of whose actions this effect comes, the nearest first: they wait for it."""
     found = []
     one = ctx.parent

@@ -16,11 +16,11 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import BaseHandler, Handler
 from agentorchestra.core.spec import Question
 from agentorchestra.runtime.answers import settle
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.environments import EnvironmentHandler
 from agentorchestra.runtime.mail import Waiting
 from agentorchestra.runtime.results import MAX_RESULT_CHARS
 from agentorchestra.runtime.run import Run
-from agentorchestra.runtime.session import Session
 from agentorchestra.trust.approvals import question_of
 
 
@@ -29,7 +29,7 @@ class AskHumanHandler(BaseHandler):
 
     fixed_mode = Mode.REPEATABLE  # asked again under its recorded key
 
-    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+    async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         """Return the answer; raise SuspendedError where nobody can give one now.
 
         A question whose arguments have `otherwise` takes that as its answer where nobody answers in place.
@@ -82,7 +82,7 @@ class SendMessageHandler(BaseHandler):
 
     fixed_mode = Mode.PURE  # nothing happens but the record
 
-    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+    async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         """Accept the message; it is delivered when it has been recorded."""
         society = ctx.run.mail.society
         founds = effect.arguments.get("op") == "found"
@@ -109,7 +109,7 @@ class ReceiveHandler(BaseHandler):
 
     fixed_mode = Mode.PURE  # it reads the log
 
-    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+    async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         """Return what was told to the task since the last look."""
         cursor = ctx.vars.get("inbox", 0)
         after = cursor if isinstance(cursor, int) else 0
@@ -124,7 +124,7 @@ class WaitHandler(BaseHandler):
 
     fixed_mode = Mode.REPEATABLE
 
-    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+    async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         """Return `{"reason": mail|timeout|ended|all_waiting, "messages": [ids], "last": seq}`.
 
         Who leads a society gets `lost` besides, a sentence on each agent that works no more, and after a wait without
@@ -201,7 +201,7 @@ class JoinHandler(BaseHandler):
 
     fixed_mode = Mode.REPEATABLE
 
-    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+    async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         """Return `{"results": {key: value}, "winner": key}`; raise what a joined agent raised."""
         parent = ctx.parent
         keys = effect.arguments.get("keys")
@@ -239,7 +239,7 @@ class JoinHandler(BaseHandler):
         trust = lowest(*(one.outcome.trust for one in chosen if one.outcome is not None))
         return Outcome(value={"results": results, "winner": str(chosen[0].key)}, trust=trust)
 
-    async def _wait(self, run: Run, parent: Session[Any], ready: Any) -> None:
+    async def _wait(self, run: Run, parent: BranchContext[Any], ready: Any) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def wake() -> None:

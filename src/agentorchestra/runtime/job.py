@@ -24,18 +24,18 @@ from agentorchestra.core.protocols import Owner
 from agentorchestra.core.spec import FINAL, AgentResult, RunManifest, RunResult, RunStatus
 from agentorchestra.log.folders import MAIN, WORKED_ON, clear_up, world_folder
 from agentorchestra.runtime.bus import Notice
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.files import FolderFiles, made_files
 from agentorchestra.runtime.parallel import ReplayEnd
 from agentorchestra.runtime.run import PAUSED, Run, observe, open_questions, wait_for
-from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.worlds import bring_to_disk
 from agentorchestra.trust.plan import is_of_plan
 
 HANDED_ON = "the process that drove it stopped, and handed it on"
 """Says so of a run that stays `running` without a driver."""
 
-Main = Callable[[Session[Any]], Awaitable[AgentResult]]
-"""Performs the top agent on the root session."""
+Main = Callable[[BranchContext[Any]], Awaitable[AgentResult]]
+"""Performs the top agent on the root branch."""
 
 
 @dataclass
@@ -64,7 +64,7 @@ async def drive(
 
     Args:
         run: the run.
-        main: performs the top agent on the root session.
+        main: performs the top agent on the root branch.
         owner: this process.
         code, changed: see DrivingStarted.
 
@@ -72,7 +72,7 @@ async def drive(
         asyncio.CancelledError: if the caller's task was cancelled (after the status was written).
         StoreError: if the log itself fails, or the artifacts are away (after the status was written).
     """
-    root: Session[Any] = Session.root(run)
+    root: BranchContext[Any] = BranchContext.root(run)
     run.driving_since = run.clock.monotonic()
     try:
         started = DrivingStarted(owner=str(owner or ""), epoch=run.epoch or 0, code=code, changed={**(changed or {})})
@@ -125,7 +125,7 @@ async def drive(
     return final
 
 
-async def _end_of(run: Run, root: Session[Any], main: Main, driving: DrivingStarted) -> _End:
+async def _end_of(run: Run, root: BranchContext[Any], main: Main, driving: DrivingStarted) -> _End:
     """Do the work of a job; return how it ended. StoreError where the log refused."""
     end = _End()
     started = run.body(driving)
@@ -185,7 +185,7 @@ async def replay(run: Run, main: Main) -> AgentResult | None:
         DivergedError: at the first effect that differs.
         ReplayError: if the keys visited are not the keys recorded.
     """
-    root: Session[Any] = Session.root(run)
+    root: BranchContext[Any] = BranchContext.root(run)
     result: AgentResult | None = None
     with contextlib.suppress(ReplayEnd, SuspendedError, BudgetExhaustedError):
         result = await main(root)
@@ -219,7 +219,7 @@ async def _put_away(run: Run) -> None:
     run.environments.clear()
 
 
-def _partial(root: Session[Any]) -> dict[str, Any]:
+def _partial(root: BranchContext[Any]) -> dict[str, Any]:
     """Return how far the top agent came, as fields of a result."""
     fields = root.partial if isinstance(root.partial, dict) else {}
     return {name: fields[name] for name in ("memory", "steps", "report", "answer", "sources") if name in fields}

@@ -35,7 +35,7 @@ from agentorchestra.core.messages import Message
 from agentorchestra.core.settings import TeamSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import State
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tools.todo import Plans
 
 NAME = "agentorchestra"
@@ -53,7 +53,7 @@ class AgentOrchestra:
 
     settings: TeamSettings = field(default_factory=TeamSettings)
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Do one task.
 
         Raises:
@@ -65,22 +65,22 @@ class AgentOrchestra:
                 f"the settings name the agent {verifier!r} as verifier (team.verifier), which is not there; "
                 f"the agents: {', '.join(sorted(kit.agents))}"
             )
-        material = () if spec.on_demand else await short_files(session, goes_on=True)
+        material = () if spec.on_demand else await short_files(ctx, goes_on=True)
         tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
-        seen = bool(files_in_conversation(session)) or not session.manifest.files
-        sees_all = bool(material) or (seen and session.manifest.in_view_chars > 0)
+        seen = bool(files_in_conversation(ctx)) or not ctx.manifest.files
+        sees_all = bool(material) or (seen and ctx.manifest.in_view_chars > 0)
         if sees_all and PYTHON in spec.tools:  # where one look is enough, the planner looks and computes itself
             tools += (PYTHON,)
         context = (*spec.context, *material)
         planner = spec.model_copy(update={"role": "planner", "tools": tools, "context": context})
-        offered = kit.delegates(session, task=spec.instruction)
+        offered = kit.delegates(ctx, task=spec.instruction)
         check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings))
         early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)
         observe = (Replacements(kit, offered), check, early)
         hear = Interjections(kit)
         result = await run_agent(
             planner,
-            session,
+            ctx,
             kit,
             prompt="planner",
             offered=offered,
@@ -93,10 +93,10 @@ class AgentOrchestra:
             said = f"{result.report}\n\n" if result.report else ""
             status = RunStatus.PARTIAL if result.status is RunStatus.COMPLETED else result.status
             result = result.model_copy(update={"status": status, "report": f"{said}Doubted: {check.doubt}"})
-        written = _report(session)
+        written = _report(ctx)
         if written is not None:
             return _with_report(result, written)
-        return await formatted(result, spec, session, kit, told=check.told)
+        return await formatted(result, spec, ctx, kit, told=check.told)
 
 
 # -- early finish ------------------------------------------------------------------------------------------------------
@@ -114,43 +114,43 @@ class EarlyFinish:
     agents: Collection[str]
     check: Check
 
-    async def __call__(self, state: State, session: Session[Any]) -> State:
+    async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state, with a result where the work is done."""
         if state.ended or state.problem or self.spec.output_schema is not None or user_additions(state):
             return state
-        result = self._answered(state, session)
-        if result is None or not _nothing_open(session):
+        result = self._answered(state, ctx)
+        if result is None or not _nothing_open(ctx):
             return state
-        looked = await look_up(result.sources, session)
+        looked = await look_up(result.sources, ctx)
         if looked.misquoted:
             return state
         result = looked.corrected(result)
-        found = results_before(session, upto=session.last_n + 1)
-        doubt = await self.check.doubted(result, session, found, judged=False)
+        found = results_before(ctx, upto=ctx.last_n + 1)
+        doubt = await self.check.doubted(result, ctx, found, judged=False)
         if doubt.text:
             problem = said_of(self.check.kit.prompts.get("verification"), doubt=doubt.text)
             return state.model_copy(update={"problem": problem, "messages": (*state.messages, *doubt.messages)})
-        heard = await Interjections(self.check.kit)(state, session)
+        heard = await Interjections(self.check.kit)(state, ctx)
         if heard is not None:  # the task may just have changed
             return state.model_copy(update={"messages": (*state.messages, Message(role="user", content=heard.blocks))})
         return state.model_copy(update={"result": result.model_copy(update={"steps": state.step})})
 
-    def _answered(self, state: State, session: Session[Any]) -> AgentResult | None:
+    def _answered(self, state: State, ctx: BranchContext[Any]) -> AgentResult | None:
         """Return the result of the last step's one delegation, where it answers the whole task."""
         last = next((one for one in reversed(state.messages) if one.role == "assistant"), None)
         calls = [call for call in last.tool_calls if call.name != "todo"] if last is not None else []
         if len(calls) != 1 or calls[0].name not in self.agents or not isinstance(calls[0].arguments, dict):
             return None
         told = str(calls[0].arguments.get("task") or "")
-        files = [ref.name for ref in session.manifest.files]
+        files = [ref.name for ref in ctx.manifest.files]
         if told.strip() and not same_task(told, self.spec.instruction, files):
             return None
-        found = results_before(session, upto=session.last_n + 1)
+        found = results_before(ctx, upto=ctx.last_n + 1)
         if not found or state.messages[-1].role != "tool" or found[-1][0] != calls[0].name:
             return None
         result = found[-1][1]
         refused = any(m.is_error for m in state.messages if m.tool_call_id == calls[0].id)
-        shown = outputs(session) if session.manifest.checks else []
+        shown = outputs(ctx) if ctx.manifest.checks else []
         computing = PROGRAMS | {*self.check.kit.given}
         return result if not refused and is_proven(result, self.spec.instruction, shown, computing) else None
 
@@ -168,18 +168,18 @@ def same_task(told: str, task: str, files: Sequence[str] = ()) -> bool:
 _WORD = re.compile(r"\w+")
 
 
-def _nothing_open(session: Session[Any]) -> bool:
+def _nothing_open(ctx: BranchContext[Any]) -> bool:
     """Return True if the plan, if there is one, has no step left but the one just done."""
-    plans = Plans.of(session.vars)
+    plans = Plans.of(ctx.vars)
     return plans.active is None or len(plans.plans[plans.active].open) <= 1
 
 
 # -- form --------------------------------------------------------------------------------------------------------------
 
 
-def _report(session: Session[Any]) -> AgentResult | None:
+def _report(ctx: BranchContext[Any]) -> AgentResult | None:
     """Return the last report that was written, None where there is none."""
-    written = [one for name, one, _ in results_before(session, upto=session.last_n + 1) if name == REPORTER]
+    written = [one for name, one, _ in results_before(ctx, upto=ctx.last_n + 1) if name == REPORTER]
     return written[-1] if written and written[-1].answer else None
 
 
@@ -193,7 +193,7 @@ def _with_report(result: AgentResult, written: AgentResult) -> AgentResult:
 
 
 async def formatted(
-    result: AgentResult, spec: AgentSpec, session: Session[Any], kit: Kit, *, told: Sequence[str] = ()
+    result: AgentResult, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, *, told: Sequence[str] = ()
 ) -> AgentResult:
     """Return the answer in the form the task asks for; the long one is kept as the report, with its sources."""
     finished = result.status in (RunStatus.COMPLETED, RunStatus.PARTIAL)
@@ -201,8 +201,8 @@ async def formatted(
         return result
     task = "\n".join((spec.instruction, *told))
     prompt = kit.prompts.get("formatter").render(task=task, answer=result.answer)
-    trust = min(Trust.AGENT, session.seen_trust, key=lambda one: one.rank)
-    said = (await ask_model("formatter", prompt, session, kit, purpose="format", trust=trust)).strip()
+    trust = min(Trust.AGENT, ctx.seen_trust, key=lambda one: one.rank)
+    said = (await ask_model("formatter", prompt, ctx, kit, purpose="format", trust=trust)).strip()
     if not said or said.strip(".\"' ").upper() == "KEEP":
         return result
     report = result.report if result.answer in result.report else f"{result.answer}\n\n{result.report}".strip()

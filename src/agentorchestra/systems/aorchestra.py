@@ -32,8 +32,8 @@ from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.settings import AOrchestraSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.signatures import schema_problems
 from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tea.transformations.base import Factory
@@ -78,7 +78,7 @@ class AOrchestra(Limited[AOrchestraSettings]):
 
     description: ClassVar[str] = "Directs sub-agents that it makes for each part, with the tools that the part needs."
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Do one task.
 
         Raises:
@@ -89,8 +89,8 @@ class AOrchestra(Limited[AOrchestraSettings]):
         if limits.executor not in kit.agents:
             find_system(limits.executor, kit.systems, kit.absent)
         tools = offered_tools(spec, kit, limits)
-        models = offered_models(session, limits)
-        work = Delegation(spec, session, kit, limits, tools, models)
+        models = offered_models(ctx, limits)
+        work = Delegation(spec, ctx, kit, limits, tools, models)
         graded = limits.toolset in ("terminal", "swe")
         finish = submit_tool() if graded else done_tool(spec.output_schema, base=complete)
         own = spec.model_copy(update={"role": MAIN, "tools": ()})
@@ -103,9 +103,7 @@ class AOrchestra(Limited[AOrchestraSettings]):
             "models": [{"name": name, **self._priced(real, kit)} for name, real in models.items()],
         }
         narrow = replace(kit, max_calls=limits.parallel)
-        result = await run_agent(
-            own, session, narrow, prompt=NAME, own=(work.tool, finish), values=values, receives=False
-        )
+        result = await run_agent(own, ctx, narrow, prompt=NAME, own=(work.tool, finish), values=values, receives=False)
         sources = dict.fromkeys(one for _, result in work.finished() for one in result.sources)
         return result.model_copy(update={"sources": (*result.sources, *sources)})
 
@@ -134,9 +132,9 @@ def offered_tools(spec: AgentSpec, kit: Kit, limits: AOrchestraSettings) -> dict
     return {name: purpose(name, kit) for name in names}
 
 
-def offered_models(session: Session[Any], limits: AOrchestraSettings) -> dict[str, str]:
+def offered_models(ctx: BranchContext[Any], limits: AOrchestraSettings) -> dict[str, str]:
     """Return the models that a delegation may name, by the name it uses: their own, or `model_1`, ..."""
-    chosen = limits.models or session.manifest.choices or ()
+    chosen = limits.models or ctx.manifest.choices or ()
     return {f"model_{n}" if limits.mask else name: name for n, name in enumerate(chosen, start=1)}
 
 
@@ -150,7 +148,7 @@ class Delegation:
     """
 
     spec: AgentSpec
-    session: Session[Any]
+    ctx: BranchContext[Any]
     kit: Kit
     limits: AOrchestraSettings
     tools: Mapping[str, str]
@@ -225,7 +223,7 @@ class Delegation:
     # -- one delegation ------------------------------------------------------------------------------------------------
 
     async def _delegate(
-        self, ctx: Session[Any], task_instruction: str, tools: list[str], context: str = "", model: str = ""
+        self, ctx: BranchContext[Any], task_instruction: str, tools: list[str], context: str = "", model: str = ""
     ) -> ToolResult:
         """Make the sub-agent, let it work, have its log reviewed."""
         attempt = self._attempt(ctx)
@@ -250,7 +248,7 @@ class Delegation:
         result, trust = await self._handed_back(ctx, child, outcome)
         return ToolResult(content=self._view(result, model, attempt), artifacts=result.artifacts, trust=trust)
 
-    def _attempt(self, ctx: Session[Any]) -> int:
+    def _attempt(self, ctx: BranchContext[Any]) -> int:
         """Return the number of this delegation.
 
         Raises:
@@ -269,7 +267,7 @@ class Delegation:
 
     def _made(self, upto: EffectKey) -> Iterator[Any]:
         """Yield the arguments of the delegations so far, this one included, but for mistakes."""
-        records = self.session.run.ledger.records
+        records = self.ctx.run.ledger.records
         for n in range(1, upto.n + 1):
             record = records.get(EffectKey(upto.branch, n))
             if record is None or str(record.effect.get("component", "")).partition("@")[0] != DELEGATE:
@@ -277,13 +275,13 @@ class Delegation:
             if record.outcome is None or record.outcome.status != "mistake":
                 yield record.effect.get("arguments")
 
-    def _context(self, curated: str, ctx: Session[Any]) -> tuple[Block, ...]:
+    def _context(self, curated: str, ctx: BranchContext[Any]) -> tuple[Block, ...]:
         """Return what a sub-agent is given to know besides its instruction (002, sec. 4.3.1)."""
         told: list[Block] = []
         if self.limits.question or self.limits.context == "full":
             said = f"The question that this is a part of:\n{self.spec.instruction}"
             source = Source(kind="agent", ref=ctx.actor)
-            told.append(TextBlock(text=said, source=source, trust=order_trust(self.session)))
+            told.append(TextBlock(text=said, source=source, trust=order_trust(self.ctx)))
         if self.limits.context == "full":
             told += self.spec.context
             for shown, _ in self.finished(before=ctx.decided_n):
@@ -298,12 +296,12 @@ class Delegation:
         Args:
             before: the number of a decision on the orchestrator's branch; only what came back until then.
         """
-        records = self.session.run.ledger.records
+        records = self.ctx.run.ledger.records
         found = []
-        for n, call in ended_on(self.session, [EffectKind.INVOKE_TOOL]):
+        for n, call in ended_on(self.ctx, [EffectKind.INVOKE_TOOL]):
             if before is not None and n >= before:
                 break
-            made = records.get(EffectKey(f"{EffectKey(self.session.branch, n).path}.{DELEGATE}", 1))
+            made = records.get(EffectKey(f"{EffectKey(self.ctx.branch, n).path}.{DELEGATE}", 1))
             if made is not None and made.outcome is not None and made.effect.get("kind") == EffectKind.INVOKE_AGENT:
                 back = call.outcome.value if call.outcome is not None else None
                 view = {"task": made.effect["arguments"]["instruction"], **(back if isinstance(back, dict) else {})}
@@ -312,7 +310,9 @@ class Delegation:
 
     # -- what comes back -----------------------------------------------------------------------------------------------
 
-    async def _handed_back(self, ctx: Session[Any], child: AgentSpec, outcome: Outcome) -> tuple[AgentResult, Trust]:
+    async def _handed_back(
+        self, ctx: BranchContext[Any], child: AgentSpec, outcome: Outcome
+    ) -> tuple[AgentResult, Trust]:
         """Return a sub-agent's result with what its log shows, also of one that was cut off."""
         trace = trace_of(ctx.run.ledger, f"{EffectKey(ctx.branch, ctx.last_n).path}.{child.name}")
         points = await self._reviewed(ctx, child, result_of(outcome), trace)
@@ -320,7 +320,7 @@ class Delegation:
         return result.model_copy(update={"findings": points}), trust
 
     async def _reviewed(
-        self, ctx: Session[Any], child: AgentSpec, result: AgentResult, trace: Trace
+        self, ctx: BranchContext[Any], child: AgentSpec, result: AgentResult, trace: Trace
     ) -> tuple[str, ...]:
         """Return the points of the reviewer; where it says nothing of use, the last steps as the log has them.
 

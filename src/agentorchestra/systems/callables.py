@@ -1,4 +1,4 @@
-"""Python callables as systems: `f(task)`, `f(task, ctx)`, or `f(spec, session, kit)` itself."""
+"""Python callables as systems: `f(task)`, `f(task, ctx)`, or `f(spec, ctx, kit)` itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentorchestra.agents.agent import System
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.errors import OutputError, SystemDefinitionError
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.threads import Threads
 
 
@@ -20,8 +20,8 @@ def system_of(name: str, given: Any) -> System:
 
     Args:
         name: of the system.
-        given: `f(spec, session, kit)` is one as it is. `f(task)` and `f(task, ctx)` give a str or an AgentResult; a
-            coroutine function runs in the loop, a plain one in a thread. `ctx` is the session as RunContext.
+        given: `f(spec, ctx, kit)` is one as it is. `f(task)` and `f(task, ctx)` give a str or an AgentResult; a
+            coroutine function runs in the loop, a plain one in a thread. `ctx` is a RunContext.
 
     Raises:
         SystemDefinitionError: it takes other arguments, or cannot be called.
@@ -37,7 +37,7 @@ def system_of(name: str, given: Any) -> System:
         if least <= count <= most:
             return given if count == 3 else partial(_call, name, given, count)
     raise SystemDefinitionError(
-        f"the system {name!r} takes {signature}; write it as f(task), f(task, ctx) or f(spec, session, kit)"
+        f"the system {name!r} takes {signature}; write it as f(task), f(task, ctx) or f(spec, ctx, kit)"
     )
 
 
@@ -52,10 +52,10 @@ def _positions(signature: inspect.Signature) -> tuple[int, int]:
 
 
 async def _call(
-    name: str, given: Callable[..., Any], count: int, spec: AgentSpec, session: Session[Any], kit: Kit
+    name: str, given: Callable[..., Any], count: int, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit
 ) -> AgentResult:
     """Call a function with the task; return what it gives as a result."""
-    work = partial(given, *(spec.instruction, session)[:count])
+    work = partial(given, *(spec.instruction, ctx)[:count])
     if _is_coroutine(given):
         answer = await work()
     else:

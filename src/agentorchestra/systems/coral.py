@@ -37,7 +37,7 @@ from agentorchestra.core.errors import SettingsError, UnknownComponentError
 from agentorchestra.core.settings import CoralSettings, SocietySettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import Seen, State
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tools.done import done_tool, submit_answer
 
 NAME = "coral"
@@ -81,44 +81,44 @@ class Coral(Limited[SocietySettings]):
                 "that decides step by step, or leave `leader` out"
             )
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Do one task.
 
         Raises:
             UnknownComponentError: an agent of the society is not in this run.
         """
-        limits, recorded = self.limits, session.manifest.society
-        if recorded is not None and session.manifest.system == self.name:
+        limits, recorded = self.limits, ctx.manifest.society
+        if recorded is not None and ctx.manifest.system == self.name:
             limits = recorded
-        offered = kit.delegates(session, members=limits.agents)
+        offered = kit.delegates(ctx, members=limits.agents)
         delegates = {one.agent.name: one for one in offered if one.agent.name in limits.agents}
         Coral(limits, self.name).check({name: kit.agents[name] for name in delegates}, kit.absent)
         there = [delegates[name] for name in limits.agents if name != limits.leader]
         members = {one.agent.name: one.agent.description for one in there}
         founded: dict[str, JsonValue] = {"members": dict(members), "topology": limits.topology}
-        outcome = await session.perform(change("found", session, leader=session.actor, **founded))
+        outcome = await ctx.perform(change("found", ctx, leader=ctx.actor, **founded))
         if not outcome.ok:
             return AgentResult(status=RunStatus.BLOCKED, report=f"Nothing was done: {outcome.error}.")
-        clock = _Clock(session, limits.minutes * 60)
+        clock = _Clock(ctx, limits.minutes * 60)
         for one in there:
             actor = one.agent.spec(
-                f"You are {one.agent.name}. {session.actor} leads the agents. Do what messages to you ask for.",
+                f"You are {one.agent.name}. {ctx.actor} leads the agents. Do what messages to you ask for.",
                 name=one.agent.name,
                 tools=one.tools,
                 max_steps=limits.turn_steps,
                 finish="text",
                 on_demand=True,
             )
-            spawn = agent_effect(actor, session, kind=EffectKind.SPAWN)
+            spawn = agent_effect(actor, ctx, kind=EffectKind.SPAWN)
             # When the time is up its work ends, and with it what it holds of the budget.
-            await session.perform(spawn.model_copy(update={"timeout_s": clock.seconds}))
+            await ctx.perform(spawn.model_copy(update={"timeout_s": clock.seconds}))
         finish = done_tool(spec.output_schema, base=submit_answer)
         wait = WaitForMention(clock.left).tool
         own, prompt = _leading(spec, delegates.get(limits.leader))
         try:
             result = await run_agent(
                 own.model_copy(update={"max_steps": max(spec.max_steps, limits.steps)}),
-                session,
+                ctx,
                 kit,
                 prompt=prompt,
                 offered=[Send(OPENS), *Operation.every()],
@@ -129,7 +129,7 @@ class Coral(Limited[SocietySettings]):
                 receives=False,
             )
         finally:  # also where a limit of the run ends it
-            session.partial = (session.partial if isinstance(session.partial, dict) else {}) | clock.best
+            ctx.partial = (ctx.partial if isinstance(ctx.partial, dict) else {}) | clock.best
         return result if result.answer or result.output is not None else result.model_copy(update=clock.best)
 
 
@@ -168,21 +168,21 @@ class _Clock:
         best: the last reply of an agent, as the answer where the orchestrator gives none.
     """
 
-    session: Session[Any]
+    ctx: BranchContext[Any]
     seconds: float
 
     def __post_init__(self) -> None:
         """Begin to count."""
-        self.began = self.session.now
+        self.began = self.ctx.now
         self.best: dict[str, JsonValue] = {}
 
     def left(self, now: datetime) -> float:
         """Return the seconds that are left at a time; those in which nobody drives the run do not count."""
-        return max(0.0, self.seconds - self.session.run.active_between(self.began, now))
+        return max(0.0, self.seconds - self.ctx.run.active_between(self.began, now))
 
-    async def perceive(self, state: State, session: Session[Any]) -> Seen:
+    async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen:
         """Return the time that is left, with the warning where that is little."""
-        left = self.left(session.now)
+        left = self.left(ctx.now)
         much = f"{left / 60:.0f} minutes" if left >= 120 else f"{left:.0f} seconds"
         text = f"{much} are left."
         if not left:
@@ -191,13 +191,13 @@ class _Clock:
             text += " Then the best answer that there is has to be submitted."
         return Seen(blocks=(TextBlock(text=text, source=Source(kind="prompt"), trust=Trust.SYSTEM),))
 
-    async def observe(self, state: State, session: Session[Any]) -> State:
+    async def observe(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state, whose next decision is the last one where the time is up."""
         recent = (block for one in state.messages[-MOST_RESULTS:] for block in one.content)
-        replies = [block for block in recent if _of_agent(block, session.actor)]
+        replies = [block for block in recent if _of_agent(block, ctx.actor)]
         if replies:
             self.best = {"answer": text_of(replies[-1:]).partition("\n")[2], "report": NOT_SUBMITTED}
-        over = not state.ended and not self.left(session.now)
+        over = not state.ended and not self.left(ctx.now)
         return state.model_copy(update={"max_steps": min(state.max_steps, state.step + 1)}) if over else state
 
 

@@ -11,14 +11,14 @@ from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.effects import provenance_of
 from agentorchestra.core.messages import Message
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 
-async def direct(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def direct(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Ask the model the task itself, with the short files; its reply as it stands is the answer."""
-    model, role = model_of(spec, session), role_of(spec.role, session)
-    _, settings, profile_hash = request_settings(model, role, session, kit)
-    files = () if spec.on_demand else await short_files(session)
+    model, role = model_of(spec, ctx), role_of(spec.role, ctx)
+    _, settings, profile_hash = request_settings(model, role, ctx, kit)
+    files = () if spec.on_demand else await short_files(ctx)
     content = (TextBlock(text=spec.instruction, trust=Trust.USER), *spec.context, *files)
     effect = model_effect(
         model,
@@ -29,5 +29,5 @@ async def direct(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResul
         purpose="final",
         provenance=provenance_of(content),
     )
-    outcome = await session.perform(effect)
+    outcome = await ctx.perform(effect)
     return AgentResult(answer=outcome.response.text.strip(), steps=1)

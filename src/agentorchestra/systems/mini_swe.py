@@ -18,7 +18,7 @@ from agentorchestra.core.errors import SandboxUnavailableError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.tool import Tool
@@ -28,21 +28,21 @@ TERMINAL, EXECUTE = "terminal", "execute"
 NONE_WANTED = 'the settings want none; set sandbox.backend to "auto" and install bubblewrap or Docker'
 
 
-async def mini_swe(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def mini_swe(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Run one agent that has a shell and nothing else.
 
     Raises:
         SandboxUnavailableError: the run has no shell.
     """
-    if not session.run.replaying:
+    if not ctx.run.replaying:
         problem = NONE_WANTED if kit.workshop is None else await kit.workshop.problem()
         if problem:
             raise SandboxUnavailableError(f"mini_swe works in a shell in the sandbox, and {problem}")
     own = spec.model_copy(update={"tools": ()})
     shell = _shell(spec, kit)
-    values = {"files": bool(session.manifest.files), "fresh": shell.fresh}
+    values = {"files": bool(ctx.manifest.files), "fresh": shell.fresh}
     one = replace(kit, max_calls=1)
-    return await run_agent(own, session, one, prompt="mini_swe", offered=[shell], values=values, receives=False)
+    return await run_agent(own, ctx, one, prompt="mini_swe", offered=[shell], values=values, receives=False)
 
 
 def _shell(spec: AgentSpec, kit: Kit) -> Bash:
@@ -80,8 +80,8 @@ class Bash:
             },
         )
 
-    def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
+    def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
         """Return the effect of a call."""
         if isinstance(self.where, Tool):
-            return effect_for(self.where, arguments, role=session.role, provenance=provenance)
-        return action_effect(self.where, "run", arguments, role=session.role, provenance=provenance)
+            return effect_for(self.where, arguments, role=ctx.role, provenance=provenance)
+        return action_effect(self.where, "run", arguments, role=ctx.role, provenance=provenance)

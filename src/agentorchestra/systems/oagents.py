@@ -17,7 +17,7 @@ from typing import Any
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.systems.react import react
 
 SEARCH = PartSettings(reflect=True, expand=2)
@@ -27,6 +27,6 @@ PARTS = SEARCH.model_copy(update={"plan": "reviewed", "tips": True})
 """The paper's own parts (004, sec. 4.1 and table 7: the baseline reviews its plan, subtasks are a variant of it)."""
 
 
-async def oagents(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def oagents(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Run one agent with a plan that is reviewed, and whatever other parts the settings choose."""
-    return await react(spec, session, kit, own_parts=PARTS)
+    return await react(spec, ctx, kit, own_parts=PARTS)

@@ -24,7 +24,7 @@ from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import OwlSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 NAME = "owl"
 MAIN, WORKER = "main", "worker"
@@ -42,11 +42,11 @@ class Owl(Limited[OwlSettings]):
 
     description: ClassVar[str] = "A planner, a coordinator, a web, a document and a coding agent in a fixed workflow."
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Do one task."""
-        delegates = {one.agent.name: one for one in kit.delegates(session, leader=NAME)}
+        delegates = {one.agent.name: one for one in kit.delegates(ctx, leader=NAME)}
         workers = {name: delegates[name] for name in WORKERS if name in delegates}
-        return await _Workforce(spec, session, self.limits, workers, Questioner(session, kit, MAIN, spec.model)).run()
+        return await _Workforce(spec, ctx, self.limits, workers, Questioner(ctx, kit, MAIN, spec.model)).run()
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class _Workforce:
     """The work on one task."""
 
     spec: AgentSpec
-    session: Session[Any]
+    ctx: BranchContext[Any]
     limits: OwlSettings
     workers: Mapping[str, Delegate]
     questioner: Questioner
@@ -106,7 +106,7 @@ class _Workforce:
             "output_schema": self._schema,
             "again": bool(self.done),
         }
-        files = ", ".join(one.name for one in self.session.manifest.files)
+        files = ", ".join(one.name for one in self.ctx.manifest.files)
         named = (material(f"Files of the task, which the workers can read: {files}", "names", "file"),) if files else ()
         content = (*self.spec.context, *named, *(one.block(judged=True) for one in self.done))
         reply = await self.questioner.one(Question("owl_plan", PLAN, values, content, decides=True))
@@ -122,7 +122,7 @@ class _Workforce:
             if self.limited:
                 return False
             self.done.append(await self._work(subtask, worker, before))
-            self.session.partial = {"steps": len(self.done), "answer": self._best, "report": self._report}
+            self.ctx.partial = {"steps": len(self.done), "answer": self._best, "report": self._report}
             if not self.done[-1].completed:
                 return False
             before.append(self.done[-1].block())
@@ -150,7 +150,7 @@ class _Workforce:
             max_steps=self.limits.worker_steps,
             on_demand=True,
         )
-        outcome = await self.session.perform(agent_effect(spec, self.session))
+        outcome = await self.ctx.perform(agent_effect(spec, self.ctx))
         return _Done(subtask, worker, self._result_of(outcome), outcome.trust)
 
     def _result_of(self, outcome: Outcome) -> AgentResult:

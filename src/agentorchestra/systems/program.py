@@ -46,10 +46,10 @@ from agentorchestra.log.folders import world_folder
 from agentorchestra.log.ledger import within
 from agentorchestra.models.render import render_blocks
 from agentorchestra.models.serving.completions import CompletionRequest, Said
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.open_environments import grounded
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
 from agentorchestra.runtime.results import cut_result
-from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.worlds import lay_ground
 
 KEPT_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "TZ", "TMPDIR")
@@ -80,7 +80,7 @@ class Program:
         """Return what it is for, as the user said it, for planners that may delegate to it."""
         return self.settings.description
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Do one task.
 
         Raises:
@@ -88,30 +88,30 @@ class Program:
             MissingKeyError: an environment variable that it needs is not set.
             SettingsError: a structured answer is asked for.
         """
-        if session.run.replaying:
-            return _recorded(session)
+        if ctx.run.replaying:
+            return _recorded(ctx)
         if spec.output_schema is not None:
             raise SettingsError(f"the program {self.name!r} prints a text; leave output_type out")
-        passed = {name: session.secret(name) for name in self.settings.env}
-        environ = {name: value for name in KEPT_VARIABLES if (value := session.run.services.environ.get(name))} | passed
-        session.seen.add((_from_outside(self.name),))
-        requests = Requests(self.name, spec, session, kit)
+        passed = {name: ctx.secret(name) for name in self.settings.env}
+        environ = {name: value for name in KEPT_VARIABLES if (value := ctx.run.services.environ.get(name))} | passed
+        ctx.seen.add((_from_outside(self.name),))
+        requests = Requests(self.name, spec, ctx, kit)
         task = "\n\n".join([spec.instruction, *([render_blocks(spec.context)] if spec.context else [])])
-        folder = world_folder(session.folder, session.world) / "folder"
+        folder = world_folder(ctx.folder, ctx.world) / "folder"
         folder.mkdir(parents=True, exist_ok=True)
         ground = _ground(spec, kit)
         if ground is not None:  # what an interrupted start left there would have it ask otherwise
-            await lay_ground(session.run, ground.name, session)
+            await lay_ground(ctx.run, ground.name, ctx)
         from agentorchestra.models.serving.server import ServedModel  # with a web server, which few runs need
 
         async with ServedModel(requests.model, requests.answer) as served:
-            session.run.redactor.learn(f"key of {self.name}", served.key)
+            ctx.run.redactor.learn(f"key of {self.name}", served.key)
             values = {"task": task, "model": served.model, "base_url": served.base_url, "folder": str(folder)}
             environ |= {
                 "OPENAI_BASE_URL": served.base_url,
                 "OPENAI_API_KEY": served.key,
                 "OPENAI_MODEL": served.model,
-                "AGENTORCHESTRA_FILES": str(session.folder / "files"),
+                "AGENTORCHESTRA_FILES": str(ctx.folder / "files"),
             }
             if len(task.encode()) < _LONGEST_VARIABLE:
                 environ["AGENTORCHESTRA_TASK"] = task
@@ -125,7 +125,7 @@ class Program:
         if requests.error is not None:
             raise requests.error
         unkept = await requests.keep_folder(ground) if ground is not None else ""
-        result = await self._result(ended, requests, session)
+        result = await self._result(ended, requests, ctx)
         return result.model_copy(update={"report": f"{result.report}\n{unkept}".strip()}) if unkept else result
 
     async def _started(self, command: list[str], environ: Mapping[str, str], folder: Path) -> Process:
@@ -153,12 +153,12 @@ class Program:
                 f"programs.{self.name}.command"
             ) from None
 
-    async def _result(self, ended: Ended, requests: Requests, session: Session[Any]) -> AgentResult:
+    async def _result(self, ended: Ended, requests: Requests, ctx: BranchContext[Any]) -> AgentResult:
         """Return what came of it: what it printed, and how it ended."""
         if not requests.asked:  # it asked models elsewhere, or none: nobody here knows what that cost
-            agent_state(session).usage = Usage(cost_usd=None)
+            agent_state(ctx).usage = Usage(cost_usd=None)
         printed = ended.printed.decode("utf-8", "replace").strip()
-        answer, artifacts = await cut_result(printed, self.name, session)
+        answer, artifacts = await cut_result(printed, self.name, ctx)
         status, report = RunStatus.COMPLETED, ""
         if requests.diverged:
             status, report = RunStatus.BLOCKED, requests.diverged
@@ -192,17 +192,17 @@ def _ground(spec: AgentSpec, kit: Kit) -> Environment | None:
     return next((one for one in made if grounded(one) is not None), None)
 
 
-def _recorded(session: Session[Any]) -> AgentResult:
+def _recorded(ctx: BranchContext[Any]) -> AgentResult:
     """Return what the recording has of a program: a replay starts none.
 
     Raises:
         ReplayEnd: the recording ends before its answer.
     """
-    run = session.run
-    run.visited.update(key for key in run.ledger.records if within(key.branch, session.key.path))
-    record = run.ledger.records.get(session.key)
+    run = ctx.run
+    run.visited.update(key for key in run.ledger.records if within(key.branch, ctx.key.path))
+    record = run.ledger.records.get(ctx.key)
     if record is None or record.outcome is None or record.outcome.value is None:
-        raise ReplayEnd(str(session.key))
+        raise ReplayEnd(str(ctx.key))
     return AgentResult.model_validate(record.outcome.value)
 
 
@@ -214,7 +214,7 @@ class Requests:
 
     Args:
         name: of the program.
-        spec, session, kit: as its system got them.
+        spec, ctx, kit: as its system got them.
 
     Attributes:
         model: the one model that it may ask.
@@ -226,16 +226,16 @@ class Requests:
         error: what goes up in its place: it concerns the run.
     """
 
-    def __init__(self, name: str, spec: AgentSpec, session: Session[Any], kit: Kit) -> None:
-        self.model = model_of(spec, session)
+    def __init__(self, name: str, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> None:
+        self.model = model_of(spec, ctx)
         self.over = asyncio.Event()
         self.asked = False
         self.count = 0
         self.limited = self.diverged = ""
         self.error: BaseException | None = None
-        self._name, self._spec, self._session = name, spec, session
-        role = role_of(spec.role, session)
-        self._native, self._settings, self._profile_hash = request_settings(self.model, role, session, kit)
+        self._name, self._spec, self._ctx = name, spec, ctx
+        role = role_of(spec.role, ctx)
+        self._native, self._settings, self._profile_hash = request_settings(self.model, role, ctx, kit)
         self._turn = asyncio.Lock()  # a branch performs one effect after the other
         self._thoughts: dict[str, tuple[Thought, ...]] = {}
         self._tasks: set[asyncio.Task[ModelResponse]] = set()
@@ -272,7 +272,7 @@ class Requests:
                 self._compare(effect)
         if self.diverged:
             return ""
-        outcome = await self._session.perform(effect)
+        outcome = await self._ctx.perform(effect)
         return "" if outcome.ok else f"what it did in the folder is not kept: {outcome.error}"
 
     async def _in_turn(self, asked: CompletionRequest) -> ModelResponse:
@@ -281,7 +281,7 @@ class Requests:
             self._refuse_more()
             self._compare(effect)
             try:
-                outcome = await self._session.perform(effect)
+                outcome = await self._ctx.perform(effect)
             except CONTROL as exc:
                 self.error = exc
                 self.over.set()
@@ -312,13 +312,13 @@ class Requests:
 
     def _compare(self, effect: Effect) -> None:
         """End a program that was started again and asks otherwise than before: no recorded answer fits any more."""
-        session = self._session
-        key = EffectKey(session.branch, session.last_n + 1)
-        record = session.run.ledger.records.get(key)
+        ctx = self._ctx
+        key = EffectKey(ctx.branch, ctx.last_n + 1)
+        record = ctx.run.ledger.records.get(key)
         if record is None:
             return
         try:
-            session.run.ledger.compare(key, session.run.redactor.effect(effect), record)
+            ctx.run.ledger.compare(key, ctx.run.redactor.effect(effect), record)
         except DivergedError as exc:
             self.diverged = (
                 f"{self._name} was started again after an interruption and asks otherwise than before, so that what is "
@@ -346,13 +346,13 @@ class Requests:
 
     async def _message(self, said: Said) -> Message:
         """Return a message in our form, without secrets; its pictures become blobs."""
-        redactor, blocks = self._session.run.redactor, list[Block]()
+        redactor, blocks = self._ctx.run.redactor, list[Block]()
         for part in said.parts:
             if part.image_url is None:
                 blocks.append(TextBlock(text=redactor.text(part.text)))
             else:
                 media_type, data = part.image_url.data()
-                kept = await self._session.artifact("picture", data, media_type)
+                kept = await self._ctx.artifact("picture", data, media_type)
                 blocks.append(MediaBlock(media_type=media_type, sha256=kept.sha256, size=kept.size))
         calls = tuple(one.model_copy(update={"arguments": redactor.json(one.arguments)}) for one in said.calls)
         return Message(

@@ -13,12 +13,12 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.loop import Perceive
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 
 async def react(
     spec: AgentSpec,
-    session: Session[Any],
+    ctx: BranchContext[Any],
     kit: Kit,
     *,
     own_parts: PartSettings | None = None,
@@ -30,10 +30,10 @@ async def react(
         own_parts, perceive: of a system that is this one with parts.
     """
     tools = tuple(name for name in spec.tools if name not in CALLED_BY_CODE)
-    task = spec.instruction if is_top(session) else ""
-    checks = (SourceCheck(kit.prompts.get("verification"), task=task),) if session.manifest.checks else ()
-    context = spec.context if spec.on_demand else (*spec.context, *await short_files(session, goes_on=True))
+    task = spec.instruction if is_top(ctx) else ""
+    checks = (SourceCheck(kit.prompts.get("verification"), task=task),) if ctx.manifest.checks else ()
+    context = spec.context if spec.on_demand else (*spec.context, *await short_files(ctx, goes_on=True))
     own = spec.model_copy(update={"tools": tools, "context": context})
     return await run_agent(
-        own, session, kit, prompt="react", observe=checks, own_parts=own_parts, perceive=perceive, checked=True
+        own, ctx, kit, prompt="react", observe=checks, own_parts=own_parts, perceive=perceive, checked=True
     )

@@ -37,7 +37,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block
 from agentorchestra.core.errors import SourceError
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 NAME = "reflection"
 DIAGNOSIS = "reflection_diagnosis"
@@ -66,17 +66,17 @@ class Reflection:
         """Refuse variables and evidence that it could not work with; see `evidence.read_options`."""
         check_optimiser(NAME, options, model)
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Return the proposed changes as the `output`; raise EvidenceError as `check_options` does."""
-        options = read_options(session.manifest.options if is_top(session) else {}, NAME)
-        return await _Reflecting(session, kit, options, Questioner(session, kit, spec.role, spec.model)).run()
+        options = read_options(ctx.manifest.options if is_top(ctx) else {}, NAME)
+        return await _Reflecting(ctx, kit, options, Questioner(ctx, kit, spec.role, spec.model)).run()
 
 
 @dataclass
 class _Reflecting:
     """The work on one batch of runs."""
 
-    session: Session[Any]
+    ctx: BranchContext[Any]
     kit: Kit
     options: Optimisation
     questioner: Questioner
@@ -154,7 +154,7 @@ class _Reflecting:
         if not variable.component.startswith("tool:"):
             return f"code of {variable.component} that a model wrote is not executed; say what a person should change"
         shop = self.kit.workshop
-        if shop is None or self.session.manifest.sandbox == "none":
+        if shop is None or self.ctx.manifest.sandbox == "none":
             return "there is no sandbox here in which the patch could be tried (agentorchestra doctor)"
         cases = self._calls(variable)
         if not cases:
@@ -163,7 +163,7 @@ class _Reflecting:
             patched = shop.trial(with_source(variable, text), _function(text), shop.limits.trial_s)
         except SourceError as exc:
             return str(exc)
-        trials = await tried(self.session, patched, cases, {}, twice=False)
+        trials = await tried(self.ctx, patched, cases, {}, twice=False)
         return "\n".join(trials.problems)
 
     def _calls(self, variable: Variable) -> list[Case]:

@@ -13,7 +13,7 @@ from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.loop import Seen, State
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.systems.oagents import SEARCH
 from agentorchestra.systems.react import react
 
@@ -21,13 +21,13 @@ NAME = "static"
 PARTS = SEARCH.model_copy(update={"plan": "none", "subtasks": False})
 
 
-async def static(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def static(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Run one agent that follows the same written workflow in every task.
 
     Raises:
         SettingsError: the settings give it a plan or subtasks.
     """
-    asked = session.manifest.parts
+    asked = ctx.manifest.parts
     if asked.plan in ("once", "reviewed") or asked.subtasks:
         name = "plan" if asked.plan in ("once", "reviewed") else "subtasks"
         value = asked.plan if name == "plan" else "true"
@@ -38,7 +38,7 @@ async def static(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResul
     text = kit.prompts.get(NAME).render()
     workflow = Seen(blocks=(TextBlock(text=text, source=Source(kind="prompt"), trust=Trust.SYSTEM),))
 
-    async def perceive(state: State, session: Session[Any]) -> Seen | None:
+    async def perceive(state: State, ctx: BranchContext[Any]) -> Seen | None:
         return workflow
 
-    return await react(spec, session, kit, own_parts=PARTS, perceive=(perceive,))
+    return await react(spec, ctx, kit, own_parts=PARTS, perceive=(perceive,))

@@ -36,7 +36,7 @@ from agentorchestra.agents.optimiser.revision import Revision, Wanted, proposed,
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 NAME = "textgrad"
 LOSS, BACKWARD, GRADIENT = "textgrad_loss", "textgrad_backward", "textgrad_gradient"
@@ -55,11 +55,11 @@ class TextGrad:
         """Refuse variables and evidence that it could not work with; see `evidence.read_options`."""
         check_optimiser(NAME, options, model)
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Return the proposed changes as the `output`; raise EvidenceError as `check_options` does."""
-        options = read_options(session.manifest.options if is_top(session) else {}, NAME)
+        options = read_options(ctx.manifest.options if is_top(ctx) else {}, NAME)
         batch = [_Backward(one, options.limits.nodes) for one in options.evidence]
-        questioner = Questioner(session, kit, spec.role, spec.model)
+        questioner = Questioner(ctx, kit, spec.role, spec.model)
 
         # loss
         replies = await questioner.all(

@@ -20,10 +20,10 @@ from agentorchestra.core.protocols import RunRecord, Store, instance_of
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import FileRef, RunManifest, RunResult, RunStatus, TestsRan
 from agentorchestra.log.store.references import GIVEN
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.direct_calls import DirectCalls
 from agentorchestra.runtime.engine import LocalEngine
 from agentorchestra.runtime.run import Asker, Run, Services, wait_for
-from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.worlds import asked_environment
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.trust.redact import Redactor
@@ -338,7 +338,7 @@ class Calls(DirectCalls):
         from agentorchestra.tea.calling.environment import argument_problems
         from agentorchestra.tea.calling.signatures import mistake
 
-        def effect(root: Session[Any]) -> Effect:
+        def effect(root: BranchContext[Any]) -> Effect:
             one = asked_environment(root.run, name)
             schema = next(schema for schema in one.actions() if schema.name == action)
             problems = argument_problems(one, schema, dict(arguments))
@@ -350,7 +350,7 @@ class Calls(DirectCalls):
     async def state_of(self, name: str) -> tuple[Block, ...]:
         """Return what an environment says of its state."""
 
-        def effect(root: Session[Any]) -> Effect:
+        def effect(root: BranchContext[Any]) -> Effect:
             one = asked_environment(root.run, name)
             return Effect(
                 kind=EffectKind.INVOKE_ACTION,

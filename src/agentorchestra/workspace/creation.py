@@ -173,7 +173,9 @@ class RunCreator:
         if before:
             await parts.fetch_files(turns[0].id, before)
         project = turns[0].manifest.project if turns else None
-        surveyed = await self._surveyed(spec) if not turns else _same_project(spec, project)
+        if turns:
+            _check_same_project(spec, project)
+        surveyed = await self._surveyed(spec) if not turns else None
         files = await self._keep_files(run_id, spec.files, temporary=temporary_files, blind=blind, before=before)
         await parts.share_files(files.refs)
         schema = _schema_of(objects.output_type)
@@ -832,7 +834,7 @@ def _as_before(spec: RunSpec, before: RunManifest) -> RunSpec:
     )
 
 
-def _same_project(spec: RunSpec, before: Project | None) -> None:
+def _check_same_project(spec: RunSpec, before: Project | None) -> None:
     """Refuse another project than that of a session, whose turns share one folder.
 
     Raises:

@@ -35,11 +35,11 @@ from agentorchestra.log.store.rows import NEEDED
 from agentorchestra.runtime import job
 from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.bus import Bus, Notice
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import repeated
 from agentorchestra.runtime.open_environments import CHANGED
 from agentorchestra.runtime.run import Run, active_seconds, current_budget, open_questions, wait_for
-from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.waits import GOES_ON, MOST_LOST, end_undriven, last_end, lost_drivers, not_yet, requested
 from agentorchestra.runtime.worlds import final_snapshot
 from agentorchestra.workspace.catalog import Equipment, HandlerWrapper, code_digest
@@ -359,7 +359,7 @@ class RunDriver:
         await wait_for(store.append(run_id, epoch, [new_event(body, ts=self._parts.clock.now())]))
         return await store.load(run_id)
 
-    async def _top(self, manifest: RunManifest, equipment: Equipment, root: Session[Any]) -> AgentResult:
+    async def _top(self, manifest: RunManifest, equipment: Equipment, root: BranchContext[Any]) -> AgentResult:
         """Perform the top agent on the root session."""
         from agentorchestra.agents.agent import agent_effect
 
@@ -495,7 +495,7 @@ class RunDriver:
         if out.exists():
             raise BundleError(f"{out} is there already; name a folder that is not")
         try:
-            written = await write_folder(await run.blob(ref), out, Session.root(run))
+            written = await write_folder(await run.blob(ref), out, BranchContext.root(run))
         except BaseException as exc:
             await asyncio.to_thread(shutil.rmtree, out, ignore_errors=True)
             if isinstance(exc, OSError):

@@ -13,10 +13,10 @@ from agentorchestra.core.errors import UnknownComponentError, UsageError
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Handler
 from agentorchestra.runtime.code import CodeHandler
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.direct_calls import LiveMapping
 from agentorchestra.runtime.handlers import builtin_handlers
 from agentorchestra.runtime.run import Services
-from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.trust.policy import DefaultPolicy
 from agentorchestra.workspace.catalog import Equipment, system_purpose
@@ -91,11 +91,11 @@ class Handlers:
             _refuse_redacting(handlers)
         chosen = policy or host.own.policy
 
-        def tool_effect(name: str, arguments: dict[str, JsonValue], session: Session[Any]) -> Effect:
+        def tool_effect(name: str, arguments: dict[str, JsonValue], ctx: BranchContext[Any]) -> Effect:
             found = equipment.tools.get(name)
             if found is None:
                 raise UnknownComponentError(f"no tool {name!r}; the tools: {', '.join(sorted(equipment.tools))}")
-            return effect_for(found, arguments, role=session.role, provenance=session.provenance)
+            return effect_for(found, arguments, role=ctx.role, provenance=ctx.provenance)
 
         kinds: dict[EffectKind, Mapping[str, Any]] = {
             EffectKind.INVOKE_TOOL: equipment.tools,

@@ -44,7 +44,7 @@ async def newest_run(store: Store) -> str:
     raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')
 
 
-class UserSession:
+class Session:
     """A conversation: `session = ws.session("offers"); await session.run("...")`.
 
     Args:

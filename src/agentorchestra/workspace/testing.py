@@ -7,8 +7,8 @@ from agentorchestra.core.spec import TestsRan
 from agentorchestra.environments.folder import FOLDER
 from agentorchestra.environments.terminal.environment import Terminal
 from agentorchestra.log.folders import MAIN
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.run import Run
-from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.worlds import lay_ground, new_environment
 
 _SHOWN_CHARS = 4000
@@ -25,7 +25,7 @@ async def tests_ran(run: Run, timeout_s: float) -> TestsRan:
     """
     command = run.manifest.tests
     try:
-        ctx = Session.root(run)
+        ctx = BranchContext.root(run)
         await lay_ground(run, Terminal.name, ctx)
         live = run.environments[(MAIN, FOLDER)]
         if Terminal.name not in live.members:

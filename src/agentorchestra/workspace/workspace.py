@@ -74,7 +74,7 @@ from agentorchestra.workspace.driver import FolderWritten, ReplayReport, RunDriv
 from agentorchestra.workspace.equipment import Equipper, GivenEquipment, RunObjects, RunOptions, run_request
 from agentorchestra.workspace.handlers import Handlers
 from agentorchestra.workspace.presets import with_preset
-from agentorchestra.workspace.sessions import UserSession
+from agentorchestra.workspace.sessions import Session
 from agentorchestra.workspace.settings import load_settings, settings_path
 
 if TYPE_CHECKING:
@@ -459,9 +459,9 @@ class Workspace(Generic[Deps]):
         run_id = await self._creator.create(spec, objects, begins=True)
         return await self._handed_over(await self._driver.drive(run_id, objects), out)
 
-    def session(self, name: str) -> UserSession:
+    def session(self, name: str) -> Session:
         """Return a session, whether it has turns by now or not: `await ws.session("offers").run("...")`."""
-        return UserSession(self, name)
+        return Session(self, name)
 
     async def create(
         self,

@@ -17,7 +17,7 @@ from agentorchestra.core.spec import AgentResult
 from agentorchestra.environments.browser.environment import Browser
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.loop import Decision, Parts, Seen, State, beam
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 
 pytestmark = [pytest.mark.long, pytest.mark.real]
@@ -42,25 +42,25 @@ async def test_the_candidates_of_a_beam_each_have_their_own_logins(tmp_path: Pat
         def go(path: str) -> Any:
             return action_effect(made[0] if made else make(), "go_to_url", {"url": f"{site.address}{path}"})
 
-        async def page(session: Session[Any]) -> str:
-            outcome = await session.perform(action_effect(made[0], "state", {}))
+        async def page(ctx: BranchContext[Any]) -> str:
+            outcome = await ctx.perform(action_effect(made[0], "state", {}))
             return ", ".join(re.findall(r"cookie: [\w=]*", text_of(outcome.blocks())))
 
-        async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
+        async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
             mine = state.candidate.partition("/")[0]
-            seen.append(f"{state.step}.{mine}: {await page(session) if state.step else ''}")
+            seen.append(f"{state.step}.{mine}: {await page(ctx) if state.step else ''}")
             effect = go(f"/login?who={mine}{state.step}")
             message = Message(role="assistant", content=(TextBlock(text=f"log in {mine}"),))
             call = ToolCall(id=f"c{state.step}", name="browser_go_to_url", arguments={})
             return Decision(message=message, tool_calls=(call,), calls=(effect,), memory="")
 
-        async def stop(state: State, session: Session[Any]) -> State:
+        async def stop(state: State, ctx: BranchContext[Any]) -> State:
             return state if state.step < 2 else state.model_copy(update={"result": AgentResult(answer="done")})
 
-        async def score(state: State, session: Session[Any]) -> float:
+        async def score(state: State, ctx: BranchContext[Any]) -> float:
             return 1.0 if state.candidate.startswith("2") else 0.0
 
-        async def main(root: Session[Any]) -> str:
+        async def main(root: BranchContext[Any]) -> str:
             parts = Parts(decide=decide, observe=(stop,), environments=("browser",))
             await beam(State(messages=()), root, parts, choose=best_by(score), candidates=2)
             return await page(root)

@@ -8,17 +8,17 @@ from typing import Any
 
 from agentorchestra.core.spec import AgentResult, RunResult
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.workspace import Workspace
 
-Probe = Callable[[Session[Any]], Awaitable[Any]]
+Probe = Callable[[BranchContext[Any]], Awaitable[Any]]
 
 
 def workspace(folder: Path, probe: Probe, **given: Any) -> Workspace[Any]:
     """A workspace whose system `probe` calls a function with the top agent's session."""
 
-    async def system(spec: Any, session: Session[Any], kit: Any) -> AgentResult:
-        return AgentResult(answer=str(await probe(session)))
+    async def system(spec: Any, ctx: BranchContext[Any], kit: Any) -> AgentResult:
+        return AgentResult(answer=str(await probe(ctx)))
 
     return Workspace(folder, store=given.pop("store", MemoryStore()), systems={"probe": system}, **given)
 

@@ -18,7 +18,7 @@ from agentorchestra.agents.transformations.e2a import _move
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import AgentSpec, RunStatus
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.testing import ScriptedModel, call, decide
 from tests.tea.transformations.support import probed, workspace
@@ -37,12 +37,12 @@ async def test_an_instance_remembers_and_a_resume_asks_nothing_again(tmp_path: P
     crash = True
     asked = [("anna", "one"), ("bert", "two"), ("anna", "three"), ("", "four"), ("", "five"), ("anna", "six")]
 
-    async def probe(session: Session[Any]) -> list[Any]:
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
         said = []
         for index, (instance, task) in enumerate(asked):
             if crash and index == 3:
                 raise RuntimeError("the process ends here")
-            outcome = await session.call_tool("scribe", task=task, **({"instance": instance} if instance else {}))
+            outcome = await ctx.call_tool("scribe", task=task, **({"instance": instance} if instance else {}))
             said.append(outcome.value)
         return said
 
@@ -66,9 +66,9 @@ async def test_a_tool_may_be_one_individual_and_a_bad_name_is_an_answer(tmp_path
     (anyone,) = a2t(SCRIBE)
     assert "instance" not in anna.schema.parameters["properties"]
 
-    async def probe(session: Session[Any]) -> list[Any]:
-        told = [await session.call_tool("anna", task=task) for task in ("one", "two")]
-        bad = await session.call_tool("scribe", task="x", instance="a/b")
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
+        told = [await ctx.call_tool("anna", task=task) for task in ("one", "two")]
+        bad = await ctx.call_tool("scribe", task="x", instance="a/b")
         return [*(one.value for one in told), bad.error]
 
     async with workspace(tmp_path, probe, tools=[anna, anyone]) as ws:
@@ -77,9 +77,9 @@ async def test_a_tool_may_be_one_individual_and_a_bad_name_is_an_answer(tmp_path
 
 
 async def test_an_agent_that_remembers_does_so_without_an_instance(tmp_path: Path) -> None:
-    async def probe(session: Session[Any]) -> list[Any]:
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
         return [
-            (await session.call_agent(AgentSpec(system="diarist", name="diarist", instruction=one))).answer
+            (await ctx.call_agent(AgentSpec(system="diarist", name="diarist", instruction=one))).answer
             for one in ("one", "two")
         ]
 
@@ -108,11 +108,11 @@ async def test_an_agent_has_its_parts_and_whoever_calls_it_has_not(tmp_path: Pat
     hand = t2a([write_down], name="hand", objectives=("a full book",))
     assert (hand.description, hand.tools, hand.prompt) == ("Write something down.", ("write_down",), "actuator")
 
-    async def probe(session: Session[Any]) -> list[Any]:
-        around = await session.call_tool("write_down", text="around")
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
+        around = await ctx.call_tool("write_down", text="around")
         spec = AgentSpec(system="hand", name="hand", instruction="Write: hello", tools=hand.reach())
-        through = await session.call_agent(spec)
-        more = await session.call_agent(spec.model_copy(update={"tools": ("write_down", "bash")}))
+        through = await ctx.call_agent(spec)
+        more = await ctx.call_agent(spec.model_copy(update={"tools": ("write_down", "bash")}))
         return [around.error, through.answer, more.report]
 
     def writes(request: ModelRequest) -> ModelResponse:
@@ -164,11 +164,11 @@ async def test_moves_against_the_rules_are_refused_before_any_model_is_asked(tmp
         {"action": "put", "arguments": {"plate": "too many"}},
     ]
 
-    async def probe(session: Session[Any]) -> list[Any]:
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
         said = []
         for move in moves:
             spec = AgentSpec(system="keeper", name="keeper", instruction=json.dumps(move), tools=keeper.reach())
-            result = await session.call_agent(spec)
+            result = await ctx.call_agent(spec)
             said.append((result.status.value, result.answer or result.report))
         return said
 
@@ -201,15 +201,15 @@ async def test_others_act_in_an_agent_and_its_state_survives(tmp_path: Path) -> 
     desk = a2e(SCRIBE, name="desk", rules="Say one thing at a time.")
     assert desk().rules() == "Say one thing at a time." and [one.name for one in desk().actions()] == ["tell"]
 
-    async def probe(session: Session[Any]) -> list[Any]:
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
         said: list[Any] = []
         for text in ("one", "two", "three"):
             if crash and text == "three":
                 raise RuntimeError("the process ends here")
-            outcome = await session.perform(action_effect(desk(), "tell", {"message": text}))
+            outcome = await ctx.perform(action_effect(desk(), "tell", {"message": text}))
             said.append(outcome.value)
-        shown = await session.perform(action_effect(desk(), "state", {}))
-        return [*said, [getattr(one, "text", "") for one in shown.blocks()], [*session.vars]]
+        shown = await ctx.perform(action_effect(desk(), "state", {}))
+        return [*said, [getattr(one, "text", "") for one in shown.blocks()], [*ctx.vars]]
 
     async with workspace(tmp_path, probe, environments={"desk": desk}) as ws:
         result = await ws.run("probe", system="probe", model=ScriptedModel(remembers))
@@ -224,8 +224,8 @@ async def test_an_environment_that_acts_by_itself_keeps_its_actions_as_an_enviro
     table = compose(e2a.using(name="keeper", accepts=("put",)), a2e.using(name="table"))(Stack)
     assert [one.model_dump() for one in table().actions()] == [Stack().actions()[0].model_dump()]
 
-    async def probe(session: Session[Any]) -> list[Any]:
-        outcomes = [await session.perform(action_effect(table(), "put", {"plate": "yours"})) for _ in range(3)]
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
+        outcomes = [await ctx.perform(action_effect(table(), "put", {"plate": "yours"})) for _ in range(3)]
         return [one.value or one.error for one in outcomes]
 
     async with workspace(tmp_path, probe, environments={"table": table}) as ws:
@@ -238,8 +238,8 @@ async def test_an_environment_that_acts_by_itself_keeps_its_actions_as_an_enviro
 async def test_a_human_is_asked_and_may_refuse_to_answer(tmp_path: Path) -> None:
     reader = a2e(human("reader"), name="reader")
 
-    async def probe(session: Session[Any]) -> Any:
-        return (await session.perform(action_effect(reader(), "tell", {"message": "Is it clear?"}))).value
+    async def probe(ctx: BranchContext[Any]) -> Any:
+        return (await ctx.perform(action_effect(reader(), "tell", {"message": "Is it clear?"}))).value
 
     async with workspace(tmp_path, probe, environments={"reader": reader}) as ws:
         result = await ws.run("probe", system="probe", model="offline")
@@ -253,7 +253,7 @@ async def test_a_human_is_asked_and_may_refuse_to_answer(tmp_path: Path) -> None
 
 
 async def test_an_agent_without_an_answer_is_an_error_with_its_reason(tmp_path: Path) -> None:
-    async def give_up(spec: Any, session: Any, kit: Any) -> Any:
+    async def give_up(spec: Any, ctx: Any, kit: Any) -> Any:
         from agentorchestra.core.spec import AgentResult
 
         return AgentResult(status=RunStatus.BLOCKED, report="no paper left")
@@ -263,8 +263,8 @@ async def test_an_agent_without_an_answer_is_an_error_with_its_reason(tmp_path: 
         """Ask."""
         return str((await ctx.call_tool("lazy", task="write")).error)
 
-    async def probe(session: Session[Any]) -> Any:
-        return (await session.call_tool("ask")).value
+    async def probe(ctx: BranchContext[Any]) -> Any:
+        return (await ctx.call_tool("ask")).value
 
     lazy = Agent(name="lazy", description="Gives up.", drive=give_up)
     result = await probed(tmp_path, probe, tools=[ask, *a2t(lazy)])
@@ -290,8 +290,8 @@ async def test_an_agent_that_holds_what_its_caller_holds_does_so_behind_a_tool(t
         seen.append({one.name for one in request.tools})
         return decide(calls=[call("done", answer="seen")])
 
-    async def probe(session: Session[Any]) -> Any:
-        return (await session.call_tool("anything", task="look")).value
+    async def probe(ctx: BranchContext[Any]) -> Any:
+        return (await ctx.call_tool("anything", task="look")).value
 
     anything = Agent(name="anything", description="Does what you can.", prompt="worker", tools=None)
     async with workspace(tmp_path, probe, tools=[write_down, *a2t(anything)]) as ws:
@@ -304,11 +304,11 @@ async def test_names_are_not_made_up_without_end(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(remembering, "MOST_INSTANCES", 2)
     monkeypatch.setattr(remembering, "MOST_EXCHANGES", 2)
 
-    async def probe(session: Session[Any]) -> list[Any]:
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
         asked = [("a", "1"), ("b", "2"), ("c", "3"), ("a", "4"), ("a", "5"), ("a", "6" * 5000), ("a", "7")]
         return [
             one.value or one.error
-            for one in [await session.call_tool("scribe", task=task, instance=name) for name, task in asked]
+            for one in [await ctx.call_tool("scribe", task=task, instance=name) for name, task in asked]
         ]
 
     async with workspace(tmp_path, probe, tools=a2t(SCRIBE)) as ws:

@@ -31,7 +31,7 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tea.transformations.base import made
 from agentorchestra.workspace import Workspace
@@ -108,9 +108,9 @@ async def test_e2t_then_t2e_keeps_schemas_and_results(tmp_path: Path, example: A
     again = compose(e2t.using(state=False), t2e.using(name="again"))(kind)
     assert [one.model_dump() for one in again().actions()] == [one.model_dump() for one in kind().actions()]
 
-    async def both(session: Session[Any]) -> bool:
-        first = await session.perform_all(acts(made(kind), calls))
-        second = await session.perform_all(acts(made(again), calls))
+    async def both(ctx: BranchContext[Any]) -> bool:
+        first = await ctx.perform_all(acts(made(kind), calls))
+        second = await ctx.perform_all(acts(made(again), calls))
         plain = [[index + 1, *call] for index, call in enumerate(calls)]
         # The second time it is the same instance, which has been asked before.
         later = [[len(calls) + index, *rest] for index, *rest in plain]
@@ -153,10 +153,10 @@ async def test_conditions_are_shown_and_checked(tmp_path: Path) -> None:
     assert [one.name for one in e2t(Door, only=["push"], state=False)] == ["door_push"]
     assert Door().rules() == "A door.\n- enter: only when the door is open"
 
-    async def probe(session: Session[Any]) -> list[Any]:
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
         calls = [("door_enter", {}), ("door_push", {"strength": 1}), ("door_push", {"strength": 9}), ("door_enter", {})]
-        told = [said(await session.call_tool(name, **arguments)) for name, arguments in calls]
-        return [*told, said(await session.call_tool("door_push", strength="much"))]
+        told = [said(await ctx.call_tool(name, **arguments)) for name, arguments in calls]
+        return [*told, said(await ctx.call_tool("door_push", strength="much"))]
 
     result = await probed(tmp_path, probe, tools=list(tools.values()))
     assert "door does not allow enter now: not true that the door is open" in result.answer
@@ -168,20 +168,20 @@ async def test_conditions_are_shown_and_checked(tmp_path: Path) -> None:
 async def test_all_calls_of_one_decision_act_on_one_instance_in_listed_order(tmp_path: Path) -> None:
     tools = {one.name: one for one in e2t(Counter)}
 
-    async def probe(session: Session[Any]) -> list[Any]:
-        build = session.run.services.tool_effect
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
+        build = ctx.run.services.tool_effect
         assert build is not None
         asked = [("counter_add", {"by": 1}), ("counter_look", {}), ("counter_add", {"by": 10}), ("counter_look", {})]
-        return [one.value for one in await session.perform_all([build(n, a, session) for n, a in asked])]
+        return [one.value for one in await ctx.perform_all([build(n, a, ctx) for n, a in asked])]
 
     result = await probed(tmp_path, probe, tools=list(tools.values()))
     assert result.answer == "[1, 1, 11, 11]"
 
 
 async def test_what_stands_behind_a_tool_is_reached_through_it_only(tmp_path: Path) -> None:
-    async def probe(session: Session[Any]) -> list[Any]:
-        through = await session.call_tool("counter_add", by=2)
-        around = await session.perform(action_effect(Counter(), "add", {"by": 5}))
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
+        through = await ctx.call_tool("counter_add", by=2)
+        around = await ctx.perform(action_effect(Counter(), "add", {"by": 5}))
         return [through.value, around.status, around.error]
 
     result = await probed(tmp_path, probe, tools=e2t(Counter))
@@ -203,15 +203,15 @@ async def test_the_state_survives_a_crash_and_acts_are_not_repeated(tmp_path: Pa
         [add], name="adder", state={"sum": 0}, rules={"add": Rule("below ten", lambda state: state["sum"] < 10)}
     )
 
-    async def probe(session: Session[Any]) -> Any:
+    async def probe(ctx: BranchContext[Any]) -> Any:
         environment = adder()
         for by in (3, 4):
-            await session.perform(action_effect(environment, "add", {"by": by}))
+            await ctx.perform(action_effect(environment, "add", {"by": by}))
         if crash:
             raise RuntimeError("the process ends here")
-        last = [await session.perform(action_effect(environment, "add", {"by": 5})) for _ in range(2)]
-        shown = await session.perform(action_effect(environment, "state", {}))
-        return [said(one) for one in last], shown.blocks()[0], "sum" in session.vars
+        last = [await ctx.perform(action_effect(environment, "add", {"by": 5})) for _ in range(2)]
+        shown = await ctx.perform(action_effect(environment, "state", {}))
+        return [said(one) for one in last], shown.blocks()[0], "sum" in ctx.vars
 
     async with workspace(tmp_path, probe, environments={"adder": adder}) as ws:
         result = await ws.run("probe", system="probe", model="offline")
@@ -236,15 +236,15 @@ async def test_rivals_have_worlds_of_their_own_and_the_winner_goes_on(tmp_path: 
 
     adder = t2e([add], name="adder", state={"sum": 0})
 
-    async def probe(session: Session[Any]) -> list[Any]:
-        async def go(one: Session[Any], by: int) -> Any:
+    async def probe(ctx: BranchContext[Any]) -> list[Any]:
+        async def go(one: BranchContext[Any], by: int) -> Any:
             return (await one.perform(action_effect(adder(), "add", {"by": by}))).value
 
-        first = await go(session, 3)
-        rivals = session.candidates(2)
-        tried = await session.rivals([partial(go, rivals[0], 10), partial(go, rivals[1], 100)])
-        await session.adopt(rivals[1])
-        return [first, *tried, await go(session, 1)]
+        first = await go(ctx, 3)
+        rivals = ctx.candidates(2)
+        tried = await ctx.rivals([partial(go, rivals[0], 10), partial(go, rivals[1], 100)])
+        await ctx.adopt(rivals[1])
+        return [first, *tried, await go(ctx, 1)]
 
     assert (await probed(tmp_path, probe, environments={"adder": adder})).answer == "[3, 13, 103, 104]"
 
@@ -267,20 +267,20 @@ async def test_what_a_tool_shows_is_looked_at_after_each_action_in_each_world(tm
 
     board = t2e([draw, look], name="board", state={"board": ""}, shows="look")
 
-    async def shown(session: Session[Any]) -> str:
-        outcome = await session.perform(action_effect(board(), "state", {}))
+    async def shown(ctx: BranchContext[Any]) -> str:
+        outcome = await ctx.perform(action_effect(board(), "state", {}))
         return str(outcome.blocks()[-1].text)  # type: ignore[union-attr]
 
-    async def probe(session: Session[Any]) -> list[str]:
-        async def go(one: Session[Any], text: str) -> str:
+    async def probe(ctx: BranchContext[Any]) -> list[str]:
+        async def go(one: BranchContext[Any], text: str) -> str:
             await one.perform(action_effect(board(), "draw", {"text": text}))
             return await shown(one)
 
-        first = [await shown(session), await go(session, "one"), await go(session, "smudge"), await go(session, "dark")]
-        rivals = session.candidates(2)
-        tried = await session.rivals([partial(go, rivals[0], "left"), partial(go, rivals[1], "right")])
-        await session.adopt(rivals[1])
-        return [*first, *tried, await shown(session)]
+        first = [await shown(ctx), await go(ctx, "one"), await go(ctx, "smudge"), await go(ctx, "dark")]
+        rivals = ctx.candidates(2)
+        tried = await ctx.rivals([partial(go, rivals[0], "left"), partial(go, rivals[1], "right")])
+        await ctx.adopt(rivals[1])
+        return [*first, *tried, await shown(ctx)]
 
     result = await probed(tmp_path, probe, environments={"board": board})
     assert ast.literal_eval(result.answer) == [
@@ -310,8 +310,8 @@ async def test_an_environment_cannot_act_on_itself(tmp_path: Path) -> None:
 
     outer = t2e([again], name="outer")
 
-    async def probe(session: Session[Any]) -> Any:
-        return said(await session.perform(action_effect(outer(), "again", {})))
+    async def probe(ctx: BranchContext[Any]) -> Any:
+        return said(await ctx.perform(action_effect(outer(), "again", {})))
 
     result = await probed(tmp_path, probe, environments={"outer": outer})
     assert "outer is in the middle of an action of its own" in result.answer
@@ -334,9 +334,9 @@ async def test_two_that_act_on_each_other_do_not_wait_for_ever(tmp_path: Path) -
 
     places = {"left": made_of("left", "right"), "right": made_of("right", "left")}
 
-    async def probe(session: Session[Any]) -> Any:
+    async def probe(ctx: BranchContext[Any]) -> Any:
         asked = [action_effect(places[name](), f"go_{name}", {"first": True}) for name in places]
-        return sorted(str(said(one)) for one in await session.perform_all(asked))
+        return sorted(str(said(one)) for one in await ctx.perform_all(asked))
 
     async with workspace(tmp_path, probe, environments=places) as ws:
         async with asyncio.timeout(LONGEST_S):
@@ -347,7 +347,7 @@ async def test_two_that_act_on_each_other_do_not_wait_for_ever(tmp_path: Path) -
 
 
 async def test_what_a_workspace_cannot_take_in_is_refused(tmp_path: Path) -> None:
-    async def probe(session: Session[Any]) -> None: ...
+    async def probe(ctx: BranchContext[Any]) -> None: ...
 
     other = type("Other", (Door,), {"name": "counter"})
     with pytest.raises(TransformationError, match="two different environments are called 'counter'"):
@@ -387,20 +387,20 @@ async def test_agents_at_the_same_time_share_an_environment_and_a_replay_finds_i
     rules = {"add": Rule("below nine", lambda state: state["sum"] < 9)}
     adder = t2e([add], name="adder", state={"sum": 0}, rules=rules)
 
-    async def member(spec: AgentSpec, session: Session[Any], kit: Any) -> AgentResult:
+    async def member(spec: AgentSpec, ctx: BranchContext[Any], kit: Any) -> AgentResult:
         late = spec.instruction == "late"
         if late:
             await turn.wait()
         numbers = [10] if late else [2, 2, 2]
-        done = [said(await session.perform(action_effect(adder(), "add", {"by": by}))) for by in numbers]
+        done = [said(await ctx.perform(action_effect(adder(), "add", {"by": by}))) for by in numbers]
         turn.set()
         return AgentResult(answer=str(done))
 
-    async def probe(spec: AgentSpec, session: Session[Any], kit: Any) -> AgentResult:
+    async def probe(spec: AgentSpec, ctx: BranchContext[Any], kit: Any) -> AgentResult:
         specs = [
             AgentSpec(name=name, instruction=name, tools=("adder",), system="member") for name in ("late", "first")
         ]
-        return AgentResult(answer=" ".join(one.answer for one in await session.call_agents(specs)))
+        return AgentResult(answer=" ".join(one.answer for one in await ctx.call_agents(specs)))
 
     systems: dict[str, Any] = {"probe": probe, "member": member}
     async with Workspace(tmp_path, store=MemoryStore(), systems=systems, environments={"adder": adder}) as ws:

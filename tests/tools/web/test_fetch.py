@@ -22,7 +22,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Settings, WebSettings
 from agentorchestra.core.spec import Citation, RunResult
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.files.places import parse_place
@@ -119,7 +119,7 @@ async def test_pages_documents_and_quotes_with_places(site: Site, tmp_path: Path
             {"source": oysters, "place": "Oysters!B2", "quote": "41200"},
             {"source": f"{site.address}/about", "place": "line 1", "quote": "never read"},
         ]
-        assert isinstance(ctx, Session)
+        assert isinstance(ctx, BranchContext)
         cited = [Citation.model_validate(one) for one in quotes]
         assert (await look_up(cited, ctx)).misquoted == [cited[1], cited[2]]
         checked = await ctx.call_tool("check_quotes", quotes=quotes)

@@ -19,7 +19,7 @@ from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 NAME = "deep_analyzer"
 
@@ -27,11 +27,11 @@ NAME = "deep_analyzer"
 class AnalysisDriver(Limited[AnalysisSettings]):
     """Drives the analyzer."""
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Analyse what the spec asks for; by several models, where the settings name them and the caller none."""
         if self.limits.models and not spec.model:
-            return await merged_results(spec, session, kit, self.limits.models)
-        return await Rounds(spec, session, kit, self.limits).run()
+            return await merged_results(spec, ctx, kit, self.limits.models)
+        return await Rounds(spec, ctx, kit, self.limits).run()
 
 
 def deep_analyzer(limits: AnalysisSettings | None = None) -> Agent:

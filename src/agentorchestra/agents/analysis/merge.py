@@ -10,7 +10,7 @@ from agentorchestra.agents.planning.evidence import citations, evidence_block
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 
 def merged_form(output: dict[str, Any] | None) -> Form:
@@ -18,9 +18,9 @@ def merged_form(output: dict[str, Any] | None) -> Form:
     return form(("agreed", "answer"), disagreement=TEXT, agreed=FLAG, answer=output or TEXT)
 
 
-async def merged_results(spec: AgentSpec, session: Session[Any], kit: Kit, models: Sequence[str]) -> AgentResult:
+async def merged_results(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, models: Sequence[str]) -> AgentResult:
     """Return one answer of several models, each in a branch of its own and knowing nothing of the others."""
-    results = await session.call_agents([spec.model_copy(update={"model": one}) for one in models])
+    results = await ctx.call_agents([spec.model_copy(update={"model": one}) for one in models])
     steps = sum(one.steps for one in results)
     usable = [(model, one) for model, one in zip(models, results, strict=True) if one.answer or one.output is not None]
     if not usable:
@@ -36,13 +36,13 @@ async def merged_results(spec: AgentSpec, session: Session[Any], kit: Kit, model
     first = next((one for _, one in usable if one.status is RunStatus.COMPLETED), usable[0][1])
     said = "\n\n".join(f"{model}: {one.answer or one.report}" for model, one in usable)
     # What a hard end of the budget leaves while the summariser is asked.
-    session.partial = {
+    ctx.partial = {
         "answer": first.answer,
         "report": said,
         "sources": [one.model_dump(mode="json") for one in first.sources],
         "steps": steps,
     }
-    reply = await Questioner(session, kit, "summariser").one(question)
+    reply = await Questioner(ctx, kit, "summariser").one(question)
     who = "; ".join(f"analyst_{number} is {model}" for number, (model, _) in enumerate(usable, start=1))
     if reply is None:
         note = f"Nobody could make one answer of those of {len(usable)} models; this is the first one's ({who})."

@@ -20,7 +20,7 @@ from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunStatus
 from agentorchestra.loop import Observe, State
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.files.folders import LISTED
 from agentorchestra.tools.files.read import length_of
@@ -65,7 +65,7 @@ class Rounds:
     """One analysis by one model."""
 
     spec: AgentSpec
-    session: Session[Any]
+    ctx: BranchContext[Any]
     kit: Kit
     limits: AnalysisSettings
     done: list[Round] = field(default_factory=list)
@@ -78,18 +78,18 @@ class Rounds:
             return await self._rounds()
         except BaseException:
             if self.done:  # a hard end of the budget, in a later round or while its need is judged, takes no answer
-                self.session.partial = self._result().model_dump(
+                self.ctx.partial = self._result().model_dump(
                     mode="json", include={"answer", "report", "sources", "steps"}
                 )
             raise
 
     async def _rounds(self) -> AgentResult:
-        questioner = Questioner(self.session, self.kit, self.spec.role, self.spec.model)
+        questioner = Questioner(self.ctx, self.kit, self.spec.role, self.spec.model)
         sources = await self._sources(questioner)
         alone = not sources and not _FILE_NAME.search(self._text())
         more: tuple[Block, ...] = ()
         while True:
-            began = self.session.last_n
+            began = self.ctx.last_n
             result = await self._round((*sources, *more), alone)
             self.done.append(Round(result, self._calls(began)))
             await self._add_to_report(result)
@@ -112,9 +112,9 @@ class Rounds:
         own = self.spec.model_copy(update={"context": (*self.spec.context, *sources), "tools": tools})
         observe: tuple[Observe, ...] = (SourceCheck(self.kit.prompts.get("verification")),)
         if alone:
-            observe += (SecondLook(self.kit.prompts.get("analysis_second_look"), self.session.last_n),)
+            observe += (SecondLook(self.kit.prompts.get("analysis_second_look"), self.ctx.last_n),)
         prompt = REASONING if alone else NAME
-        return await run_agent(own, self.session, self.kit, prompt=prompt, observe=observe, checked=True)
+        return await run_agent(own, self.ctx, self.kit, prompt=prompt, observe=observe, checked=True)
 
     @staticmethod
     def _stands(result: AgentResult, alone: bool) -> bool:
@@ -132,14 +132,14 @@ class Rounds:
     async def _sources(self, questioner: Questioner) -> tuple[Block, ...]:
         """Describe the sources: files of the task, files in the run's folder that it names, addresses."""
         blocks: list[Block] = []
-        files = self.session.manifest.files
+        files = self.ctx.manifest.files
         if VIEW in self.spec.tools:
-            blocks += await short_files(self.session)
+            blocks += await short_files(self.ctx)
         if DESCRIBE in self.spec.tools and not {ref.name for ref in files} <= files_shown(blocks):
-            blocks += (await self.session.call_tool(DESCRIBE)).blocks(Source(kind="tool", ref=DESCRIBE))
+            blocks += (await self.ctx.call_tool(DESCRIBE)).blocks(Source(kind="tool", ref=DESCRIBE))
             blocks += await self._kinds(questioner)
         text = self._text()
-        held = await folder_names(self.session)
+        held = await folder_names(self.ctx)
         named = [name for name in held if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", text)]
         if named:
             said = "\n".join(f"{name}: in the run's folder" for name in named[:LISTED])
@@ -148,7 +148,7 @@ class Rounds:
 
     async def _kinds(self, questioner: Questioner) -> list[Block]:
         """Tell the kind of each file, by its content, else by its name, else as the model says."""
-        files = self.session.manifest.files
+        files = self.ctx.manifest.files
         if len(files) > LISTED:
             return []
         kinds = {ref.name: (kind_of(ref.media_type), known_by(ref.media_type, ref.name)) for ref in files}
@@ -156,7 +156,7 @@ class Rounds:
         for ref, kind in zip(unclear, await self._asked_kinds(questioner, unclear), strict=True):
             kinds[ref.name] = (kind, "what the model made of it") if kind else (kinds[ref.name][0], "")
             if kind:
-                self.session.vars[f"{KIND_KNOWN}{ref.name}"] = kind
+                self.ctx.vars[f"{KIND_KNOWN}{ref.name}"] = kind
         lines = [
             f"{name} is of the kind {kind}" + (f", by {how}" if how else "") for name, (kind, how) in kinds.items()
         ]
@@ -165,9 +165,7 @@ class Rounds:
     async def _asked_kinds(self, questioner: Questioner, files: list[FileRef]) -> list[str]:
         if not files or READ not in self.spec.tools:
             return [""] * len(files)
-        read = await call_tools(
-            self.session, [(READ, {"name": ref.name, "view_range": [1, BEGINNING]}) for ref in files]
-        )
+        read = await call_tools(self.ctx, [(READ, {"name": ref.name, "view_range": [1, BEGINNING]}) for ref in files])
         questions = [
             Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks(), beside=True)
             for ref, outcome in zip(files, read, strict=True)
@@ -181,9 +179,9 @@ class Rounds:
             return []
         self.remote = True
         chosen = found[: self.limits.sources]
-        outcomes = await call_tools(self.session, [(FETCH, {"url": url}) for url in chosen])
+        outcomes = await call_tools(self.ctx, [(FETCH, {"url": url}) for url in chosen])
         blocks: list[Block] = []
-        left = min(self.session.manifest.in_view_chars, PAGE_CHARS)  # what one reading gives is the whole of these
+        left = min(self.ctx.manifest.in_view_chars, PAGE_CHARS)  # what one reading gives is the whole of these
         for url, outcome in zip(chosen, outcomes, strict=True):
             if not outcome.ok:
                 self.notes.append(f"Not read: {url}: {outcome.error}")
@@ -192,7 +190,7 @@ class Rounds:
                 continue
             head, *content = outcome.blocks()
             kind = kind_of(outcome.artifacts[0].media_type) if outcome.artifacts else "text"
-            document = await read_in_run(self.session, url)
+            document = await read_in_run(self.ctx, url)
             length = length_of(document) if document is not None else 0
             whole = 0 < length <= left
             said = f"Source {url}, read already, {'whole below, ' if whole else ''}of the kind {kind}: "
@@ -209,7 +207,7 @@ class Rounds:
     def _calls(self, began: int) -> tuple[str, ...]:
         """Return the calls of a round as the log has them, in order."""
         lines = []
-        for _, record in ended_on(self.session, _CALLS, after=began):
+        for _, record in ended_on(self.ctx, _CALLS, after=began):
             name = str(record.effect.get("component", "")).rpartition("@")[0]
             if name in (CHECK, REPORT, "done") or record.outcome is None:
                 continue
@@ -241,7 +239,7 @@ class Rounds:
             return
         marks = "".join(f" [{number}]" for number in range(1, len(result.sources) + 1))
         title = f"Analysis, round {len(self.done)}: {self.spec.instruction[:80]}"
-        await add_to_report(self.session, f"{result.answer}{marks}", title=title, citations=list(result.sources))
+        await add_to_report(self.ctx, f"{result.answer}{marks}", title=title, citations=list(result.sources))
 
     def _result(self) -> AgentResult:
         """Return the last round's result, or the latest one that has more to say."""
@@ -271,22 +269,22 @@ class SecondLook:
     began: int  # the number of the last effect before the round
     sent: bool = field(default=False, init=False)
 
-    async def __call__(self, state: State, session: Session[Any]) -> State:
+    async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state; without its result the first time."""
         result = state.result
         if result is None or self.sent or is_last(state) or result.status is not RunStatus.COMPLETED:
             return state
-        if self._computed(result.answer, session):
+        if self._computed(result.answer, ctx):
             return state
         self.sent = True
         return state.model_copy(update={"result": None, "problem": self.prompt.render(answer=result.answer)})
 
-    def _computed(self, answer: str, session: Session[Any]) -> bool:
+    def _computed(self, answer: str, ctx: BranchContext[Any]) -> bool:
         """Return True if a program printed what the answer says."""
         wanted = {*figures(answer)} or {answer.strip()}
         printed = [
             str(record.outcome.value)
-            for _, record in ended_on(session, [*EffectKind], after=self.began)
+            for _, record in ended_on(ctx, [*EffectKind], after=self.began)
             if str(record.effect.get("component", "")).startswith(f"{PYTHON}@")
             and record.outcome is not None
             and record.outcome.ok

@@ -20,7 +20,7 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record, within
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.worlds import STATE_ACTION
 from agentorchestra.tea.calling.repair import decision_fields
 from agentorchestra.tea.prompts.prompt import Prompt
@@ -44,12 +44,12 @@ class Look:
     text: str
 
 
-def records_of(session: Session[Any]) -> list[tuple[EffectKey, Record]]:
+def records_of(ctx: BranchContext[Any]) -> list[tuple[EffectKey, Record]]:
     """Return what a branch and its programs did so far, in order; a replay's log holds later things too."""
     found = [
         (key, record)
-        for key, record in session.run.ledger.records.items()
-        if within(key.branch, session.branch) and _number(key, session.branch) <= session.last_n
+        for key, record in ctx.run.ledger.records.items()
+        if within(key.branch, ctx.branch) and _number(key, ctx.branch) <= ctx.last_n
     ]
     return sorted(found, key=lambda one: one[1].seq)
 
@@ -62,10 +62,10 @@ def _number(key: EffectKey, branch: str) -> int:
     return int(head) if head.isdigit() else 0
 
 
-def looks(session: Session[Any]) -> list[Look]:
+def looks(ctx: BranchContext[Any]) -> list[Look]:
     """Return every page that the agent was shown, in order: in the state before a step, or by an action."""
     found = []
-    for _, record in records_of(session):
+    for _, record in records_of(ctx):
         outcome = record.outcome
         if outcome is None or record.effect.get("kind") != EffectKind.INVOKE_ACTION:
             continue
@@ -84,10 +84,10 @@ def visited(shown: Sequence[Look]) -> list[str]:
 # -- result ------------------------------------------------------------------------------------------------------------
 
 
-def actions_of(session: Session[Any], environment: str) -> list[tuple[str, Outcome]]:
+def actions_of(ctx: BranchContext[Any], environment: str) -> list[tuple[str, Outcome]]:
     """Return the actions on an environment that came to an end, with their outcomes, in order."""
     found = []
-    for _, record in records_of(session):
+    for _, record in records_of(ctx):
         about = record.effect
         if record.outcome is None or about.get("kind") != EffectKind.INVOKE_ACTION:
             continue
@@ -97,14 +97,14 @@ def actions_of(session: Session[Any], environment: str) -> list[tuple[str, Outco
     return found
 
 
-def best_result(result: AgentResult, session: Session[Any], environment: str) -> AgentResult:
+def best_result(result: AgentResult, ctx: BranchContext[Any], environment: str) -> AgentResult:
     """Return the result, with an answer wherever anything was found (000, app. D.5).
 
     Without one of the agent's it is what was extracted from pages, its last words, what the last action gave.
     """
-    if result.answer and (result.status is RunStatus.COMPLETED or _said(session)):
+    if result.answer and (result.status is RunStatus.COMPLETED or _said(ctx)):
         return result
-    done = actions_of(session, environment)
+    done = actions_of(ctx, environment)
     extracted = [text_of(outcome.blocks()).strip() for action, outcome in done if action == EXTRACTING and outcome.ok]
     last = [text_of(outcome.blocks()).strip() for _, outcome in done if outcome.ok][-1:]
     if any(extracted):
@@ -120,14 +120,14 @@ def best_result(result: AgentResult, session: Session[Any], environment: str) ->
     return result.model_copy(update={"answer": answer[:LOGGED_CHARS], "report": report, "status": status})
 
 
-def _said(session: Session[Any]) -> bool:
+def _said(ctx: BranchContext[Any]) -> bool:
     """Return True if `done` was called and taken: partial and blocked are answers of its own."""
     return any(
         record.outcome is not None
         and record.outcome.ok
         and record.effect.get("kind") == EffectKind.INVOKE_TOOL
         and str(record.effect.get("component", "")).partition("@")[0] == "done"
-        for _, record in records_of(session)
+        for _, record in records_of(ctx)
     )
 
 
@@ -165,12 +165,12 @@ def with_sources(result: AgentResult, shown: Sequence[Look]) -> AgentResult:
 def page_check(prompt: Prompt) -> SourceCheck:
     """Return the check that pages an answer cites were seen, with these words."""
 
-    async def look(cited: Sequence[Citation], session: Session[Any]) -> LookupResult:
-        bad = strangers(cited, looks(session))
-        if session.manifest.checks < SORTED:
+    async def look(cited: Sequence[Citation], ctx: BranchContext[Any]) -> LookupResult:
+        bad = strangers(cited, looks(ctx))
+        if ctx.manifest.checks < SORTED:
             return LookupResult(misquoted=bad)
         pages = {one: one for one in cited if is_address(one.source) and one not in bad}
-        others = await look_up([one for one in cited if not is_address(one.source)], session)
+        others = await look_up([one for one in cited if not is_address(one.source)], ctx)
         return replace(others, held={**pages, **others.held}, misquoted=[*bad, *others.misquoted])
 
     return SourceCheck(prompt, look)
@@ -179,14 +179,14 @@ def page_check(prompt: Prompt) -> SourceCheck:
 # -- log ---------------------------------------------------------------------------------------------------------------
 
 
-def conversation(session: Session[Any], task: str) -> Iterator[dict[str, JsonValue]]:
+def conversation(ctx: BranchContext[Any], task: str) -> Iterator[dict[str, JsonValue]]:
     """Yield the conversation, an entry for each decision and each call, as the log has them: redacted.
 
     Version 1: `task`; `decision` with the four fields of the reasoning and the calls; `state` with the address of the
     page that was shown; `call` with arguments, status and result; `asked` with what a model said to an action of it.
     """
-    yield {"v": 1, "type": "task", "branch": session.branch, "task": task[:LOGGED_CHARS]}
-    for key, record in records_of(session):
+    yield {"v": 1, "type": "task", "branch": ctx.branch, "task": task[:LOGGED_CHARS]}
+    for key, record in records_of(ctx):
         outcome, about = record.outcome, record.effect
         if outcome is None:
             continue

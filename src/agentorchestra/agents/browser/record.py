@@ -19,8 +19,8 @@ from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.environments.report.addresses import normalised_address
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import tool
 
 KEEP = "keep_record"
@@ -32,11 +32,11 @@ def call_id(branch: str) -> str:
     return "-".join(part for part in branch.split("/") if part) or "run"
 
 
-def begin_record(session: Session[Any]) -> None:
+def begin_record(ctx: BranchContext[Any]) -> None:
     """Let the environment record what this agent does, unless the settings say otherwise."""
     from agentorchestra.environments.browser.session.recorder import RECORD  # only who browses pays for it
 
-    session.vars[RECORD] = call_id(session.branch)
+    ctx.vars[RECORD] = call_id(ctx.branch)
 
 
 @tool(name=KEEP, effect="read", timeout_s=60)
@@ -55,17 +55,17 @@ async def keep_record(task: str, result: dict[str, JsonValue], ctx: RunContext[A
         record_folder,
     )
 
-    session = getattr(ctx, "parent", None)
+    above = getattr(ctx, "parent", None)
     name = str(ctx.vars.get(RECORD) or "")
-    if not isinstance(session, Session) or not name:
+    if not isinstance(above, BranchContext) or not name:
         return ToolResult(content="")
     folder = record_folder(ctx.folder, name)
-    log = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in conversation(session, task))
+    log = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in conversation(above, task))
     files = {LOG: (log.encode("utf-8", "replace"), "application/x-ndjson")}
     picture = await asyncio.to_thread(moving_picture, folder) if (folder / FRAMES).is_dir() else None
     if picture is not None:
         files[GIF] = (picture, "image/gif")
-    pages = visited(looks(session))
+    pages = visited(looks(above))
     report = browser_report(task, AgentResult.model_validate(result), pages, sorted(files))
     files[REPORT] = (report.encode("utf-8", "replace"), "text/markdown")
     await asyncio.to_thread(_write, folder, {one: data for one, (data, _) in files.items()})

@@ -36,7 +36,7 @@ from agentorchestra.core.errors import UsageError
 from agentorchestra.core.settings import DebateSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import State, inbox
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 NAME = DEBATE
 ROLE = "debate"
@@ -57,7 +57,7 @@ class _Debate:
     """One debate."""
 
     spec: AgentSpec
-    session: Session[Any]
+    ctx: BranchContext[Any]
     kit: Kit
     limits: DebateSettings
     rounds: int
@@ -74,7 +74,7 @@ class _Debate:
 
     async def run(self, named: Sequence[str]) -> AgentResult:
         """Invite, open, go round, conclude."""
-        offered = {one.agent.name: one for one in self.kit.delegates(self.session, leader=NAME)}
+        offered = {one.agent.name: one for one in self.kit.delegates(self.ctx, leader=NAME)}
         topic, written = named_in(self.spec.instruction)
         self.topic = topic
         try:
@@ -102,7 +102,7 @@ class _Debate:
         """Ask what is at issue, and whom to invite where nobody was named."""
         found = [offered[one.name] for one in invited if one.name in offered]
         if not invited:
-            found = await candidates(self.topic, [*offered.values()], self.session, self.kit)
+            found = await candidates(self.topic, [*offered.values()], self.ctx, self.kit)
         values = {"topic": self.topic, "invited": [one.name for one in invited], "seats": self.limits.experts}
         content = (candidates_block(found, [one for one in invited if one.guest]), *self.spec.context)
         schema = PLAN if invited else INVITATION
@@ -146,19 +146,19 @@ class _Debate:
             if self.limited:
                 return
             shown = {one.mark for turn in self.turns for one in turn.arguments}
-            outcomes = await self.session.perform_all([self._turn(one, number, offered) for one in group])
+            outcomes = await self.ctx.perform_all([self._turn(one, number, offered) for one in group])
             before = len(self.turns)
             for expert, outcome in zip(group, outcomes, strict=True):
                 self._take(expert, number, outcome, shown)
             await self._look_up(before)
             # Where the budget ends so that nobody can conclude, this is what remains.
             said = report(self.topic, self.experts, self.turns, Conclusion())
-            self.session.partial = {"steps": self.held, "report": said}
+            self.ctx.partial = {"steps": self.held, "report": said}
 
     async def _listen(self) -> None:
         """Add what the user said meanwhile (`tell`) to the topic."""
-        if is_top(self.session):
-            heard = await inbox(State(messages=(), max_steps=1), self.session)
+        if is_top(self.ctx):
+            heard = await inbox(State(messages=(), max_steps=1), self.ctx)
             for block in heard.blocks if heard is not None else ():
                 self.topic = f"{self.topic}\nThe user adds: {text_of([block])}"
 
@@ -193,9 +193,9 @@ class _Debate:
             tools=delegate.tools,
             model=self.spec.model,
             output_schema=turn_schema(self.limits.arguments),
-            looked_up=self.session.manifest.checks >= SORTED,
+            looked_up=self.ctx.manifest.checks >= SORTED,
         )
-        return agent_effect(spec, self.session).model_copy(update={"purpose": f"{TURN} {expert.letter}"})
+        return agent_effect(spec, self.ctx).model_copy(update={"purpose": f"{TURN} {expert.letter}"})
 
     def _take(self, expert: Expert, number: int, outcome: Outcome, shown: Collection[str]) -> None:
         """Take what an expert said. One that fails does not end the debate."""
@@ -224,7 +224,7 @@ class _Debate:
     async def _look_up(self, before: int) -> None:
         """Look the sources of the newest turns up: the others are told of those that do not hold."""
         new = self.turns[before:]
-        looked = await look_up([one for turn in new for one in turn.sources], self.session)
+        looked = await look_up([one for turn in new for one in turn.sources], self.ctx)
         bad = [*looked.misquoted, *looked.unknown]
         if bad:
             self.turns[before:] = [
@@ -340,12 +340,12 @@ class DebateDriver(Limited[DebateSettings]):
         """Refuse options that no debate could be held with."""
         check_options(options, agents, model)
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Debate what the spec says."""
-        options: Mapping[str, Any] = session.manifest.options if is_top(session) else {}
-        questioner = Questioner(session, kit, ROLE, spec.model)
+        options: Mapping[str, Any] = ctx.manifest.options if is_top(ctx) else {}
+        questioner = Questioner(ctx, kit, ROLE, spec.model)
         rounds = int(options.get("rounds") or self.limits.rounds)
-        debate = _Debate(spec, session, kit, self.limits, min(rounds, MOST_ROUNDS), questioner)
+        debate = _Debate(spec, ctx, kit, self.limits, min(rounds, MOST_ROUNDS), questioner)
         return await debate.run([str(one) for one in options.get("experts") or ()])
 
 

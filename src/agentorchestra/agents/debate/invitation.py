@@ -17,7 +17,7 @@ from agentorchestra.agents.state import add_tools
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.errors import SettingsError, UnknownComponentError, UsageError
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.retrieval.discovery import FIND_AGENTS, LONGEST_TASK, Discovery, Finder, entry_of
@@ -98,18 +98,18 @@ def named_in(text: str) -> tuple[str, list[str]]:
 # -- finding -----------------------------------------------------------------------------------------------------------
 
 
-async def candidates(topic: str, offered: Sequence[Delegate], session: Session[Any], kit: Kit) -> list[Delegate]:
+async def candidates(topic: str, offered: Sequence[Delegate], ctx: BranchContext[Any], kit: Kit) -> list[Delegate]:
     """Search the agents that fit a topic, best first; where few are found, the others stand behind them."""
     able = {one.agent.name: one for one in offered if one.agent.name not in NEVER}
-    tools = AgentToolset((), offered=[*able.values()], role=session.role)
-    room = session.manifest.prompt_tool_chars or 32_000
+    tools = AgentToolset((), offered=[*able.values()], role=ctx.role)
+    room = ctx.manifest.prompt_tool_chars or 32_000
     discovery = Discovery(tools, kit.finder or Finder(Retriever()), core=(), room=room, offered=[*able])
-    add_tools(session, *discovery.own)
+    add_tools(ctx, *discovery.own)
     find = next((one for one in discovery.own if one.name == FIND_AGENTS), None)
     found: list[str] = []
     if find is not None:
         asked = {"query": topic[:LONGEST_TASK], "limit": CANDIDATES}
-        outcome = await session.perform(effect_for(find, asked, role=session.role, provenance=session.provenance))
+        outcome = await ctx.perform(effect_for(find, asked, role=ctx.role, provenance=ctx.provenance))
         lines = outcome.value.get("found") if outcome.ok and isinstance(outcome.value, dict) else None
         found = [str(one).partition(":")[0] for one in lines] if isinstance(lines, list) else []
     names = [name for name in found if name in able]

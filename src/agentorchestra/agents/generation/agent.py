@@ -40,7 +40,7 @@ from agentorchestra.core.ids import sha256_json, sha256_text
 from agentorchestra.core.settings import GeneratorSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.registry import PACKAGED
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.signatures import schema_problems
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.programs.foreign import called_tools
@@ -63,7 +63,7 @@ class _Generation:
     """One need for a tool."""
 
     spec: AgentSpec
-    session: Session[Any]
+    ctx: BranchContext[Any]
     kit: Kit
     shop: Workshop
     limits: GeneratorSettings
@@ -141,7 +141,7 @@ class _Generation:
 
     def _callable(self) -> list[str]:
         """Return the tools that generated code may call here."""
-        held = self.session.capabilities
+        held = self.ctx.capabilities
         return [name for name in self.limits.tools if name in self.kit.tools and (held is None or name in held)]
 
     # -- retrieve ----------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class _Generation:
                 continue
             trial = known.renamed(f"{TRIAL}{name}"[:64], "0.0.0")
             cases = [Case(call, case.expected, case.known) for call, case in zip(calls, wanted.cases, strict=True)]
-            trials = await tried(self.session, trial, cases, wanted.returns, twice=False)
+            trials = await tried(self.ctx, trial, cases, wanted.returns, twice=False)
             problems = [*trials.problems] or await self._judged(wanted, cases[-1], trials.value)
             if problems:
                 refused.append(f"{name}: {problems[0]}")
@@ -169,7 +169,7 @@ class _Generation:
             await self._phase("retrieved", f"{name}@{known.version} fits", wanted.name, refused)
             result = await self._execute(known, calls[-1], f"The tool {known.component} was there already.", wanted)
             if result.status is RunStatus.COMPLETED and one.get("source") and one.get("for_all"):
-                give(self.session, name, known.version, str(one["source"]), str(one.get("symbol") or ""))
+                give(self.ctx, name, known.version, str(one["source"]), str(one.get("symbol") or ""))
             return result
         await self._phase("retrieved", "nothing that fits" if held else "nothing", wanted.name, refused)
         name = str(found.get("free_name") or wanted.name)
@@ -205,7 +205,7 @@ class _Generation:
         if candidate.get("source"):
             return self.shop.tool(candidate["source"], name, version, symbol=str(candidate.get("symbol") or ""))
         one = self.kit.tools.get(name)
-        caller = self.session.parent
+        caller = self.ctx.parent
         held = caller.capabilities if caller is not None else None
         if one is None or one.version != version or not may_try(one):
             return None
@@ -233,7 +233,7 @@ class _Generation:
         trials = Trials(tuple(problems_of(code, wanted, self.limits)))
         if not trials.problems:
             one = self.shop.trial(code, wanted.name, self.limits.trial_s)
-            trials = await tried(self.session, one, wanted.cases, wanted.returns, twice=True)
+            trials = await tried(self.ctx, one, wanted.cases, wanted.returns, twice=True)
         if not trials.problems:
             judged = await self._judged(wanted, wanted.case, trials.value)
             trials = Trials(tuple(judged), trials.value, trials.seconds)
@@ -293,19 +293,19 @@ class _Generation:
         how = f"The tool {one.component} was made and tried."
         result = await self._execute(one, wanted.case.arguments, how, wanted)
         if result.status is RunStatus.COMPLETED:
-            give(self.session, wanted.name, version, code)
+            give(self.ctx, wanted.name, version, code)
         return result
 
     async def _keeps(self, wanted: Specification, code: str) -> bool:
         """Return True if the workspace keeps the tool for later runs, as the run was set or the user says."""
-        keep = self.session.manifest.keep_tools
+        keep = self.ctx.manifest.keep_tools
         if keep != "ask":
             return keep == "workspace"
         question = (
             f"Keep the generated tool {wanted.name!r} for later tasks of this workspace? "
             "Answer yes or no; with no, only this run can use it."
         )
-        said = await self.session.ask(
+        said = await self.ctx.ask(
             question, tool=wanted.name, description=wanted.description, source=code, otherwise="no"
         )
         return said.strip().strip(".!").casefold() in ("y", "yes")
@@ -314,7 +314,7 @@ class _Generation:
         self, one: Tool[..., Any], arguments: Mapping[str, JsonValue], how: str, wanted: Specification
     ) -> AgentResult:
         """Call the tool for the task's own case, as everybody calls it."""
-        outcome = await call_own(self.session, one, arguments, self.session.provenance)
+        outcome = await call_own(self.ctx, one, arguments, self.ctx.provenance)
         await self._phase("executed", "done" if outcome.ok else "failed", one.name, [outcome.error or ""][outcome.ok :])
         said = f"{how} {wanted.description} It was called with {short(dict(arguments))}."
         if not outcome.ok:
@@ -338,7 +338,7 @@ class _Generation:
     # -- effects -----------------------------------------------------------------------------------------------------
 
     async def _own(self, name: str, arguments: dict[str, Any]) -> Outcome:
-        return await call_own(self.session, self.tools[name], arguments, self.session.provenance)
+        return await call_own(self.ctx, self.tools[name], arguments, self.ctx.provenance)
 
     async def _phase(self, phase: str, outcome: str, tool: str, reasons: list[str] | None = None) -> None:
         told = [one[:600] for one in reasons or ()]
@@ -375,17 +375,17 @@ class ToolGenerator(Limited[GeneratorSettings]):
         """Return the hash of what it is set to."""
         return sha256_json(self.limits.model_dump(mode="json", exclude={"keep"}))  # `keep` is the run's
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Return the result of the task's case, by a tool that was found or made."""
         shop = kit.workshop
-        if shop is None or (not session.run.replaying and (problem := await shop.problem())):
+        if shop is None or (not ctx.run.replaying and (problem := await shop.problem())):
             why = problem if shop is not None else "this workspace has no sandbox"
             return AgentResult(status=RunStatus.BLOCKED, report=f"No tool can be made here: {why}")
-        tools = workshop_tools(shop, session.actor)
-        add_tools(session, *tools.values())
-        questioner = Questioner(session, kit, spec.role, spec.model)
-        judging = Questioner(session, kit, "judge")
-        return await _Generation(spec, session, kit, shop, self.limits, questioner, judging, tools).run()
+        tools = workshop_tools(shop, ctx.actor)
+        add_tools(ctx, *tools.values())
+        questioner = Questioner(ctx, kit, spec.role, spec.model)
+        judging = Questioner(ctx, kit, "judge")
+        return await _Generation(spec, ctx, kit, shop, self.limits, questioner, judging, tools).run()
 
 
 def tool_generator(limits: GeneratorSettings | None = None) -> Agent:

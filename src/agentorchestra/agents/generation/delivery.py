@@ -15,7 +15,7 @@ from agentorchestra.agents.state import add_tools, agent_state
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.messages import Message
 from agentorchestra.loop import Seen, State, described
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.programs.functions import Functions, python_name
@@ -29,11 +29,11 @@ ROOM_SHARE = 4
 """What was given may take this part of the room that a prompt has for schemas."""
 
 
-def give(session: Session[Any], name: str, version: str, source: str, symbol: str = "") -> None:
+def give(ctx: BranchContext[Any], name: str, version: str, source: str, symbol: str = "") -> None:
     """Give a tool to the agent that asked for it; `symbol` is the function's name, where it is another."""
-    if session.parent is not None:
-        to = session.parent.node.scope  # whether it asked by a call, through a tool or in a program
-        session.vars[GIVEN + name] = {"version": version, "source": source, "symbol": symbol, "to": to}
+    if ctx.parent is not None:
+        to = ctx.parent.node.scope  # whether it asked by a call, through a tool or in a program
+        ctx.vars[GIVEN + name] = {"version": version, "source": source, "symbol": symbol, "to": to}
 
 
 @dataclass
@@ -50,50 +50,50 @@ class ToolReceiver:
     opened: dict[str, int] = field(default_factory=dict, init=False)  # those of it that the prompt has room for
     told: set[str] = field(default_factory=set, init=False)  # what the agent has heard of
 
-    async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
+    async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Show nothing; let rivals, which have sessions of their own, call it too."""
-        self._allow(session, [name for name in self._given(session) if name in self.made])
+        self._allow(ctx, [name for name in self._given(ctx) if name in self.made])
         return None
 
-    async def observe(self, state: State, session: Session[Any]) -> State:
+    async def observe(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state, with what came of the last calls open."""
-        new = [name for name in self._given(session) if name not in state.opened and name not in self.told]
+        new = [name for name in self._given(ctx) if name not in state.opened and name not in self.told]
         if state.ended or not new:
             return state
         self.told.update(new)
-        self._allow(session, [name for name in new if self._take(name, session)])
+        self._allow(ctx, [name for name in new if self._take(name, ctx)])
         fitting = [name for name in new if self._fits(name)]
-        session.seen.add(described([self.tools.schema(name) for name in fitting]))
+        ctx.seen.add(described([self.tools.schema(name) for name in fitting]))
         left_out = [name for name in new if name not in fitting]
         note = self.prompts.get("tool_given").render(names=fitting, left_out=left_out, code=self.code)
         said: list[Block] = [TextBlock(text=note, trust=Trust.SYSTEM)]
         if self.code:
-            agent_state(session).functions = functions = Functions(self.tools, only=self.tools.names)
+            agent_state(ctx).functions = functions = Functions(self.tools, only=self.tools.names)
             for name in fitting:
                 source = Source(kind="tool", ref=name)
                 said.append(TextBlock(text=functions.text(python_name(name)), source=source, trust=Trust.UNTRUSTED))
         messages = (*state.messages, Message(role="user", content=tuple(said)))
         return state.model_copy(update={"messages": messages, "opened": (*state.opened, *fitting)})
 
-    def _given(self, session: Session[Any]) -> Iterator[str]:
+    def _given(self, ctx: BranchContext[Any]) -> Iterator[str]:
         """Yield the names of what was given to this agent."""
-        for key in sorted(one for one in session.vars if one.startswith(GIVEN)):
-            held = session.vars[key]
-            if isinstance(held, dict) and held.get("to") == session.node.scope:
+        for key in sorted(one for one in ctx.vars if one.startswith(GIVEN)):
+            held = ctx.vars[key]
+            if isinstance(held, dict) and held.get("to") == ctx.node.scope:
                 yield key.removeprefix(GIVEN)
 
-    def _take(self, name: str, session: Session[Any]) -> bool:
+    def _take(self, name: str, ctx: BranchContext[Any]) -> bool:
         """Return True if it is another one than the agent has already."""
         if name in self.tools.names or python_name(name) in map(python_name, self.tools.names):
             return name in self.made
-        held: Any = session.vars[GIVEN + name]
+        held: Any = ctx.vars[GIVEN + name]
         one = self.shop.tool(held["source"], name, str(held["version"]), symbol=str(held["symbol"]))
         self.made[name] = one
         (self.discovery or self.tools).add_later(one)
         return True
 
-    def _allow(self, session: Session[Any], names: list[str]) -> None:
-        add_tools(session, *(self.made[name] for name in names))
+    def _allow(self, ctx: BranchContext[Any], names: list[str]) -> None:
+        add_tools(ctx, *(self.made[name] for name in names))
 
     def _fits(self, name: str) -> bool:
         """Return True if the prompt has room for its schema."""

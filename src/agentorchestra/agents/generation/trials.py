@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from agentorchestra.agents.generation.specification import Case, same, short
 from agentorchestra.agents.state import add_tools
 from agentorchestra.core.effects import Outcome
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.signatures import schema_problems
 from agentorchestra.tea.calling.tool import Tool
@@ -27,18 +27,18 @@ class Trials:
 
 
 async def tried(
-    session: Session[Any], one: Tool[..., Any], cases: Sequence[Case], returns: Mapping[str, Any], *, twice: bool
+    ctx: BranchContext[Any], one: Tool[..., Any], cases: Sequence[Case], returns: Mapping[str, Any], *, twice: bool
 ) -> Trials:
     """Call a tool with every case, the last of which is the task's own; `twice` to see that it gives the same."""
     seconds: list[float] = []
-    first = await _called(session, one, cases, seconds)
+    first = await _called(ctx, one, cases, seconds)
     problems = [
         text
         for case, outcome in zip(cases, first, strict=True)
         if (text := _wrong(case, outcome, returns, told=case is not cases[-1]))
     ]
     if not problems and twice:
-        again = await _called(session, one, cases, seconds)
+        again = await _called(ctx, one, cases, seconds)
         problems = [
             f"called twice with {short(case.arguments)} it gave {_said(before)} and then {_said(after)}"
             for case, before, after in zip(cases, first, again, strict=True)
@@ -48,12 +48,12 @@ async def tried(
 
 
 async def _called(
-    session: Session[Any], one: Tool[..., Any], cases: Sequence[Case], seconds: list[float]
+    ctx: BranchContext[Any], one: Tool[..., Any], cases: Sequence[Case], seconds: list[float]
 ) -> list[Outcome]:
-    began = session.now
-    add_tools(session, one)
-    outcomes = await session.perform_all(
-        [effect_for(one, dict(case.arguments), role=session.role, provenance=session.provenance) for case in cases]
+    began = ctx.now
+    add_tools(ctx, one)
+    outcomes = await ctx.perform_all(
+        [effect_for(one, dict(case.arguments), role=ctx.role, provenance=ctx.provenance) for case in cases]
     )
     seconds += [(outcome.ended_at - began).total_seconds() for outcome in outcomes if outcome.ended_at is not None]
     return outcomes

@@ -58,12 +58,12 @@ class Workshop:
         limits = self.limits
         return foreign_tool(source, symbol, self.programs, may_call=limits.tools, may_import=limits.libraries, **given)
 
-    async def made(self, session: Any) -> list[Tool[..., Any]]:
+    async def made(self, ctx: Any) -> list[Tool[..., Any]]:
         """Return the tools that were registered in this run before now."""
         found = []
-        for key, value in sorted(session.vars.items()):
+        for key, value in sorted(ctx.vars.items()):
             if key.startswith(MADE) and isinstance(value, dict):
-                source = (await session.blob(str(value["source"]))).decode()
+                source = (await ctx.blob(str(value["source"]))).decode()
                 found.append(self.tool(source, key.removeprefix(MADE), str(value["version"])))
         return found
 

@@ -12,7 +12,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.spec import AgentSpec
 from agentorchestra.loop import Seen, State
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import Offered
 
@@ -35,13 +35,13 @@ class Work:
         """Return what the agent may do, with what each is for, as prompts list it."""
         return actions_of(self.spec, self.kit, self.offered, self.own)
 
-    async def ask(self, session: Session[Any], question: Question) -> dict[str, Any] | None:
+    async def ask(self, ctx: BranchContext[Any], question: Question) -> dict[str, Any] | None:
         """Return the reply of the agent's own model; None where it cannot be had: no part is worth the run."""
-        return (await self.ask_all(session, [question]))[0]
+        return (await self.ask_all(ctx, [question]))[0]
 
-    async def ask_all(self, session: Session[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
+    async def ask_all(self, ctx: BranchContext[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
         """Return the replies to several questions, asked at the same time; see `ask`."""
-        asker = Questioner(session, self.kit, self.spec.role, self.spec.model)
+        asker = Questioner(ctx, self.kit, self.spec.role, self.spec.model)
         return await asker.all([replace(one, beside=True) for one in questions])
 
     def seen(self, prompt: str, text: str, trust: Trust, *, keep: bool = False) -> Seen:
@@ -56,9 +56,9 @@ def told(state: State) -> tuple[Block, ...]:
     return tuple(block for message in state.told for block in message.content)
 
 
-def trust_of(session: Session[Any]) -> Trust:
+def trust_of(ctx: BranchContext[Any]) -> Trust:
     """Return how far words are trusted that a model wrote from what the agent has seen."""
-    return lowest(Trust.AGENT, session.seen_trust)
+    return lowest(Trust.AGENT, ctx.seen_trust)
 
 
 def texts(value: Any) -> tuple[str, ...]:

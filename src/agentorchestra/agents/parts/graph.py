@@ -26,8 +26,8 @@ from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import Seen, State, described
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.permission import OF_EVERY_AGENT
-from agentorchestra.runtime.session import Session
 
 MOST_SUBTASKS = 8
 EXECUTOR, ROLE = "react", "worker"
@@ -120,26 +120,26 @@ class Subtasks:
 
     work: Work
 
-    async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
+    async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Return what is known by the subtasks; None in later steps, and where the task is not divided."""
         if state.step or state.must_answer:
             return None
-        held = session.capabilities
-        every = {*session.manifest.tools} if held is None else held - OF_EVERY_AGENT
+        held = ctx.capabilities
+        every = {*ctx.manifest.tools} if held is None else held - OF_EVERY_AGENT
         tools = tuple(sorted(every - self.work.kit.apart))
         child = AgentSpec(name="subtask", instruction="", tools=tools, role=ROLE, system=EXECUTOR, on_demand=True)
-        session.seen.add(described([one.schema for name in tools if (one := self.work.kit.tools.get(name))]))
+        ctx.seen.add(described([one.schema for name in tools if (one := self.work.kit.tools.get(name))]))
         values = {"actions": actions_of(child, self.work.kit), "most": MOST_SUBTASKS}
-        content = (*told(state), *tips_of(session), *plan_blocks(session))
+        content = (*told(state), *tips_of(ctx), *plan_blocks(ctx))
         # As a decision, so that the budget keeps what the agent's own answer needs, whatever its sub-agents spend.
         question = Question("parts_subtasks", DIVIDED, values, content, decides=True)
-        reply = await self.work.ask(session, question)
+        reply = await self.work.ask(ctx, question)
         graph = graph_of(reply) if reply is not None else []
         if len(graph) < 2:  # one agent can do it: that is the agent itself
             return None
-        run = _Graph(self.work, session, child, graph, texts((reply or {}).get("constraints")))
+        run = _Graph(self.work, ctx, child, graph, texts((reply or {}).get("constraints")))
         known = await run.carried_out()
-        trust = lowest(trust_of(session), *(one.trust for one in known))
+        trust = lowest(trust_of(ctx), *(one.trust for one in known))
         return self.work.seen("parts_subtasks_view", "\n\n".join(one.text for one in known), trust, keep=True)
 
 
@@ -153,7 +153,7 @@ class _Graph:
     """
 
     work: Work
-    session: Session[Any]
+    ctx: BranchContext[Any]
     child: AgentSpec
     graph: Sequence[Subtask]
     constraints: Sequence[str]
@@ -164,7 +164,7 @@ class _Graph:
         while wave := ready(self.graph, self.known):
             for one in await self._checked(await self._done(wave)):
                 self.known[one.subtask.number] = one
-            self.session.partial = {"steps": 0, "memory": "\n\n".join(one.text for one in self.known.values())}
+            self.ctx.partial = {"steps": 0, "memory": "\n\n".join(one.text for one in self.known.values())}
         left = [one for one in self.graph if one.number not in self.known]
         why = {one.number: not_begun(one, self.graph, self.known) for one in left}
         self.known |= {one.number: Knowledge(subtask=one, how="not begun", problem=why[one.number]) for one in left}
@@ -178,27 +178,27 @@ class _Graph:
             )
             for one in wave
         ]
-        first = self.session.last_n + 1
-        outcomes = await self.session.perform_all([agent_effect(one, self.session) for one in specs])
+        first = self.ctx.last_n + 1
+        outcomes = await self.ctx.perform_all([agent_effect(one, self.ctx) for one in specs])
         found = []
         for n, (one, spec, outcome) in enumerate(zip(wave, specs, outcomes, strict=True), start=first):
-            path = EffectKey(self.session.branch, n).path
-            found.append((one, *handed_back(outcome, trace_of(self.session.run.ledger, f"{path}.{spec.name}"))))
+            path = EffectKey(self.ctx.branch, n).path
+            found.append((one, *handed_back(outcome, trace_of(self.ctx.run.ledger, f"{path}.{spec.name}"))))
         return found
 
     def _context(self, one: Subtask) -> tuple[Block, ...]:
         """Return what a sub-agent is given to know: what its result has to fit, and the results that it needs."""
         needed = [self.known[number] for number in one.needs]
-        trust = trust_of(self.session)
+        trust = trust_of(self.ctx)
         fits = "\n".join(listed("The whole task, of which yours is a part, asks that", self.constraints))
         said = [(fits, trust), *((each.text, each.trust) for each in needed)]
-        source = Source(kind="agent", ref=self.session.actor)
+        source = Source(kind="agent", ref=self.ctx.actor)
         return tuple(TextBlock(text=text, source=source, trust=how) for text, how in said if text)
 
     async def _checked(self, done: Sequence[tuple[Subtask, AgentResult, Trust]]) -> list[Knowledge]:
         """Return what is known by results: those that came to an end are checked against the task's constraints."""
         ended = [one for one in done if one[1].status is RunStatus.COMPLETED]
-        replies = await self.work.ask_all(self.session, [self._question(*one) for one in ended])
+        replies = await self.work.ask_all(self.ctx, [self._question(*one) for one in ended])
         by_number = {one[0].number: reply for one, reply in zip(ended, replies, strict=True)}
         return [_knowledge(one, result, trust, by_number.get(one.number)) for one, result, trust in done]
 

@@ -13,7 +13,7 @@ from agentorchestra.agents.parts.base import Work, listed, texts, told, trust_of
 from agentorchestra.agents.parts.tips import tips_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.loop import Seen, State
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.state import PRIVATE
 
 FACTS = form(["given"], given=TEXTS, to_look_up=TEXTS, to_derive=TEXTS, needs_plan=FLAG)
@@ -71,41 +71,41 @@ class Planning:
     work: Work
     interval: int = 0
 
-    async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
+    async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Return the plan as it stands now, None where none could be made."""
-        plan = plan_of(session)
+        plan = plan_of(ctx)
         if plan is None and state.must_answer:
             return None
         if plan is None:
-            plan = await self._made(state, session)
+            plan = await self._made(state, ctx)
         elif self.interval and state.step - plan.made_at >= self.interval and not state.must_answer:
-            plan = await self._revised(plan, state, session)
-        session.vars[_HELD] = plan.model_dump(mode="json")
+            plan = await self._revised(plan, state, ctx)
+        ctx.vars[_HELD] = plan.model_dump(mode="json")
         return self.work.seen("parts_plan_view", plan.text, plan.trust) if plan.text else None
 
-    async def _made(self, state: State, session: Session[Any]) -> Plan:
+    async def _made(self, state: State, ctx: BranchContext[Any]) -> Plan:
         """Return the first plan: facts, and steps made of them; no steps where the survey says that one is enough."""
         # The agent's first decision, so that the budget keeps what its answer needs.
         survey = Question("parts_facts", FACTS, content=told(state), decides=True)
-        surveyed = await self.work.ask(session, survey) or {}
+        surveyed = await self.work.ask(ctx, survey) or {}
         facts = Plan(
             given=texts(surveyed.get("given")),
             to_look_up=texts(surveyed.get("to_look_up")),
             to_derive=texts(surveyed.get("to_derive")),
             made_at=state.step,
-            trust=trust_of(session),
+            trust=trust_of(ctx),
         )
         if surveyed.get("needs_plan") is False:
             return facts
-        content = (*told(state), *tips_of(session), *_block(facts.facts, facts.trust))
-        reply = await self.work.ask(session, Question("parts_plan", PLAN, {"actions": self.work.actions}, content))
-        return facts.model_copy(update={"steps": texts((reply or {}).get("steps")), "trust": trust_of(session)})
+        content = (*told(state), *tips_of(ctx), *_block(facts.facts, facts.trust))
+        reply = await self.work.ask(ctx, Question("parts_plan", PLAN, {"actions": self.work.actions}, content))
+        return facts.model_copy(update={"steps": texts((reply or {}).get("steps")), "trust": trust_of(ctx)})
 
-    async def _revised(self, plan: Plan, state: State, session: Session[Any]) -> Plan:
+    async def _revised(self, plan: Plan, state: State, ctx: BranchContext[Any]) -> Plan:
         """Return the plan as what was observed since it was looked at last leaves it; as it was without a reply."""
         observed = steps_as_blocks(_since(state, plan.made_at))
-        content = (*told(state), *tips_of(session), *_block(plan.text, plan.trust), *observed)
-        reply = await self.work.ask(session, Question("parts_review", REVISED, {"actions": self.work.actions}, content))
+        content = (*told(state), *tips_of(ctx), *_block(plan.text, plan.trust), *observed)
+        reply = await self.work.ask(ctx, Question("parts_review", REVISED, {"actions": self.work.actions}, content))
         looked = {"made_at": state.step}
         if reply is None:
             return plan.model_copy(update=looked)
@@ -117,20 +117,20 @@ class Planning:
                 "to_look_up": texts(reply.get("to_look_up")),
                 "to_derive": texts(reply.get("to_derive")),
                 "steps": texts(reply.get("steps")) or plan.steps,
-                "trust": lowest(plan.trust, trust_of(session)),
+                "trust": lowest(plan.trust, trust_of(ctx)),
             }
         )
 
 
-def plan_of(session: Session[Any]) -> Plan | None:
+def plan_of(ctx: BranchContext[Any]) -> Plan | None:
     """Return the plan of an agent's branch, None where none was made yet."""
-    held = session.vars.get(_HELD)
+    held = ctx.vars.get(_HELD)
     return None if held is None else Plan.model_validate(held)
 
 
-def plan_blocks(session: Session[Any]) -> tuple[Block, ...]:
+def plan_blocks(ctx: BranchContext[Any]) -> tuple[Block, ...]:
     """Return the plan as material for a question, () without one."""
-    plan = plan_of(session)
+    plan = plan_of(ctx)
     return () if plan is None else _block(plan.text, plan.trust)
 
 

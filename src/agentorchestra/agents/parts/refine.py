@@ -21,7 +21,7 @@ from agentorchestra.agents.parts.base import Work, listed, texts
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 LOSS, GRADIENT, REFLECTION, STEP = "refine_loss", "refine_gradient", "refine_reflection", "refine_step"
 
@@ -46,18 +46,18 @@ _TITLES = {
 _ENDED = frozenset({RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT})
 
 
-async def refined(result: AgentResult, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def refined(result: AgentResult, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Return the result of a run's top agent with an answer that was refined as the run's parts say.
 
     It stays as it is without an answer in words, where the budget has ended the work, and where a reply cannot be had.
     """
-    how = session.manifest.parts.refine or "none"
+    how = ctx.manifest.parts.refine or "none"
     in_words = result.answer.strip() and (result.output is None or spec.output_schema is not None)
     if how == "none" or not in_words or result.status in _ENDED:
         return result
-    known = (*spec.context, *(() if spec.on_demand else await short_files(session)))
-    work = _Refinement(spec, session, Work(spec, kit), (*known, *_found(outputs(session))))
-    for _ in range(session.manifest.parts.rounds or ROUNDS):
+    known = (*spec.context, *(() if spec.on_demand else await short_files(ctx)))
+    work = _Refinement(spec, ctx, Work(spec, kit), (*known, *_found(outputs(ctx))))
+    for _ in range(ctx.manifest.parts.rounds or ROUNDS):
         said = await (work.gradient(result.answer) if how == "textgrad" else work.reflection(result.answer))
         better = await work.step(result, said) if said else None
         if better is None or better.answer == result.answer:
@@ -83,8 +83,8 @@ def _found(shown: Sequence[Output]) -> list[Block]:
 class _Refinement:
     """The questions about one answer."""
 
-    def __init__(self, spec: AgentSpec, session: Session[Any], work: Work, known: tuple[Block, ...]) -> None:
-        self._spec, self._session, self._work, self._known = spec, session, work, known
+    def __init__(self, spec: AgentSpec, ctx: BranchContext[Any], work: Work, known: tuple[Block, ...]) -> None:
+        self._spec, self._ctx, self._work, self._known = spec, ctx, work, known
 
     async def gradient(self, answer: str) -> str:
         """Return what should change in an answer by textual gradients, "" for nothing."""
@@ -130,4 +130,4 @@ class _Refinement:
             content += [block_from(said[0], trust=Trust.SYSTEM), material(said[1], "critique")]
         given = {"task": self._spec.instruction, "found": bool(self._known), **(values or {})}
         question = Question(prompt, schema, given, tuple(content))
-        return await self._work.ask(self._session, question)
+        return await self._work.ask(self._ctx, question)

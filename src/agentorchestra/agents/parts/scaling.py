@@ -15,11 +15,11 @@ from agentorchestra.core.errors import UsageError
 from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import first_names
 from agentorchestra.loop import Decide, Decision, Parts, Seen, State, beam, best_of, linear
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.worlds import may_be_tried
 
 
-async def drive(state: State, session: Session[Any], parts: Parts, wanted: PartSettings, verifier: Verifier) -> State:
+async def drive(state: State, ctx: BranchContext[Any], parts: Parts, wanted: PartSettings, verifier: Verifier) -> State:
     """Do the work as the settings say: plainly, with rival steps, as rival runs.
 
     Raises:
@@ -28,37 +28,37 @@ async def drive(state: State, session: Session[Any], parts: Parts, wanted: PartS
     runs, candidates, width = wanted.rollouts or 1, wanted.candidates or 1, wanted.width or 1
     if runs > 1 or candidates > 1:
         parts = replace(parts, decide=_at_once(parts.decide))
-    one: Callable[[State, Session[Any]], Awaitable[State]] = partial(_plainly, parts=parts)
+    one: Callable[[State, BranchContext[Any]], Awaitable[State]] = partial(_plainly, parts=parts)
     if candidates > 1 or wanted.threshold is not None or (runs > 1 and wanted.choose == "process"):
         choose = chooser(wanted.choose or "process", verifier, width)
         if wanted.threshold is not None:
             choose = Reflecting(choose, verifier, wanted.threshold, width)
         one = partial(_beam, parts=parts, choose=choose, width=width, candidates=candidates)
     if runs == 1:
-        return await one(state, session)
-    _refuse_one_way(session, runs)
-    return await best_of(state, session, one, choose=chooser(wanted.choose or "listwise", verifier), runs=runs)
+        return await one(state, ctx)
+    _refuse_one_way(ctx, runs)
+    return await best_of(state, ctx, one, choose=chooser(wanted.choose or "listwise", verifier), runs=runs)
 
 
-async def _plainly(state: State, session: Session[Any], *, parts: Parts) -> State:
-    return await linear(state, session, parts)
+async def _plainly(state: State, ctx: BranchContext[Any], *, parts: Parts) -> State:
+    return await linear(state, ctx, parts)
 
 
-async def _beam(state: State, session: Session[Any], *, parts: Parts, **how: Any) -> State:
-    return await beam(state, session, parts, **how)
+async def _beam(state: State, ctx: BranchContext[Any], *, parts: Parts, **how: Any) -> State:
+    return await beam(state, ctx, parts, **how)
 
 
 def _at_once(given: Decide) -> Decide:
     """Return `decide` for rivals that decide at the same time: what one keeps of its request is not another's."""
 
-    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
-        return await copy(given)(state, view, session)
+    async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
+        return await copy(given)(state, view, ctx)
 
     return decide
 
 
-def _refuse_one_way(session: Session[Any], runs: int) -> None:
-    one_way = {one.name for one in agent_state(session).may_call(session) if not may_be_tried(session.run, one)}
+def _refuse_one_way(ctx: BranchContext[Any], runs: int) -> None:
+    one_way = {one.name for one in agent_state(ctx).may_call(ctx) if not may_be_tried(ctx.run, one)}
     if one_way:
         raise UsageError(
             f"parts.rollouts = {runs} would do the work {runs} times, and this cannot be taken back: "
@@ -70,8 +70,8 @@ def _refuse_one_way(session: Session[Any], runs: int) -> None:
 def drawn(deciders: Sequence[ModelDecider], weights: Sequence[float]) -> Decide:
     """Return `decide` with a model drawn by weights for each decision, the same in a resume (004, eq. 7)."""
 
-    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
-        (one,) = session.random.choices(deciders, weights)
-        return await one(state, view, session)
+    async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
+        (one,) = ctx.random.choices(deciders, weights)
+        return await one(state, view, ctx)
 
     return decide

@@ -24,7 +24,7 @@ from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.tea.calling.tool import Tool, tool_from_schema
 from agentorchestra.tools.web.search.merge import page_key
@@ -40,22 +40,22 @@ _ASKED = f"{PRIVATE}searched "
 _MOST_ASKED = 20
 
 
-def keep_search(session: Session[Any], parts: PartSettings) -> None:
+def keep_search(ctx: BranchContext[Any], parts: PartSettings) -> None:
     """Let the whole run search as its top agent does, where its system has a way of its own."""
-    given = session.manifest.parts
+    given = ctx.manifest.parts
     if (parts.reflect, parts.expand) != (given.reflect, given.expand):
-        session.vars[_CHOSEN] = {"reflect": parts.reflect, "expand": parts.expand}
+        ctx.vars[_CHOSEN] = {"reflect": parts.reflect, "expand": parts.expand}
 
 
-def search_parts(session: Session[Any]) -> PartSettings:
+def search_parts(ctx: BranchContext[Any]) -> PartSettings:
     """Return how the agents of a run search: its settings, with its system's own way where they say nothing."""
-    held = session.vars.get(_CHOSEN)
-    return session.manifest.parts if held is None else PartSettings.model_validate(held)
+    held = ctx.vars.get(_CHOSEN)
+    return ctx.manifest.parts if held is None else PartSettings.model_validate(held)
 
 
-def searching(tools: Sequence[Tool[..., Any]], spec: AgentSpec, session: Session[Any]) -> list[Tool[..., Any]]:
+def searching(tools: Sequence[Tool[..., Any]], spec: AgentSpec, ctx: BranchContext[Any]) -> list[Tool[..., Any]]:
     """Return an agent's tools, with the parts before the packaged `search` where they are wanted."""
-    parts = search_parts(session)
+    parts = search_parts(ctx)
     if not parts.reflect and not parts.expand:
         return [*tools]
     return [_Searching(one, spec, parts).tool if one.name == SEARCH and CHOICE in one.uses else one for one in tools]
@@ -82,7 +82,7 @@ class _Searching:
             trust=Trust.SYSTEM,
         )
 
-    async def search(self, ctx: Session[Any], **arguments: Any) -> JsonValue:
+    async def search(self, ctx: BranchContext[Any], **arguments: Any) -> JsonValue:
         """Better the query, search it with its variants, and make one list.
 
         Raises:
@@ -107,7 +107,7 @@ class _Searching:
             return outcomes[0].value
         return self._shown(queries, outcomes, found, notes, int(arguments.get("limit") or RESULTS))
 
-    async def _queries(self, ctx: Session[Any], draft: ResearchQuery) -> tuple[list[ResearchQuery], list[str]]:
+    async def _queries(self, ctx: BranchContext[Any], draft: ResearchQuery) -> tuple[list[ResearchQuery], list[str]]:
         """Return what is searched, and a sentence for each part that came to nothing."""
         most = self.parts.expand or 0
         values = {
@@ -173,7 +173,7 @@ class _Searching:
         return shown
 
 
-def _asked(ctx: Session[Any]) -> list[JsonValue]:
+def _asked(ctx: BranchContext[Any]) -> list[JsonValue]:
     """Return the queries of the agent so far, the last ones; see `Research._asked`."""
     found = [one for name, held in ctx.vars.items() if name.startswith(_ASKED) for one in _list(held)]
     return found[-_MOST_ASKED:]

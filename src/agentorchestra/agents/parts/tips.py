@@ -12,7 +12,7 @@ from agentorchestra.agents.memory import SessionMemory, shown_entries
 from agentorchestra.agents.parts.base import Work
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.loop import Seen, State
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.tea.memory.base import Happening, describe_memory
 from agentorchestra.tea.memory.workflow import WorkflowMemory
@@ -34,13 +34,13 @@ class Tips:
     work: Work
     only: str = ""  # the name of one insight that is told whatever the task, and no other
 
-    async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
+    async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Return the tips, None in later steps and where nothing fits."""
         if state.step or state.must_answer:
             return None
-        task = Happening(self.work.spec.instruction, order_trust(session))
+        task = Happening(self.work.spec.instruction, order_trust(ctx))
         system = describe_memory("workflow", WorkflowMemory)
-        memory = SessionMemory(session, self.work.kit, self.work.spec.name, task, system)
+        memory = SessionMemory(ctx, self.work.kit, self.work.spec.name, task, system)
         query = "" if self.only else task.text
         found = await memory.read(query, kinds=("insight",), scope="workspace", limit=MOST_TIPS, only=self.only)
         if not found:
@@ -48,10 +48,10 @@ class Tips:
         text = self.work.kit.prompts.get("parts_tips_view").render()
         head = TextBlock(text=text, source=Source(kind="prompt"), trust=Trust.SYSTEM)
         blocks = (head, *shown_entries(found))
-        session.vars[_HELD] = _BLOCKS.dump_python(blocks, mode="json")
+        ctx.vars[_HELD] = _BLOCKS.dump_python(blocks, mode="json")
         return Seen(blocks=blocks, keep=True)
 
 
-def tips_of(session: Session[Any]) -> tuple[Block, ...]:
+def tips_of(ctx: BranchContext[Any]) -> tuple[Block, ...]:
     """Return the tips that an agent was shown, () for none."""
-    return _BLOCKS.validate_python(session.vars.get(_HELD) or ())
+    return _BLOCKS.validate_python(ctx.vars.get(_HELD) or ())

@@ -21,7 +21,7 @@ from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message
 from agentorchestra.core.spec import AgentSpec
 from agentorchestra.loop import Choose, Rival
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.trust.words import date_of, number_of
 
 REWARD, OUTCOME, CHOICE = "parts_reward", "parts_outcome", "parts_choice"
@@ -59,63 +59,63 @@ class Verifier:
     spec: AgentSpec
     kit: Kit
 
-    async def scores(self, prompt: str, rivals: Sequence[Rival], session: Session[Any]) -> list[Rival]:
+    async def scores(self, prompt: str, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> list[Rival]:
         """Return the rivals with a further reward each; without one where no number from 0 to 10 came."""
         whole = prompt == OUTCOME
         asked = [
             self._question(
                 prompt,
                 _SCORE,
-                self._content([one], session, whole=whole),
+                self._content([one], ctx, whole=whole),
                 **({"ended": one.state.ended} if whole else {}),
             )
             for one in rivals
         ]
-        replies = await self.ask(session, asked)
+        replies = await self.ask(ctx, asked)
         return [
             one if reply is None else _with_reward(one, float(reply["score"]))
             for one, reply in zip(rivals, replies, strict=True)
         ]
 
-    async def best(self, rivals: Sequence[Rival], session: Session[Any]) -> int:
+    async def best(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> int:
         """Return the place of the best rival; the first one where no choice can be had."""
-        return (await self.bests([rivals], session))[0]
+        return (await self.bests([rivals], ctx))[0]
 
-    async def bests(self, groups: Sequence[Sequence[Rival]], session: Session[Any]) -> list[int]:
+    async def bests(self, groups: Sequence[Sequence[Rival]], ctx: BranchContext[Any]) -> list[int]:
         """Return the place of the best rival of each group, asked at the same time; see `best`."""
         asked = []
         for rivals in groups:
             index = Form(INTEGER, {**INTEGER, "minimum": 1, "maximum": len(rivals)})
-            content = self._content(rivals, session, whole=True)
+            content = self._content(rivals, ctx, whole=True)
             schema = form(["index"], analysis=TEXT, index=index)
             asked.append(self._question(CHOICE, schema, content, count=len(rivals)))
-        replies = await self.ask(session, asked)
+        replies = await self.ask(ctx, asked)
         return [0 if reply is None else int(reply["index"]) - 1 for reply in replies]
 
-    async def reflections(self, rivals: Sequence[Rival], session: Session[Any]) -> list[Rival]:
+    async def reflections(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> list[Rival]:
         """Return the rivals with the lessons of their steps."""
         asked = [
-            self._question(REFLECTION, _REFLECTION, self._content([one], session), score=f"{one.state.rewards[-1]:g}")
+            self._question(REFLECTION, _REFLECTION, self._content([one], ctx), score=f"{one.state.rewards[-1]:g}")
             for one in rivals
         ]
-        replies = await self.ask(session, asked)
+        replies = await self.ask(ctx, asked)
         return [
-            one if reply is None else replace(one, lessons=self._lessons(reply, one.session))
+            one if reply is None else replace(one, lessons=self._lessons(reply, one.ctx))
             for one, reply in zip(rivals, replies, strict=True)
         ]
 
-    async def ask(self, session: Session[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
+    async def ask(self, ctx: BranchContext[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
         """Return the replies; None where none that fits could be had, asked twice."""
-        model = "" if role_of(ROLE, session).model else self.spec.model
-        return await Questioner(session, self.kit, ROLE, model, temperature=0.0).all(questions)
+        model = "" if role_of(ROLE, ctx).model else self.spec.model
+        return await Questioner(ctx, self.kit, ROLE, model, temperature=0.0).all(questions)
 
     def _question(self, prompt: str, schema: Form, content: tuple[Block, ...], **values: Any) -> Question:
         return Question(prompt, schema, {"task": self.spec.instruction, **values}, content, beside=True)
 
-    def _content(self, rivals: Sequence[Rival], session: Session[Any], *, whole: bool = False) -> tuple[Block, ...]:
+    def _content(self, rivals: Sequence[Rival], ctx: BranchContext[Any], *, whole: bool = False) -> tuple[Block, ...]:
         """Return rivals as material, `whole` or with their last step apart from the others, cut to fit evenly."""
-        model = role_of(ROLE, session).model or self.spec.model or session.model
-        room = int(window_of(model, session, self.kit) * _SHOWN) // len(rivals)
+        model = role_of(ROLE, ctx).model or self.spec.model or ctx.model
+        room = int(window_of(model, ctx, self.kit) * _SHOWN) // len(rivals)
         blocks: list[Block] = []
         for number, rival in enumerate(rivals, start=1):
             steps = [*shortened([*rival.state.messages[rival.state.steps_at :]], room)]
@@ -129,7 +129,7 @@ class Verifier:
                 blocks += [block_from(f"Its answer ({rival.state.result.status.value}):", trust=Trust.SYSTEM), answer]
         return tuple(blocks)
 
-    def _lessons(self, reply: dict[str, Any], session: Session[Any]) -> tuple[Message, ...]:
+    def _lessons(self, reply: dict[str, Any], ctx: BranchContext[Any]) -> tuple[Message, ...]:
         head = TextBlock(text=self.kit.prompts.get(LESSONS).render(), source=Source(kind="prompt"), trust=Trust.SYSTEM)
         said = [
             f"{title}: {reply[name].strip()}"
@@ -140,7 +140,7 @@ class Verifier:
             )
             if str(reply.get(name) or "").strip()
         ]
-        trust = lowest(Trust.AGENT, session.seen_trust)
+        trust = lowest(Trust.AGENT, ctx.seen_trust)
         words = TextBlock(text="\n".join(said), source=Source(kind="agent", ref=ROLE), trust=trust)
         return (Message(role="user", content=(head, words)),)
 
@@ -173,14 +173,13 @@ class Reward:
     verifier: Verifier
     prompt: str = REWARD
 
-    async def __call__(self, rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
+    async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
         """Return the rivals, the best first; one whose reward could not be had comes behind those that have one."""
         fit, empty = with_answer(rivals)
         # What had ended before has its reward; whole runs that were never scored have none.
         new = [one for one in fit if one.decision or (self.prompt == OUTCOME and not one.state.rewards)]
         scored = {
-            id(one): better
-            for one, better in zip(new, await self.verifier.scores(self.prompt, new, session), strict=True)
+            id(one): better for one, better in zip(new, await self.verifier.scores(self.prompt, new, ctx), strict=True)
         }
         fit = [scored.get(id(one), one) for one in fit]
         return [*sorted(fit, key=self._place), *empty]
@@ -198,12 +197,12 @@ class Listwise:
     verifier: Verifier
     width: int = 1
 
-    async def __call__(self, rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
+    async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
         """Return the rivals, the best first."""
         fit, empty = with_answer(rivals)
         ranked: list[Rival] = []
         while len(fit) > 1 and len(ranked) < self.width:
-            ranked.append(fit.pop(await self.verifier.best(fit, session)))
+            ranked.append(fit.pop(await self.verifier.best(fit, ctx)))
         return [*ranked, *fit, *empty]
 
 
@@ -213,20 +212,20 @@ class Pairwise:
 
     verifier: Verifier
 
-    async def __call__(self, rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
+    async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
         """Return the rivals, the best first; those that lost later stand before those that lost earlier."""
         left, empty = with_answer(rivals)
         lost: list[Rival] = []
         while len(left) > 1:
             pairs = [left[at : at + 2] for at in range(0, len(left) - 1, 2)]
             rest = left[2 * len(pairs) :]
-            won = await self.verifier.bests(pairs, session)
+            won = await self.verifier.bests(pairs, ctx)
             lost = [*(pair[1 - place] for pair, place in zip(pairs, won, strict=True)), *lost]
             left = [*(pair[place] for pair, place in zip(pairs, won, strict=True)), *rest]
         return [*left, *lost, *empty]
 
 
-async def vote(rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
+async def vote(rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
     """Rank by how many rivals agree: on the answer, or on the next calls. Nobody is asked."""
     fit, empty = with_answer(rivals)
     groups: dict[str, list[Rival]] = {}
@@ -275,18 +274,18 @@ class Reflecting:
     threshold: float
     width: int = 1
 
-    async def __call__(self, rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
+    async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
         """Return the rivals as ranked; those that are kept with their lessons."""
-        ranked = [*await self.choose(rivals, session)]
+        ranked = [*await self.choose(rivals, ctx)]
         kept = [one for one in ranked[: self.width] if one.decision is not None and not one.state.ended]
         scored = {id(one): one for one in kept if _is_scored(one)}
         missing = [one for one in kept if id(one) not in scored] if self._scores_none(ranked) else []
         scored |= {
             id(one): better
-            for one, better in zip(missing, await self.verifier.scores(REWARD, missing, session), strict=True)
+            for one, better in zip(missing, await self.verifier.scores(REWARD, missing, ctx), strict=True)
         }
         low = {key: one for key, one in scored.items() if _is_scored(one) and one.state.rewards[-1] <= self.threshold}
-        reflected = dict(zip(low, await self.verifier.reflections([*low.values()], session), strict=True))
+        reflected = dict(zip(low, await self.verifier.reflections([*low.values()], ctx), strict=True))
         return [reflected.get(id(one), scored.get(id(one), one)) for one in ranked]
 
     @staticmethod

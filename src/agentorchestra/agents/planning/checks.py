@@ -45,7 +45,7 @@ from agentorchestra.core.spec import AgentResult, Citation, RunStatus
 from agentorchestra.loop import State
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.models.render import render_block
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.tools.files.quotes import alike
 
@@ -97,29 +97,29 @@ class Check:
     named: bool = field(default=False, init=False)  # whether the planner was told of sources that are unknown
     verdicts: dict[str, str] = field(default_factory=dict, init=False)  # the judge's, by a hash of answer and evidence
 
-    async def __call__(self, state: State, session: Session[Any]) -> State:
+    async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state; without its result where the answer has to be corrected, else without bad sources."""
         result, self.told = state.result, user_additions(state)
         if result is None:
             return state
-        found = results_before(session, upto=session.last_n + 1)
-        looked = await look_up(result.sources, session)
+        found = results_before(ctx, upto=ctx.last_n + 1)
+        looked = await look_up(result.sources, ctx)
         result = looked.corrected(result)
-        lost = self._unfound(result, looked, found, session)
+        lost = self._unfound(result, looked, found, ctx)
         prompt = self.kit.prompts.get("verification")
-        if session.manifest.checks >= SORTED and (self.named or not any(one.quote.strip() for one in lost)):
+        if ctx.manifest.checks >= SORTED and (self.named or not any(one.quote.strip() for one in lost)):
             result, lost = without(result, [], prompt, unfound=lost), []  # to say it costs more than it is worth
         bad = bool(looked.misquoted or lost)
         known = [self.task, *self.told]
-        bare = [] if found else bare_figures(result, looked, session, known)
+        bare = [] if found else bare_figures(result, looked, ctx, known)
         strange, doubt = [], Doubt()
         if (found or bare) and result.status in ENDED:
             # Figures are a matter of a look; what remains of them after that is the judge's to decide.
-            judged = result.status is RunStatus.COMPLETED and not self._settled(result, looked, found, session)
+            judged = result.status is RunStatus.COMPLETED and not self._settled(result, looked, found, ctx)
             if judged and self.sent_back == 0:
-                strange = bare or self._strange(result, session)
+                strange = bare or self._strange(result, ctx)
             if not bad and not strange and state.limited is None:
-                doubt = await self.doubted(result, session, found, judged=judged)
+                doubt = await self.doubted(result, ctx, found, judged=judged)
         if (bad or strange or (doubt.text and not doubt.again)) and self.sent_back < MOST_CHECKS and not is_last(state):
             self.sent_back += 1
             self.named = self.named or bool(lost)
@@ -132,17 +132,17 @@ class Check:
 
     @staticmethod
     def _unfound(
-        result: AgentResult, looked: LookupResult, found: Sequence[TeamResult], session: Session[Any]
+        result: AgentResult, looked: LookupResult, found: Sequence[TeamResult], ctx: BranchContext[Any]
     ) -> list[Citation]:
         """Return the sources that code does not know, or could not look up, and no agent gave."""
         known = (*citations(found), *(Citation(source=name, quote=one.answer or one.report) for name, one, _ in found))
         sure = {*looked.held.values(), *looked.misquoted}
-        if session.manifest.checks >= SORTED:
+        if ctx.manifest.checks >= SORTED:
             return unfound(looked.unknown, known)
         return unfound([one for one in result.sources if one not in sure], known) if found else []
 
     def _settled(
-        self, result: AgentResult, looked: LookupResult, found: Sequence[TeamResult], session: Session[Any]
+        self, result: AgentResult, looked: LookupResult, found: Sequence[TeamResult], ctx: BranchContext[Any]
     ) -> bool:
         """Return True if code can tell that an answer stands on what was found.
 
@@ -151,13 +151,13 @@ class Check:
         """
         if self.told:  # what an agent found for the task as it was is no proof for the one that it has become
             return False
-        shown = outputs(session) if session.manifest.checks else []
+        shown = outputs(ctx) if ctx.manifest.checks else []
         computing = PROGRAMS | {*self.kit.given}
         proven = [one for _, one, _ in found if is_proven(one, self.task, shown, computing)]
         if evident(result, proven):
             return True
         own = figures(result.answer).keys() - figures(self.task).keys()
-        if not own or not session.manifest.checks or len(result.answer.split()) > SHORT_ANSWER:
+        if not own or not ctx.manifest.checks or len(result.answer.split()) > SHORT_ANSWER:
             return False
         said = figures("\n".join(one.answer for one in proven))
         quotes = [one.quote for one in result.sources if one in looked.held.values()]
@@ -166,59 +166,59 @@ class Check:
         return all(is_among(form, said) and is_among(form, stands) for form in own)
 
     async def doubted(
-        self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], *, judged: bool
+        self, result: AgentResult, ctx: BranchContext[Any], found: Sequence[TeamResult], *, judged: bool
     ) -> Doubt:
         """Return what another agent has against the answer, or the judge; `judged` asks it also without need."""
         said = None
-        if self.verifier is not None and self.verifier.wanted(result, found, session):
-            said = await self.verifier(result, session, found, told=self.told)
+        if self.verifier is not None and self.verifier.wanted(result, found, ctx):
+            said = await self.verifier(result, ctx, found, told=self.told)
             judged = said is None  # nobody could say: the judge decides by what was found
         if said is not None:
             return said
-        result = trusted(result, distrusted(session))
-        pages = self.verifier.browsed(result, session) if self.verifier is not None else []
+        result = trusted(result, distrusted(ctx))
+        pages = self.verifier.browsed(result, ctx) if self.verifier is not None else []
         if not judged and not pages:
             return Doubt()
-        shown = [*self._shown(result, session, found), *map(render_block, pages)]
+        shown = [*self._shown(result, ctx, found), *map(render_block, pages)]
         mark = sha256_json([result.answer, [one.model_dump(mode="json") for one in result.sources], *self.told, *shown])
         again = mark in self.verdicts
         if not again:
-            self.verdicts[mark] = await self._judge(result, session, shown)
+            self.verdicts[mark] = await self._judge(result, ctx, shown)
         if not self.verdicts[mark]:
             return Doubt()
         text = "A judge, who was shown the answer and what the team found, does not take it; its words stand above."
         doubt = Doubt.of(text, self.verdicts[mark], "judge", Trust.UNTRUSTED)
         # The planner was told and gives the same answer on the same evidence: to send it back again settles nothing.
-        return replace(doubt, again=again and bool(session.manifest.checks))
+        return replace(doubt, again=again and bool(ctx.manifest.checks))
 
-    def _strange(self, result: AgentResult, session: Session[Any]) -> list[str]:
+    def _strange(self, result: AgentResult, ctx: BranchContext[Any]) -> list[str]:
         """Return figures of the answer that neither the user, an agent, a tool nor a program gave."""
         known = [self.task, *self.told]
-        known += [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
-        for _, one, _ in results_before(session, upto=session.last_n + 1):
+        known += [f"{one.task}\n{one.answer}" for one in ctx.manifest.earlier]
+        for _, one, _ in results_before(ctx, upto=ctx.last_n + 1):
             known += [one.answer, one.report, *(f"{cited.place}\n{cited.quote}" for cited in one.sources)]
-        if session.manifest.checks:
-            known += [f"{one.asked}\n{one.text}" for one in outputs(session)]
+        if ctx.manifest.checks:
+            known += [f"{one.asked}\n{one.text}" for one in outputs(ctx)]
         there = figures("\n".join(known), digits=1)
         return [written for form, written in figures(result.answer).items() if not is_among(form, there)]
 
-    def _shown(self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult]) -> list[str]:
+    def _shown(self, result: AgentResult, ctx: BranchContext[Any], found: Sequence[TeamResult]) -> list[str]:
         """Return the evidence as the judge is shown it: the agents' answers and quotes, then outputs of tools.
 
         What gave orders to whoever read it is left out: the judge is a reader like any other.
         """
-        room = int(window_of(judge_of(session), session, self.kit) * CHARS_PER_TOKEN * EVIDENCE_SHARE)
+        room = int(window_of(judge_of(ctx), ctx, self.kit) * CHARS_PER_TOKEN * EVIDENCE_SHARE)
         given_out: list[TextBlock] = []
-        if session.manifest.checks:
-            bad = distrusted(session)
-            shown = [kept for one in outputs(session) if (kept := one.without(bad)) is not None]
+        if ctx.manifest.checks:
+            bad = distrusted(ctx)
+            shown = [kept for one in outputs(ctx) if (kept := one.without(bad)) is not None]
             given_out = output_blocks(shown, result.answer, min(room // 2, MOST_OUTPUTS))
             found = [(name, trusted(one, bad), trust) for name, one, trust in found]
         room -= sum(len(one.text) for one in given_out)
-        agents = [evidence_block(found, most=room)] if found or session.manifest.checks < SORTED else []
+        agents = [evidence_block(found, most=room)] if found or ctx.manifest.checks < SORTED else []
         return [render_block(one) for one in (*agents, *given_out)]
 
-    async def _judge(self, result: AgentResult, session: Session[Any], shown: Sequence[str]) -> str:
+    async def _judge(self, result: AgentResult, ctx: BranchContext[Any], shown: Sequence[str]) -> str:
         """Return what is wrong with an answer and what would settle it, "" where nothing is wrong."""
         prompt = self.kit.prompts.get("verify")
         values: dict[str, Any] = {
@@ -233,9 +233,9 @@ class Check:
             values["task"] = "\n".join((self.task, *self.told))
         # A copy of the prompt, or a run that is pinned to it, may be from before it had one of them.
         asked = prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
-        schema = VERDICT if session.manifest.checks else _BEFORE
+        schema = VERDICT if ctx.manifest.checks else _BEFORE
         said = await ask_model(
-            JUDGE, asked, session, self.kit, purpose="judge", trust=Trust.UNTRUSTED, output_schema=schema
+            JUDGE, asked, ctx, self.kit, purpose="judge", trust=Trust.UNTRUSTED, output_schema=schema
         )
         try:
             verdict = read_output(said, _READ)
@@ -247,10 +247,10 @@ class Check:
         return " ".join(why) or "it does not follow from what was found"
 
 
-def judge_of(session: Session[Any]) -> str:
+def judge_of(ctx: BranchContext[Any]) -> str:
     """Return the model that judges."""
-    role = session.manifest.roles.get("judge")
-    return (role.model if role is not None else "") or session.model
+    role = ctx.manifest.roles.get("judge")
+    return (role.model if role is not None else "") or ctx.model
 
 
 def _cited(result: AgentResult) -> Block:

@@ -19,7 +19,7 @@ from agentorchestra.core.spec import AgentResult, Citation, RunStatus
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record, within
 from agentorchestra.loop import State
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.programs.handler import NAME as PROGRAM
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.files.quotes import alike
@@ -45,13 +45,13 @@ class Delegation:
     outcome: Outcome
 
 
-def delegations(session: Session[Any], *, upto: int | None = None) -> list[Delegation]:
-    """Return the agents a session asked, itself or in its programs, in order, as far as they came to an end.
+def delegations(ctx: BranchContext[Any], *, upto: int | None = None) -> list[Delegation]:
+    """Return the agents a branch asked, itself or in its programs, in order, as far as they came to an end.
 
-    Of a program's session those that its agent asked before are among them. With `upto` only those before this number.
+    Of a program's branch those that its agent asked before are among them. With `upto` only those before this number.
     """
     asked: dict[str, list[tuple[int, Record]]] = {}
-    for key, record in session.run.ledger.records.items():
+    for key, record in ctx.run.ledger.records.items():
         if record.effect.get("kind") in (EffectKind.INVOKE_AGENT, EffectKind.RUN_CODE):
             asked.setdefault(key.branch, []).append((key.n, record))
 
@@ -71,18 +71,18 @@ def delegations(session: Session[Any], *, upto: int | None = None) -> list[Deleg
                     record.outcome,
                 )
 
-    found = list(on(session.branch, upto))
-    owner = session.parent
-    if owner is not None and session.branch == f"{session.key.path}.{PROGRAM}":
-        found = delegations(owner, upto=session.decided_n) + found
+    found = list(on(ctx.branch, upto))
+    owner = ctx.parent
+    if owner is not None and ctx.branch == f"{ctx.key.path}.{PROGRAM}":
+        found = delegations(owner, upto=ctx.decided_n) + found
     return found
 
 
-def results_before(session: Session[Any], *, upto: int | None = None) -> list[TeamResult]:
-    """Return the results of the agents a session asked, in order; see `delegations`."""
+def results_before(ctx: BranchContext[Any], *, upto: int | None = None) -> list[TeamResult]:
+    """Return the results of the agents a branch asked, in order; see `delegations`."""
     return [
         (one.name, AgentResult.model_validate(one.outcome.value), one.outcome.trust)
-        for one in delegations(session, upto=upto)
+        for one in delegations(ctx, upto=upto)
         if one.outcome.ok
     ]
 
@@ -119,11 +119,11 @@ def _within(lines: Sequence[str], most: int) -> list[str]:
     return [*lines]
 
 
-def distrusted(session: Session[Any]) -> frozenset[str]:
+def distrusted(ctx: BranchContext[Any]) -> frozenset[str]:
     """Return the pages and files that agents below left out because they give orders to their readers."""
     found: set[str] = set()
-    for key, record in session.run.ledger.records.items():
-        if record.effect.get("kind") != EffectKind.INVOKE_AGENT or not within(key.branch, session.branch):
+    for key, record in ctx.run.ledger.records.items():
+        if record.effect.get("kind") != EffectKind.INVOKE_AGENT or not within(key.branch, ctx.branch):
             continue
         value = record.outcome.value if record.outcome is not None else None
         named = value.get("distrusted") if isinstance(value, dict) else None
@@ -203,20 +203,20 @@ def without(
     return result.model_copy(update={"sources": kept, "report": f"{result.report}\n\n{said}".strip()})
 
 
-def bare_figures(result: AgentResult, looked: LookupResult, session: Session[Any], known: Sequence[str]) -> list[str]:
+def bare_figures(result: AgentResult, looked: LookupResult, ctx: BranchContext[Any], known: Sequence[str]) -> list[str]:
     """Return the figures of an answer that stand neither in a line it cites nor in a result of a program or tool.
 
     Where there is nothing that they could be compared with, none is told of. `known` is the task, as it became.
     """
-    if result.status is not RunStatus.COMPLETED or session.manifest.checks < SORTED:
+    if result.status is not RunStatus.COMPLETED or ctx.manifest.checks < SORTED:
         return []
-    shown = outputs(session)
+    shown = outputs(ctx)
     seen = any(one.media for one in shown)  # in pictures only a model can look figures up
-    if seen or not (session.manifest.files or shown or result.sources):
+    if seen or not (ctx.manifest.files or shown or result.sources):
         return []
     held = [*looked.held.values()]
-    earlier = [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
-    texts = [*known, *earlier, *(one.quote for one in held), *whole_lines(held, session)]
+    earlier = [f"{one.task}\n{one.answer}" for one in ctx.manifest.earlier]
+    texts = [*known, *earlier, *(one.quote for one in held), *whole_lines(held, ctx)]
     return unproven(result.answer, texts, shown)
 
 
@@ -229,19 +229,19 @@ class SourceCheck:
     """
 
     prompt: Prompt
-    look: Callable[[Sequence[Citation], Session[Any]], Awaitable[LookupResult]] = look_up
+    look: Callable[[Sequence[Citation], BranchContext[Any]], Awaitable[LookupResult]] = look_up
     task: str = ""
     sent_back: int = field(default=0, init=False)
     told: bool = field(default=False, init=False)  # whether the agent was told of unknown sources, or figures
 
-    async def __call__(self, state: State, session: Session[Any]) -> State:
+    async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state; without its result where sources have to be corrected, without those that never hold."""
         if state.result is None or not state.result.sources:
             return state
-        looked = await self.look(state.result.sources, session)
+        looked = await self.look(state.result.sources, ctx)
         result = looked.corrected(state.result)
         known = [self.task, *user_additions(state)]
-        figures = bare_figures(result, looked, session, known) if self.task else []
+        figures = bare_figures(result, looked, ctx, known) if self.task else []
         quoted = [one for one in looked.unknown if one.quote.strip()]
         bad = looked.misquoted or ((quoted or figures) and not self.told)
         if bad and self.sent_back < MOST_CHECKS and not is_last(state):

@@ -15,8 +15,8 @@ from agentorchestra.core.messages import Message
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.loop import Seen, State, inbox
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.retrieval.discovery import Finder, lines_of, matching
 from agentorchestra.tea.retrieval.retriever import Retriever
@@ -37,14 +37,14 @@ class Interjections:
 
     kit: Kit
 
-    async def __call__(self, state: State, session: Session[Any]) -> Seen | None:
+    async def __call__(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Return what was said, None for nothing."""
-        heard = await inbox(state, session)
+        heard = await inbox(state, ctx)
         if heard is None:
             return None
-        planned = Plans.of(session.vars).active is not None
+        planned = Plans.of(ctx.vars).active is not None
         if planned:
-            await call_own(session, reconsider_plan)
+            await call_own(ctx, reconsider_plan)
         note = self.kit.prompts.get("objective").render(planned=planned)
         return Seen(blocks=(*heard.blocks, TextBlock(text=note, trust=Trust.SYSTEM)), keep=True)
 
@@ -57,17 +57,17 @@ class Replacements:
     offered: Sequence[Delegate]
     since: int = field(default=0, init=False)  # the number of the first effect that was not looked at yet
 
-    async def __call__(self, state: State, session: Session[Any]) -> State:
+    async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state, with a note on each failure in its history; those that fit are open from then on."""
-        asked = delegations(session, upto=session.last_n + 1)
+        asked = delegations(ctx, upto=ctx.last_n + 1)
         failed = [one for one in asked if one.n >= self.since and _failed(one)]
-        self.since = session.last_n + 1
+        self.since = ctx.last_n + 1
         if state.ended or not failed:
             return state
         tried = {one.name for one in asked if _failed(one)}
         messages, opened = [*state.messages], [*state.opened]
         for one in failed:
-            found = await self._others(one, tried, session)
+            found = await self._others(one, tried, ctx)
             value: Any = found.value if found.ok else {}
             names = [str(name) for name in value.get("agents", ())]
             note = self.kit.prompts.get("replanning").render(agent=one.name, others=names)
@@ -78,10 +78,10 @@ class Replacements:
             opened += [name for name in names if name not in opened]
         return state.model_copy(update={"messages": tuple(messages), "opened": tuple(opened)})
 
-    async def _others(self, one: Delegation, tried: set[str], session: Session[Any]) -> Any:
+    async def _others(self, one: Delegation, tried: set[str], ctx: BranchContext[Any]) -> Any:
         finder = self.kit.finder or Finder(Retriever())
         others = [each for each in self.offered if each.agent.name not in tried]
-        return await call_own(session, _search(finder, others), {"task": one.task})
+        return await call_own(ctx, _search(finder, others), {"task": one.task})
 
 
 def _failed(one: Delegation) -> bool:

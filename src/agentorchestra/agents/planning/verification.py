@@ -24,7 +24,7 @@ from agentorchestra.core.messages import Message
 from agentorchestra.core.settings import TeamSettings
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
 from agentorchestra.environments.report.addresses import normalised_address
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tools.web.pages import is_address
 
 USUAL = ("deep_analyzer", "deep_researcher")
@@ -86,29 +86,29 @@ class Verifier:
     known: dict[str, Doubt | None] = field(default_factory=dict, init=False)  # what came of answers, once verified
     undecided: set[str] = field(default_factory=set, init=False)  # pages that settled nothing: not asked about again
 
-    def wanted(self, result: AgentResult, found: Sequence[TeamResult], session: Session[Any]) -> bool:
+    def wanted(self, result: AgentResult, found: Sequence[TeamResult], ctx: BranchContext[Any]) -> bool:
         """Return True if an answer rests on pages that one agent alone found, and no browser showed."""
         if self.settings.verify != "web" or not result.answer.strip():
             return False
-        return any(_page(one) not in self.undecided for one in self._alone(result, found, session))
+        return any(_page(one) not in self.undecided for one in self._alone(result, found, ctx))
 
     async def __call__(
-        self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], *, told: Sequence[str] = ()
+        self, result: AgentResult, ctx: BranchContext[Any], found: Sequence[TeamResult], *, told: Sequence[str] = ()
     ) -> Doubt | None:
         """Return what another agent says; None where there is none, or it could not say."""
         mark = result.model_dump_json(include={"answer", "sources"})
         if mark not in self.known:
-            self.known[mark] = await self._asked(result, session, found, told)
+            self.known[mark] = await self._asked(result, ctx, found, told)
         return self.known[mark]
 
     async def _asked(
-        self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], told: Sequence[str]
+        self, result: AgentResult, ctx: BranchContext[Any], found: Sequence[TeamResult], told: Sequence[str]
     ) -> Doubt | None:
-        alone = self._alone(result, found, session)
+        alone = self._alone(result, found, ctx)
         other = self._other({name for one in alone for name in self._finders(one, found, said=True)})
         if other is None:
             return None
-        outcome = await session.perform(self._effect(other, result, alone, session, found, told))
+        outcome = await ctx.perform(self._effect(other, result, alone, ctx, found, told))
         if not outcome.ok:
             return None
         reply = AgentResult.model_validate(outcome.value)
@@ -131,7 +131,7 @@ class Verifier:
         other: Delegate,
         result: AgentResult,
         alone: Sequence[Citation],
-        session: Session[Any],
+        ctx: BranchContext[Any],
         found: Sequence[TeamResult],
         told: Sequence[str],
     ) -> Effect:
@@ -139,30 +139,30 @@ class Verifier:
         # What is to be verified may hold anything that stands on a page: it is material, never the order.
         context = _claim(result, alone, lowest(Trust.AGENT, *(trust for _, _, trust in found)))
         # A second look is worth no stop of the run: the judge decides where it cannot be had.
-        tools = tuple(name for name in other.tools if not self._changes(name, session))
+        tools = tuple(name for name in other.tools if not self._changes(name, ctx))
         spec = other.agent.spec(prompt, tools=tools, context=context, output_schema=REPLY, asks=False)
-        effect = agent_effect(spec, session, provenance=provenance_of(context))
+        effect = agent_effect(spec, ctx, provenance=provenance_of(context))
         return effect.model_copy(update={"purpose": VERIFICATION})
 
-    def browsed(self, result: AgentResult, session: Session[Any]) -> list[Block]:
+    def browsed(self, result: AgentResult, ctx: BranchContext[Any]) -> list[Block]:
         """Return the texts of pages that an answer cites without words of theirs, as a browser showed them last."""
         named = {_page(one) for one in result.sources if is_address(one.source) and not one.quote.strip()}
-        last = {normalised_address(one.address): one for one in looks(session)} if named else {}
+        last = {normalised_address(one.address): one for one in looks(ctx)} if named else {}
         return [material(one.text[:LONGEST_PAGE], one.address, "web") for page, one in last.items() if page in named]
 
-    def _changes(self, name: str, session: Session[Any]) -> bool:
+    def _changes(self, name: str, ctx: BranchContext[Any]) -> bool:
         """Return True for a tool that writes, sends, spends or deletes: it is not for a verifier."""
         if name in self.kit.tools:
             return bool(self.kit.tools[name].tags & _CHANGES)
-        make = session.run.services.environments.get(name)
+        make = ctx.run.services.environments.get(name)
         one = make() if make is not None else None
         return one is not None and any(one.mutates(each.name) for each in one.actions())
 
-    def _alone(self, result: AgentResult, found: Sequence[TeamResult], session: Session[Any]) -> list[Citation]:
+    def _alone(self, result: AgentResult, found: Sequence[TeamResult], ctx: BranchContext[Any]) -> list[Citation]:
         """Return the quotes from pages that the answer rests on, that one agent alone found and no browser showed."""
         cited = result.sources or tuple(one for _, each, _ in found for one in each.sources)
         pages = [one for one in dict.fromkeys(cited) if is_address(one.source)]
-        browsed = {normalised_address(one) for one in visited(looks(session))} if pages else set()
+        browsed = {normalised_address(one) for one in visited(looks(ctx))} if pages else set()
         return [one for one in pages if _page(one) not in browsed and len(self._finders(one, found)) < 2]
 
     def _finders(self, cited: Citation, found: Sequence[TeamResult], *, said: bool = False) -> set[str]:

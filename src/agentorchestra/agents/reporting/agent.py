@@ -27,7 +27,7 @@ from agentorchestra.environments.report.addresses import key_of
 from agentorchestra.environments.report.parser import MOST_REFERENCES
 from agentorchestra.environments.report.references import Collected, Listed, Piece
 from agentorchestra.loop import State
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.files.quotes import normalised
 
@@ -97,21 +97,21 @@ def _bounded(lines: Sequence[str], what: str, room: int) -> list[str]:
     return [*lines[:kept], *([f"(and {more:,} more {what}, which are not shown)"] if more else [])]
 
 
-async def report(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def report(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Show what there is, let the model write, number its marks, write the file."""
-    caller = session.parent
-    found = results_before(caller, upto=session.decided_n) if caller is not None else []
-    material = await _gathered(found, session)
+    caller = ctx.parent
+    found = results_before(caller, upto=ctx.decided_n) if caller is not None else []
+    material = await _gathered(found, ctx)
     shown = spec.model_copy(update={"context": (*spec.context, *material.blocks())})
     check = MarkCheck(kit.prompts.get(MARKS), material.evidence)
     # Its sources are those of its marks, which code sets.
-    result = await run_agent(without_report(shown), session, kit, prompt=NAME, observe=(check,), checked=True)
-    made = make_report(result.answer, material.evidence, session.manifest.files)
+    result = await run_agent(without_report(shown), ctx, kit, prompt=NAME, observe=(check,), checked=True)
+    made = make_report(result.answer, material.evidence, ctx.manifest.files)
     text, unknown = marked(result.answer, material.evidence)
     result = result.model_copy(update={"answer": made.text, "sources": made.sources})
-    if not has_report(session):
+    if not has_report(ctx):
         return result.model_copy(update={"report": _lines(result.report, *made.notes)})
-    result, said = await _completed(result, text, spec, material, session)
+    result, said = await _completed(result, text, spec, material, ctx)
     return result.model_copy(update={"report": _lines(result.report, struck_out(unknown) if unknown else "", said)})
 
 
@@ -127,7 +127,7 @@ class MarkCheck:
     evidence: Sequence[Citation]
     sent: bool = field(default=False, init=False)
 
-    async def __call__(self, state: State, session: Session[Any]) -> State:
+    async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state; without its result the first time."""
         result = state.result
         if result is None or not result.answer or self.sent or is_last(state):
@@ -141,19 +141,19 @@ class MarkCheck:
         return state.model_copy(update={"result": None, "problem": problem})
 
 
-async def _gathered(found: Sequence[TeamResult], session: Session[Any]) -> _Material:
+async def _gathered(found: Sequence[TeamResult], ctx: BranchContext[Any]) -> _Material:
     """Gather what was found and the items of the run's report, which gets what agents did not add themselves."""
     cited = citations(found)
-    if not has_report(session):
+    if not has_report(ctx):
         return _Material(found, (), cited, {})
-    before = await _collected(session)
+    before = await _collected(ctx)
     for name, result, _ in found:
         if name not in {one.by for one in before.pieces}:
-            await add_to_report(session, result.answer or result.report, title=name, citations=result.sources)
+            await add_to_report(ctx, result.answer or result.report, title=name, citations=result.sources)
     answers = _bare("\n".join(result.answer for _, result, _ in found))
     more = [_further(one, answers) for one in before.pieces if one.by != NAME]
     others = tuple(one for one in more if one.quoted)
-    evidence, marks = numbered(cited, before.references, session.manifest.files)
+    evidence, marks = numbered(cited, before.references, ctx.manifest.files)
     return _Material(found, others, evidence, marks)
 
 
@@ -200,30 +200,30 @@ def numbered(
     return tuple(evidence), marks
 
 
-async def _collected(session: Session[Any]) -> Collected:
-    outcome = await act_on_report(session, "collect", {})
+async def _collected(ctx: BranchContext[Any]) -> Collected:
+    outcome = await act_on_report(ctx, "collect", {})
     if not outcome.ok or not outcome.artifacts:
         return Collected()
-    return Collected.model_validate_json(await session.read_artifact(outcome.artifacts[0]))
+    return Collected.model_validate_json(await ctx.read_artifact(outcome.artifacts[0]))
 
 
 async def _completed(
-    result: AgentResult, text: str, spec: AgentSpec, material: _Material, session: Session[Any]
+    result: AgentResult, text: str, spec: AgentSpec, material: _Material, ctx: BranchContext[Any]
 ) -> tuple[AgentResult, str]:
     """Write the file with the report; where the model wrote none, the items are the answer too."""
     if not result.answer and not (material.found or material.others):
         return result, ""
-    arguments: dict[str, JsonValue] = {"path": wanted_file(spec, session), "text": text}
+    arguments: dict[str, JsonValue] = {"path": wanted_file(spec, ctx), "text": text}
     if result.answer:
         cited: list[JsonValue] = [
             one.model_dump(mode="json", exclude_defaults=True) for one in material.evidence[:MOST_REFERENCES]
         ]
-        outcome = await act_on_report(session, "complete", {**arguments, "only_cited": True, "citations": cited})
+        outcome = await act_on_report(ctx, "complete", {**arguments, "only_cited": True, "citations": cited})
     else:  # no model is asked once more
-        outcome = await act_on_report(session, "write", arguments)
+        outcome = await act_on_report(ctx, "write", arguments)
     if not outcome.ok or not outcome.artifacts:
         return result, _said(outcome)
-    written = (await session.read_artifact(outcome.artifacts[0])).decode("utf-8", "replace").strip()
+    written = (await ctx.read_artifact(outcome.artifacts[0])).decode("utf-8", "replace").strip()
     if result.answer:
         return result.model_copy(update={"answer": written}), _said(outcome)
     status = RunStatus.PARTIAL if result.status is RunStatus.BLOCKED else result.status
@@ -235,10 +235,10 @@ def _said(outcome: Outcome) -> str:
     return text_of(outcome.blocks()) if outcome.ok else f"The report could not be written to a file: {outcome.error}"
 
 
-def wanted_file(spec: AgentSpec, session: Session[Any]) -> str:
+def wanted_file(spec: AgentSpec, ctx: BranchContext[Any]) -> str:
     """Return the file that the task wants the report in; "" where it names none, or one given with it."""
-    given = {ref.name for ref in session.manifest.files}
-    for text in (spec.instruction, session.manifest.task):
+    given = {ref.name for ref in ctx.manifest.files}
+    for text in (spec.instruction, ctx.manifest.task):
         for name in _FILE.findall(text[:20_000]):
             if name not in given and ".." not in name:
                 return str(name)

@@ -9,30 +9,28 @@ from pydantic import JsonValue
 
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import AgentSpec, Citation
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 
 REPORT = "report"
 """The environment; an agent that adds to it names it in `environments`."""
 
 
-def has_report(session: Session[Any]) -> bool:
+def has_report(ctx: BranchContext[Any]) -> bool:
     """Return True if the agent may write a report in this run: runs of earlier versions have none."""
-    held = session.capabilities
-    there = REPORT in session.run.services.environments and REPORT in session.manifest.tools
+    held = ctx.capabilities
+    there = REPORT in ctx.run.services.environments and REPORT in ctx.manifest.tools
     return there and (held is None or REPORT in held)
 
 
-async def act_on_report(session: Session[Any], action: str, arguments: Mapping[str, JsonValue]) -> Outcome:
+async def act_on_report(ctx: BranchContext[Any], action: str, arguments: Mapping[str, JsonValue]) -> Outcome:
     """Act on the report of the run, where there is one (`has_report`)."""
-    environment = session.run.services.environments[REPORT]()
-    return await session.perform(
-        action_effect(environment, action, arguments, role=session.role, provenance=session.provenance)
-    )
+    environment = ctx.run.services.environments[REPORT]()
+    return await ctx.perform(action_effect(environment, action, arguments, role=ctx.role, provenance=ctx.provenance))
 
 
 async def add_to_report(
-    session: Session[Any],
+    ctx: BranchContext[Any],
     content: str | dict[str, JsonValue],
     *,
     title: str = "",
@@ -45,7 +43,7 @@ async def add_to_report(
     titles are those of the citations' sources, by name.
     """
     empty = not content.strip() if isinstance(content, str) else not content
-    if not has_report(session) or (empty and not citations):
+    if not has_report(ctx) or (empty and not citations):
         return
     named = titles or {}
     cited: list[JsonValue] = [
@@ -53,7 +51,7 @@ async def add_to_report(
         | ({"title": named[one.source]} if named.get(one.source) else {})
         for one in citations
     ]
-    await act_on_report(session, "add", {"content": content, "title": title, "citations": cited})
+    await act_on_report(ctx, "add", {"content": content, "title": title, "citations": cited})
 
 
 def without_report(spec: AgentSpec) -> AgentSpec:

@@ -19,7 +19,7 @@ from agentorchestra.agents.research.workflow import Research
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 NAME = "deep_researcher"
 
@@ -27,16 +27,16 @@ NAME = "deep_researcher"
 class ResearchDriver(Limited[ResearchSettings]):
     """Drives the researcher."""
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Research what the spec asks for."""
-        questioner = Questioner(session, kit, spec.role, spec.model)
-        sees = model_of(spec, session) in session.manifest.media_models.get("image", ())
-        parts = search_parts(session)
+        questioner = Questioner(ctx, kit, spec.role, spec.model)
+        sees = model_of(spec, ctx) in ctx.manifest.media_models.get("image", ())
+        parts = search_parts(ctx)
         asked = {"reflect": parts.reflect, "variants": parts.expand}
         limits = self.limits.model_copy(update={name: one for name, one in asked.items() if one is not None})
-        allowance = Allowance(session, limits, questioner)
-        reading = PageReader(session, questioner, limits, allowance, frozenset(spec.tools), sees)
-        return await Research(spec, session, limits, questioner, reading).run()
+        allowance = Allowance(ctx, limits, questioner)
+        reading = PageReader(ctx, questioner, limits, allowance, frozenset(spec.tools), sees)
+        return await Research(spec, ctx, limits, questioner, reading).run()
 
 
 def deep_researcher(limits: ResearchSettings | None = None) -> Agent:

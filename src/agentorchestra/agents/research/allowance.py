@@ -9,7 +9,7 @@ from typing import Any
 
 from agentorchestra.agents.forms import Questioner
 from agentorchestra.core.settings import ResearchSettings
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 _MOST_NAMED = 20
 _LONGEST_NAME = 200
@@ -23,7 +23,7 @@ class Allowance:
     begun may end. What was not begun any more is `left_out`, in words.
     """
 
-    session: Session[Any]
+    ctx: BranchContext[Any]
     limits: ResearchSettings
     questioner: Questioner
     left_out: list[str] = field(default_factory=list, init=False)
@@ -31,7 +31,7 @@ class Allowance:
 
     def __post_init__(self) -> None:
         """Begin to count."""
-        self._began = self.session.now
+        self._began = self.ctx.now
         self.questioner.over = lambda: bool(self.used_up)
         if self.limits.seconds:
             self.questioner.begin_by = self._began + timedelta(seconds=self.limits.seconds)
@@ -41,7 +41,7 @@ class Allowance:
         """Return why nothing more is begun, "" while something may."""
         if self.limits.tokens and self.questioner.tokens >= self.limits.tokens:
             return f"The search ended after {self.questioner.tokens:,} tokens."
-        taken = (self.session.now - self._began).total_seconds()
+        taken = (self.ctx.now - self._began).total_seconds()
         if self.limits.seconds and taken >= self.limits.seconds:
             return f"The search ended after {taken:.0f} s."
         return ""

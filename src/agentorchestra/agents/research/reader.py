@@ -31,7 +31,7 @@ from agentorchestra.agents.research.questions import insights_form
 from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import ResearchSettings
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 SEARCH, FETCH, READ, PYTHON = "search", "fetch", "read_file", "python"
 
@@ -54,7 +54,7 @@ class _Read:
 class PageReader:
     """Searches and reads for one research."""
 
-    session: Session[Any]
+    ctx: BranchContext[Any]
     questioner: Questioner
     limits: ResearchSettings
     allowance: Allowance
@@ -69,7 +69,7 @@ class PageReader:
 
     async def search(self, queries: Sequence[ResearchQuery]) -> None:
         """Ask the engines; what became of it stands in the queries."""
-        outcomes = await call_tools(self.session, [(SEARCH, one.arguments) for one in queries])
+        outcomes = await call_tools(self.ctx, [(SEARCH, one.arguments) for one in queries])
         for one, outcome in zip(queries, outcomes, strict=True):
             value: dict[str, Any] = outcome.value if outcome.ok and isinstance(outcome.value, dict) else {}
             results = [each for each in value.get("results", ()) if isinstance(each, dict)]
@@ -91,7 +91,7 @@ class PageReader:
     async def read(self, queries: Sequence[ResearchQuery]) -> list[Insight]:
         """Return what the best pages of these queries say."""
         room = min(self.limits.pages_per_round, self.limits.pages - self.pages)
-        files = {ref.name for ref in self.session.manifest.files} if READ in self.tools else set()
+        files = {ref.name for ref in self.ctx.manifest.files} if READ in self.tools else set()
         found = self.hits.best(room, [one.number for one in queries], lambda one: "://" in one or one in files)
         if self.allowance.ends("not read", [hit.address for hit in found]):
             return []
@@ -102,7 +102,7 @@ class PageReader:
             left = [f"{hit.address}, {place}" for hit, place in wanted]
             if not wanted or (part and self.allowance.ends("not read on", left)):
                 break
-            outcomes = await call_tools(self.session, [self._reading(hit, place) for hit, place in wanted])
+            outcomes = await call_tools(self.ctx, [self._reading(hit, place) for hit, place in wanted])
             read = await self._pieces([hit for hit, _ in wanted], outcomes, pictures=part == 0)
             # A page is read on where its reader says that what is wanted stands there.
             wanted = await self._taken(read, said, last=part + 1 == self.limits.parts)
@@ -138,7 +138,7 @@ class PageReader:
 
     async def _add_pictures(self, hits: Sequence[Hit], read: Sequence[_Read]) -> None:
         """Put the first pictures of pages behind their words."""
-        lists = await call_tools(self.session, [self._reading(hit, _PICTURES) for hit in hits])
+        lists = await call_tools(self.ctx, [self._reading(hit, _PICTURES) for hit in hits])
         found = [
             (hit, match["words"], match["address"])
             for hit, outcome in zip(hits, lists, strict=True)
@@ -146,7 +146,7 @@ class PageReader:
         ]
         if self._no_pictures([hit for hit, _, _ in found]):
             return
-        outcomes = await call_tools(self.session, [(FETCH, {"url": address}) for _, _, address in found])
+        outcomes = await call_tools(self.ctx, [(FETCH, {"url": address}) for _, _, address in found])
         behind = {id(one.hit): one.pieces for one in read}
         for (hit, words, address), outcome in zip(found, outcomes, strict=True):
             piece = picture_of(outcome, address, words)

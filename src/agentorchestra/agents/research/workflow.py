@@ -19,7 +19,7 @@ from agentorchestra.agents.research.sourced import Part, joined, parts_of
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.report.marks import evidence_marks
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.trust.addresses import pages_named
 
 _MOST = 10
@@ -53,7 +53,7 @@ class Research:
     """One research."""
 
     spec: AgentSpec
-    session: Session[Any]
+    ctx: BranchContext[Any]
     limits: ResearchSettings
     questioner: Questioner
     reading: PageReader
@@ -105,7 +105,7 @@ class Research:
         frontier = await self._check(queries)
         await self._document(before)
         partial: dict[str, Any] = {"steps": self.rounds, "report": self._found_so_far()}
-        self.session.partial = partial | {"distrusted": [*self.reading.distrusted]}
+        self.ctx.partial = partial | {"distrusted": [*self.reading.distrusted]}
         if frontier and self._allowance.ends("not searched", [one.query for one in frontier]):
             return []
         if why := self._limit():
@@ -133,7 +133,7 @@ class Research:
 
     @property
     def _today(self) -> str:
-        return self.session.now.date().isoformat()
+        return self.ctx.now.date().isoformat()
 
     async def _plan(self) -> list[ResearchQuery]:
         values = {
@@ -225,7 +225,7 @@ class Research:
 
     async def _calculate(self, written: Sequence[Mapping[str, Any]]) -> None:
         """Compute over the findings; each result is one."""
-        outcomes = await call_tools(self.session, [(PYTHON, {"code": str(one["code"])}) for one in written])
+        outcomes = await call_tools(self.ctx, [(PYTHON, {"code": str(one["code"])}) for one in written])
         for one, outcome in zip(written, outcomes, strict=True):
             what = brief(str(one["what"]), _LONGEST)
             if not outcome.ok:
@@ -261,7 +261,7 @@ class Research:
         which = f"round {self.rounds}" if self.rounds else "the pages of the task"
         title = f"Research, {which}: {self.spec.instruction[:80]}"
         cited = [one.citation for one in new]
-        await add_to_report(self.session, text, title=title, citations=cited, titles=self.reading.titles)
+        await add_to_report(self.ctx, text, title=title, citations=cited, titles=self.reading.titles)
 
     async def _report(self) -> AgentResult:
         self.insights = ordered(self.insights, self.limits.insights)
@@ -281,7 +281,7 @@ class Research:
         open_ = [] if self.complete else [f"Not found: {one.rstrip('.')}." for one in self.missing]
         whole = "\n\n".join(part for part in (written, self._contradictions(written), *open_) if part)
         cited = [one.citation for one in self.insights]
-        made = make_report(whole, cited, self.session.manifest.files, self.reading.titles)
+        made = make_report(whole, cited, self.ctx.manifest.files, self.reading.titles)
         schema = self.spec.output_schema
         answer: Any = (reply or {}).get("answer", "")
         text = evidence_marks(answer, len(cited)) if isinstance(answer, str) else ""
@@ -368,7 +368,7 @@ class Research:
         """Return the findings with their sources, for a run that ends before its report."""
         if not self.insights:
             return ""
-        return make_report(self._findings(), [one.citation for one in self.insights], self.session.manifest.files).text
+        return make_report(self._findings(), [one.citation for one in self.insights], self.ctx.manifest.files).text
 
 
 def round_text(

@@ -18,7 +18,7 @@ from agentorchestra.core.messages import Message
 from agentorchestra.core.protocols import instance_of
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import State, environment_state, linear
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.repair import decision_fields
 from agentorchestra.tools.done import wait_tool
 
@@ -55,24 +55,24 @@ Turn = Callable[[list[Mail]], Awaitable[_Said]]
 """One turn of an agent, from the messages that woke it."""
 
 
-async def act(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+async def act(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Work from mention to mention; the end of the run ends it."""
-    agent, society = kit.agents[spec.system], session.run.mail.society
-    if session.actor not in society.members or society.forged(session.actor, session.home):
+    agent, society = kit.agents[spec.system], ctx.run.mail.society
+    if ctx.actor not in society.members or society.forged(ctx.actor, ctx.home):
         # Nobody would ever write to it.
-        why = f"{session.actor} works only where others write to it; run the system `coral`, which has it"
+        why = f"{ctx.actor} works only where others write to it; run the system `coral`, which has it"
         return AgentResult(status=RunStatus.BLOCKED, report=why)
     steps = agent.drive in (None, act)
-    turn = await _conversation(agent, spec, session, kit) if steps else _tasks(agent, spec, session)
+    turn = await _conversation(agent, spec, ctx, kit) if steps else _tasks(agent, spec, ctx)
     owed: dict[str, Mail] = {}  # the last message of each who waits for an answer
     while True:
-        mails = (await heard(session)).mails
+        mails = (await heard(ctx)).mails
         if not mails:
             continue
         owed |= {one.sender: one for one in mails}
-        before = session.last_n
+        before = ctx.last_n
         said = await turn(mails)
-        sent = _sent(session, before)
+        sent = _sent(ctx, before)
         # Who has asked others meanwhile answers when these have.
         words = said.answer or ("" if sent else said.beside)
         for sender, mail in owed.items():
@@ -80,18 +80,18 @@ async def act(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
             missing = sender not in sent and (words or (not sent and sender == society.leader))
             if missing or (said.reply and said.reply not in sent.get(sender, ())):
                 text = _cut(words) or "I have come to no result."
-                await session.perform(message(mail.thread, text, [sender], session, said.sources))
+                await ctx.perform(message(mail.thread, text, [sender], ctx, said.sources))
         owed = {} if words or not sent else {name: mail for name, mail in owed.items() if name not in sent}
 
 
-async def _conversation(agent: Agent, spec: AgentSpec, session: Session[Any], kit: Kit) -> Turn:
+async def _conversation(agent: Agent, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> Turn:
     """Return the turn of an agent that decides step by step: one history over all messages."""
     prompt = WORKER_PROMPT if agent.prompt in ORDINARY else agent.prompt
-    society = session.run.mail.society
+    society = ctx.run.mail.society
     others = [{"name": name, "description": said} for name, said in society.members.items() if name != agent.name]
     values = {"members": others if society.topology == "mesh" else []}
     state, parts = await build_agent(
-        spec, session, kit, prompt=prompt, offered=[Send()], own=(wait_tool(),), values=values, receives=False
+        spec, ctx, kit, prompt=prompt, offered=[Send()], own=(wait_tool(),), values=values, receives=False
     )
     shown = {name: kit.environments[name]() for name in parts.environments}
     perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
@@ -100,7 +100,7 @@ async def _conversation(agent: Agent, spec: AgentSpec, session: Session[Any], ki
     async def turn(mails: list[Mail]) -> _Said:
         nonlocal state
         told = Message(role="user", content=tuple(mail_blocks(mails)))
-        state = await linear(_woken(state, told), session, parts)
+        state = await linear(_woken(state, told), ctx, parts)
         answer = state.result.answer if state.result is not None else ""
         reply = "" if state.words else answer  # plain words may only tell of it
         return _Said(answer, reply, _beside(state, told), state.sources)
@@ -108,14 +108,14 @@ async def _conversation(agent: Agent, spec: AgentSpec, session: Session[Any], ki
     return turn
 
 
-def _tasks(agent: Agent, spec: AgentSpec, session: Session[Any]) -> Turn:
+def _tasks(agent: Agent, spec: AgentSpec, ctx: BranchContext[Any]) -> Turn:
     """Return the turn of an agent whose workflow is code: what woke it is its task, and it keeps nothing of it."""
 
     async def turn(mails: list[Mail]) -> _Said:
         told = "\n\n".join(one.content for one in mails)
         sources = tuple(Provenance(kind="agent", ref=one.sender, trust=one.trust) for one in mails)
         task = agent.spec(told, tools=spec.tools, on_demand=True)
-        outcome = await session.perform(agent_effect(task, session, provenance=sources))
+        outcome = await ctx.perform(agent_effect(task, ctx, provenance=sources))
         if not outcome.ok:
             return _Said(outcome.error or "", sources=sources)
         result = AgentResult.model_validate(outcome.value)
@@ -132,10 +132,10 @@ def _woken(state: State, told: Message) -> State:
     return fresh.model_copy(update=kept | {"compactions": state.compactions, "ceiling": state.ceiling})
 
 
-def _sent(session: Session[Any], after: int) -> dict[str, list[str]]:
+def _sent(ctx: BranchContext[Any], after: int) -> dict[str, list[str]]:
     """Return to whom the agent has written since an effect of its branch, and what."""
     found: dict[str, list[str]] = {}
-    for _, record in ended_on(session, [EffectKind.SEND_MESSAGE], after=after):
+    for _, record in ended_on(ctx, [EffectKind.SEND_MESSAGE], after=after):
         if record.outcome is not None and record.outcome.ok:
             for to in record.effect["arguments"]["to"]:
                 found.setdefault(to, []).append(record.effect["arguments"]["content"])

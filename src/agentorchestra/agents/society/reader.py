@@ -13,7 +13,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.log.conversation import Conversation, Exchange
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 
 NAME = "edge_cases"
 TASK = "Find where the agents of {run} corrected what they were told."
@@ -66,9 +66,9 @@ class Reader:
                 "`agentorchestra show RUN --patterns --model MODEL` gives it that of a run"
             ) from None
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Ask for the cases; a reply that names messages that do not exist is refused and asked for again."""
-        talk = Conversation.model_validate(session.manifest.options.get("conversation"))
+        talk = Conversation.model_validate(ctx.manifest.options.get("conversation"))
         members = [{"name": name, "description": said} for name, said in talk.members.items()]
         question = Question(
             "edge_cases",
@@ -77,7 +77,7 @@ class Reader:
             (material(talk.task, "task"), *(material(_line(one), one.sender) for one in talk.exchanges)),
             decides=True,
         )
-        questioner = Questioner(session, kit, spec.role, spec.model)
+        questioner = Questioner(ctx, kit, spec.role, spec.model)
         reply = await questioner.one(question)
         if reply is None:
             status = limit_status(questioner.limited) if questioner.limited else RunStatus.FAILED

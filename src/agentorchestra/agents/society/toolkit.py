@@ -14,8 +14,8 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance
 from agentorchestra.core.mail import Mail
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
 
 LONGEST_WAIT_S = 60.0
@@ -26,27 +26,27 @@ _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "minItems": 1}
 
 
-def change(op: str, session: Any, **arguments: JsonValue) -> Effect:
+def change(op: str, ctx: Any, **arguments: JsonValue) -> Effect:
     """Return the effect that changes the society of a run, see `core.mail.Society`."""
     return Effect(
         kind=EffectKind.SEND_MESSAGE,
         component=_COMPONENT,
         arguments={"op": op, **arguments},
         mode=Mode.PURE,
-        role=session.role,
+        role=ctx.role,
     )
 
 
 def message(
-    thread: str, content: str, mentions: Sequence[str], session: Any, provenance: tuple[Provenance, ...] = ()
+    thread: str, content: str, mentions: Sequence[str], ctx: Any, provenance: tuple[Provenance, ...] = ()
 ) -> Effect:
     """Return the effect of a message. Who sends it is who performs the effect."""
     return Effect(
         kind=EffectKind.SEND_MESSAGE,
         component=_COMPONENT,
-        arguments={"sender": session.actor, "thread": thread, "content": content, "to": list(mentions)},
+        arguments={"sender": ctx.actor, "thread": thread, "content": content, "to": list(mentions)},
         mode=Mode.PURE,
-        role=session.role,
+        role=ctx.role,
         provenance=provenance,
     )
 
@@ -70,10 +70,10 @@ class Send:
             ),
         )
 
-    def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
+    def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
         """Return the effect of a call."""
         mentions = arguments.get("mentions", [])
-        return message(arguments.get("thread", ""), arguments.get("content", ""), mentions, session, provenance)
+        return message(arguments.get("thread", ""), arguments.get("content", ""), mentions, ctx, provenance)
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ class Operation:
         """Return how the model sees it."""
         return ToolSchema(name=self.name, description=self.description, parameters=_object(**self.arguments))
 
-    def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
+    def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
         """Return the effect of a call."""
-        return change(self.op, session, **arguments)
+        return change(self.op, ctx, **arguments)
 
 
 def _object(**properties: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _object(**properties: dict[str, Any]) -> dict[str, Any]:
 @tool(effect="pure", thread=False)
 async def list_agents(ctx: RunContext[Any]) -> str:
     """List the agents that you can write to, with what each is for, and the open threads."""
-    assert isinstance(ctx, Session)
+    assert isinstance(ctx, BranchContext)
     society = ctx.run.mail.society
     lost = {name: society.lost(name) for name in society.gone}
     lines = [f"- {lost.get(name, f'{name}: {said}')}" for name, said in society.members.items()]
@@ -154,7 +154,7 @@ class WaitForMention:
         )
         return tool_from_schema(self._wait, schema, effect="composite", takes_context=True, trust=Trust.SYSTEM)
 
-    async def _wait(self, ctx: Session[Any], timeout_s: float = LONGEST_WAIT_S) -> ToolResult:
+    async def _wait(self, ctx: BranchContext[Any], timeout_s: float = LONGEST_WAIT_S) -> ToolResult:
         seconds = min(timeout_s, self.left(ctx.now))
         found = await heard(ctx, seconds)
         mails, reason = found.mails, found.reason
@@ -186,21 +186,21 @@ class Heard(NamedTuple):
     working: list[str]
 
 
-async def heard(session: Session[Any], seconds: float | None = None) -> Heard:
-    """Wait for messages that mention the actor of a session."""
+async def heard(ctx: BranchContext[Any], seconds: float | None = None) -> Heard:
+    """Wait for messages that mention the actor of a branch."""
     limit: dict[str, JsonValue] = {} if seconds is None else {"timeout_s": seconds}
     effect = Effect(
         kind=EffectKind.WAIT,
         component=_COMPONENT,
-        arguments={"actor": session.actor, **limit},
+        arguments={"actor": ctx.actor, **limit},
         mode=Mode.REPEATABLE,
-        role=session.role,
+        role=ctx.role,
     )
-    outcome = await session.perform(effect)
+    outcome = await ctx.perform(effect)
     value = outcome.value if isinstance(outcome.value, dict) else {}
     lost, working = (value.get(name) for name in ("lost", "working"))
     texts = [[str(one) for one in found] if isinstance(found, list) else [] for found in (lost, working)]
-    return Heard(session.mail(outcome), str(value.get("reason", "")), *texts)
+    return Heard(ctx.mail(outcome), str(value.get("reason", "")), *texts)
 
 
 def mail_blocks(mails: Sequence[Mail]) -> list[Block]:

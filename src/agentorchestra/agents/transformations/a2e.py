@@ -19,7 +19,7 @@ from agentorchestra.core.errors import TransformationError
 from agentorchestra.core.ids import canonical_json, sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.transformations.base import Carried, Transformation, carried_by, first_twice, made
 
 TELL = ToolSchema(
@@ -189,8 +189,8 @@ a2e: Transformation[Agent, AgentFactory] = Transformation("a2e", "agent", "envir
 """An agent as an environment; see `_a2e` for its options."""
 
 
-async def _ask(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-    return AgentResult(answer=await session.ask(spec.instruction), steps=1)
+async def _ask(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
+    return AgentResult(answer=await ctx.ask(spec.instruction), steps=1)
 
 
 def human(name: str = "human", description: str = "A human who is asked, and answers when there is time.") -> Agent:

@@ -13,7 +13,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock
 from agentorchestra.core.errors import TransformationError
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tea.calling.signatures import schema_problems
 from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, made
@@ -30,11 +30,11 @@ class EnvironmentDriver:
     prompt: str
     content_hash: str
 
-    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Do a move that was asked for, then take the agent's own turn."""
         move = _move(spec.instruction)
         if move is None:
-            return await run_agent(spec, session, kit, prompt=self.prompt)
+            return await run_agent(spec, ctx, kit, prompt=self.prompt)
         action, arguments = move
         environment = kit.environments[self.environment]()
         schema = next((one for one in environment.actions() if one.name == action and action in self.accepts), None)
@@ -44,15 +44,15 @@ class EnvironmentDriver:
         problems = schema_problems(arguments, {"additionalProperties": False, **schema.parameters})
         if problems:
             return _refused(f"{action} does not fit: {'; '.join(problems[:5])}")
-        outcome = await session.perform(
-            action_effect(environment, action, arguments, role=spec.role, provenance=session.provenance)
+        outcome = await ctx.perform(
+            action_effect(environment, action, arguments, role=spec.role, provenance=ctx.provenance)
         )
         if not outcome.ok:
             return _refused(outcome.error or f"{action} is not possible now")
         source = Source(kind="environment", ref=self.environment)
         done = [TextBlock(text=f"{action} was done.", source=source, trust=outcome.trust), *outcome.blocks(source)]
         told = spec.model_copy(update={"context": (*spec.context, *done)})
-        return await run_agent(told, session, kit, prompt=self.prompt)
+        return await run_agent(told, ctx, kit, prompt=self.prompt)
 
 
 def _move(text: str) -> tuple[str, dict[str, Any]] | None:

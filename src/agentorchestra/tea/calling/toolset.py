@@ -48,7 +48,7 @@ class Offered(Protocol):
         """How the model sees it."""
         ...
 
-    def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
+    def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
         """Return the effect of a call whose arguments fit the schema."""
         ...
 
@@ -119,10 +119,10 @@ class AgentToolset:
         """Return the schemas of what came later, of these names."""
         return tuple(self._callable[name].schema for name in dict.fromkeys(names) if name in self._later)
 
-    def effects(self, session: Any) -> list[Effect]:
+    def effects(self, ctx: Any) -> list[Effect]:
         """Return an effect of each name that may be called, whatever its arguments are."""
         calls = [ToolCall(id="", name=name, arguments={}) for name in self.names]
-        return [self.effect(call, session, ()).model_copy(update={"invalid": None}) for call in calls]
+        return [self.effect(call, ctx, ()).model_copy(update={"invalid": None}) for call in calls]
 
     def schema(self, name: str) -> ToolSchema:
         """Return the schema of one of them."""
@@ -136,7 +136,7 @@ class AgentToolset:
         return "agents" if isinstance(found, _Offer) else found.traits.origin.replace(":", "/", 1)
 
     def effect(
-        self, call: ToolCall, session: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+        self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
     ) -> Effect:
         """Return the effect of a call; an unknown name or arguments that do not fit give an invalid one."""
         found = self._callable.get(call.name)
@@ -156,7 +156,7 @@ class AgentToolset:
                     problems = schema_problems(dict(given), parameters)
             invalid = mistake(call.name, problems, parameters) if problems else None
             if isinstance(found, _Offer):
-                effect = found.one.effect({} if problems else dict(given), session, provenance)
+                effect = found.one.effect({} if problems else dict(given), ctx, provenance)
                 return effect.model_copy(update={"invalid": invalid}) if invalid else effect
             return action_effect(
                 found.environment,

@@ -52,10 +52,10 @@ class DeferredTools:
         )
 
     def effect(
-        self, call: ToolCall, session: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+        self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
     ) -> Effect:
         """Return the effect of a call, whether the tool is open or not."""
-        return self._tools.effect(call, session, provenance)
+        return self._tools.effect(call, ctx, provenance)
 
     def add_later(self, tool: Tool[..., Any]) -> None:
         """Add one more tool in the middle of the work."""

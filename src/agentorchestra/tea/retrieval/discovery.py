@@ -111,12 +111,12 @@ class Discovery:
     # -- what is called ------------------------------------------------------------------------------------------------
 
     def effect(
-        self, call: ToolCall, session: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+        self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
     ) -> Effect:
         """Return the effect of a call; what was not open is opened instead, for nobody has read how it is called."""
         if call.name in self._hidden and call.name not in opened:
             call = ToolCall(id=call.id, name=OPEN_TOOLS, arguments={"names": [call.name]})
-        effect = self._tools.effect(call, session, provenance)
+        effect = self._tools.effect(call, ctx, provenance)
         if call.name not in self._hidden and call.name not in self._core:
             effect = effect.model_copy(update={"invalid": f"there is no tool {call.name!r}{self._guess(call.name)}"})
         return effect

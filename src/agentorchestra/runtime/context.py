@@ -1,4 +1,4 @@
-"""A branch of a run: every effect of a run goes through `Session.perform`, the door (docs/door.md).
+"""A branch of a run: every effect of a run goes through `BranchContext.perform`, the door (docs/door.md).
 
 The stages behind it are in `runtime/door.py`.
 """
@@ -54,15 +54,15 @@ T = TypeVar("T")
 class _Attempt:
     """See core.protocols.Attempt."""
 
-    def __init__(self, session: Session[Any], number: int) -> None:
-        self._session = session
+    def __init__(self, ctx: BranchContext[Any], number: int) -> None:
+        self._ctx = ctx
         self.number = number
 
     async def fail(
         self, error: Exception, *, usage: Usage | None = None, target: str = "", retry_in_s: float | None = None
     ) -> None:
         """Log the failed attempt durably; what it cost is paid."""
-        session, run = self._session, self._session.run
+        ctx, run = self._ctx, self._ctx.run
         paid = usage or Usage()
         body = AttemptFailed(
             error=run.redactor.text(str(error)),
@@ -72,18 +72,18 @@ class _Attempt:
             retry_in_s=retry_in_s,
         )
         run.account(target, paid)
-        if session.hold is not None:
-            session.hold.charge(paid)
-        await wait_for(run.append(run.body(body, **session.about_owner())))
+        if ctx.hold is not None:
+            ctx.hold.charge(paid)
+        await wait_for(run.append(run.body(body, **ctx.about_owner())))
 
 
-class Session(Branch, Generic[Deps]):
+class BranchContext(Branch, Generic[Deps]):
     """A branch with what agents, tools and handlers call on it: the RunContext of the effect that owns it.
 
-    Use `Session.root` for a run's root; sessions of effects are made by the door.
+    Use `BranchContext.root` for a run's root; the door makes those of effects.
     """
 
-    parent: Session[Any] | None
+    parent: BranchContext[Any] | None
     _attempting = False
     _ids = 0
     _busy = False
@@ -91,8 +91,8 @@ class Session(Branch, Generic[Deps]):
     _chance: EffectKey | None = None  # of a rival: those that draw the same numbers would all be alike
 
     @classmethod
-    def root(cls, run: Run) -> Session[Any]:
-        """Return the session of a run's root branch."""
+    def root(cls, run: Run) -> BranchContext[Any]:
+        """Return the context of a run's root branch."""
         begins = run.ledger.begins
         state = {**run.manifest.kept, **(begins.vars if begins is not None else {})}
         root = cls(run, EffectKey("/", 0), state, branch="/")
@@ -441,15 +441,17 @@ class Session(Branch, Generic[Deps]):
 
     # -- children --------------------------------------------------------------------------------------------------
 
-    def candidates(self, count: int) -> list[Session[Any]]:
+    def candidates(self, count: int) -> list[BranchContext[Any]]:
         """Return rival continuations `/n.0`, `/n.1`, ...: each in a world of its own; `adopt` takes one over."""
         (n,) = self._draw(1)
         self._busy = False
         key = EffectKey(self.branch, n)
         base = {**self.vars.flat(), **current_states(self.run, self.world, self.vars)}
-        rivals: list[Session[Any]] = []
+        rivals: list[BranchContext[Any]] = []
         for index in range(count):
-            rival: Session[Any] = Session(self.run, key, dict(base), parent=self, branch=f"{key.path}.{index}")
+            rival: BranchContext[Any] = BranchContext(
+                self.run, key, dict(base), parent=self, branch=f"{key.path}.{index}"
+            )
             rival.world = f"{self.world}{key.path}.{index}"
             rival.seen.adopt(self.seen)
             rival.agent = self.agent and self.agent.for_rival()
@@ -461,7 +463,7 @@ class Session(Branch, Generic[Deps]):
         """Let rival branches work at the same time; siblings of one that waits or fails are let finish.
 
         Args:
-            work: one function per branch; each uses only its own session.
+            work: one function per branch; each uses only its own context.
         """
         results, error = await in_parallel(work, self.run.mail)
         if error is not None:
@@ -469,16 +471,16 @@ class Session(Branch, Generic[Deps]):
             raise error
         return [result for result in results if result is not None]
 
-    async def adopt(self, candidate: Session[Any]) -> None:
+    async def adopt(self, candidate: BranchContext[Any]) -> None:
         """Continue with a candidate's state: its writes, its time; environments follow by their snapshots."""
         chain: list[Branch] = []
         one: Branch | None = candidate
         while one is not None and one is not self:
             chain.append(one)
             one = one.parent
-        for session in reversed(chain):
-            self.vars.writes.update(session.vars.writes)
-            self.seen.adopt(session.seen)
+        for ctx in reversed(chain):
+            self.vars.writes.update(ctx.vars.writes)
+            self.seen.adopt(ctx.seen)
         self.now = max(self.now, candidate.now)
         if chain:  # what began with the winner's rivals begins with their worlds' names, see `candidates`
             await adopt_world(self.run, self.world, f"{self.world}{chain[-1].key.path}.", self)
