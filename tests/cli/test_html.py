@@ -17,7 +17,9 @@ from playwright.async_api import Page
 
 from agentorchestra.cli import group
 from agentorchestra.cli.output import OutputError
+from agentorchestra.core.content import Source, TextBlock
 from agentorchestra.core.messages import ModelRequest
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
@@ -37,16 +39,18 @@ HOSTILE = [
     "]]> --> <!-- <svg onload=alert(5)>",
 ]
 ALL = "\n".join(HOSTILE)
+PAGE = "https://example.org/a?b=1&c='\""
 
 
 @tool(effect="read", name="fetch")
-async def fetch(address: str) -> str:
+async def fetch(address: str) -> ToolResult:
     """Fetch something hostile.
 
     Args:
         address: where from.
     """
-    return ALL
+    page = TextBlock(text=f"{ALL}\n{PAGE}", source=Source(kind="web", ref=PAGE))
+    return ToolResult(content=[page])
 
 
 @tool(effect="read")
@@ -64,9 +68,7 @@ def _attacked(request: ModelRequest) -> Any:
     if not results:
         plan = call("todo", action="create", plan_id="p", title=ALL, steps=[*HOSTILE])
         return decide(thinking=ALL, calls=[plan, call("fetch", address=ALL), call("explode", text=ALL)])
-    sources: list[Any] = [
-        {"source": one, "place": one, "quote": one} for one in (*HOSTILE, "https://example.org/a?b=1&c='\"")
-    ]
+    sources: list[Any] = [{"source": one, "place": one, "quote": one} for one in (*HOSTILE, PAGE)]
     return decide(memory=ALL, calls=[call("done", answer=ALL, sources=sources)])
 
 
@@ -180,7 +182,7 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
             ):
                 assert await page.locator(selector).count() == 0, selector
             links = await page.locator("a").evaluate_all("list => list.map(one => one.getAttribute('href'))")
-            assert links == ["https://example.org/a?b=1&c='\""]
+            assert links == [PAGE]
             shown = await page.locator("body").inner_text()
             for words in (
                 "<script>document.title = 'owned'; alert(1)</script>",
