@@ -30,6 +30,8 @@ FIELDS = {
     "files",
     "more_files",
     "folder",
+    "diff",
+    "tests",
     "questions",
     "until",
     "error",
