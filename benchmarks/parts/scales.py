@@ -184,9 +184,13 @@ class Weighing:
             async with Workspace(folder, **options | first | {"models": {earlier.name: earlier}}) as ws:
                 kept = {"memory": "diary"} if self.noted else {"session": session}
                 await ws.run(self.before, model=earlier.name, system="react", **kept)
-        options |= {"settings": Settings(model=model.name, parts=parts), "tools": [scale.tool()] if self.weighs else []}
+        options |= {"memories": {"diary": Diary}, "settings": Settings(model=model.name, parts=parts)}
+        options |= {"tools": [scale.tool()] if self.weighs else []}
         async with Workspace(folder, **options) as ws:
-            result = await ws.run(task, system=self.system, max_steps=self.max_steps, session=session)
+            # In a session the part is compared on what the conversation does not show: a memory takes its place,
+            # which tells nothing.
+            memory = {} if self.noted else {"memory": "diary"}
+            result = await ws.run(task, system=self.system, max_steps=self.max_steps, session=session, **memory)
         return Found(fact in result.answer, any(fact in one for one in weigher.shown), len(weigher.shown))
 
 

@@ -34,7 +34,9 @@ def model(request: ModelRequest) -> ModelResponse:
     if "work on one task in steps" not in request.messages[0].text:
         told = re.findall(r"<asked>\s*(.*?)\s*</asked>", text, re.DOTALL)
         return decide(calls=[call("done", answer=f"told before: {told or 'nothing'}")])
-    replies = [one.text for one in request.messages if one.role == "tool"]
+    turns = [place for place, one in enumerate(request.messages) if one.name == "task"]  # of the session, but the first
+    turn = request.messages[turns[-1] :] if turns else request.messages
+    replies = [one.text for one in turn if one.role == "tool"]
     if len(replies) < len(QUESTIONS):
         instance, task = QUESTIONS[len(replies)]
         return decide(calls=[call("clerk", task=task, instance=instance)])

@@ -71,8 +71,10 @@ def answer(request: ModelRequest) -> ModelResponse:
     if request.settings.output_schema is not None:
         text = "\n".join(message.text for message in request.messages)
         return say(json.dumps({"score": 9 if "2.txt" in text else 1}))
-    said = sum(1 for message in request.messages if message.role == "assistant")
-    user = "\n".join(message.text for message in request.messages if message.role == "user")
+    tasks = [place for place, message in enumerate(request.messages) if message.name == "task"]
+    turn = request.messages[tasks[-1] if tasks else 0 :]  # of a session the last one
+    said = sum(1 for message in turn if message.role == "assistant")
+    user = "\n".join(message.text for message in turn if message.role == "user")
     if "def draw(" in request.messages[0].text:
         program = "done(answer=str(sizes))" if said else "sizes = [draw(name=f'{n}', size=n) for n in range(3)]"
         return say(f"```python\n{program}\n```")

@@ -183,7 +183,7 @@ async def test_files_of_events_are_refused_by_line(tmp_path: Path) -> None:
 
 async def test_several_runs_in_one_file_of_events(tmp_path: Path) -> None:
     async with here(tmp_path) as ws:
-        first = (await recorded(ws, tmp_path)).run_id
+        first = (await recorded(ws, tmp_path, session="others")).run_id
         ws.models.add(drawing())
         second = (await recorded(ws, tmp_path)).run_id
         logs = {run: [to_line(event) async for event in ws.log() if event.run == run] for run in (first, second)}

@@ -64,7 +64,7 @@ async def _undisturbed(ws: Workspace, result: RunResult, answer: str) -> None:
     assert (result.status, result.answer) == (RunStatus.COMPLETED, answer), result
     for note in _notes(await ws.events(result.run_id)):
         assert "changed since the run was started" in note or "asks otherwise than" in note, note
-        assert "its arguments" not in note, note
+        assert "its arguments" not in note or note.endswith("(a minor change)"), note
     report = await ws.replay(result.run_id)
     assert (report.status, report.answer) == (RunStatus.COMPLETED, answer)
 

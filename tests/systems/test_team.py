@@ -371,7 +371,8 @@ async def test_a_workspaces_prompt_takes_the_place_of_the_packaged_one(tmp_path:
 async def test_a_sessions_earlier_answer_is_known_to_the_planner(tmp_path: Path, files: list[Path]) -> None:
     def planner(request: ModelRequest) -> ModelResponse:
         if "twice" in task_of_planner(request):
-            before = [message.text for message in request.messages if message.role in ("tool", "assistant")]
+            tasks = [place for place, message in enumerate(request.messages) if "<task>" in message.text]
+            before = [one.text for one in request.messages[: tasks[-1]] if one.role in ("tool", "assistant")]
             found = re.findall(r"(\d+) euros", "".join(before))
             return done(f"{2 * int(found[-1])} euros" if found else "twice what?")
         return decide(calls=[call("deep_analyzer", task="How much is the deposit?")])
