@@ -189,7 +189,7 @@ class Weighing:
         async with Workspace(folder, **options) as ws:
             # In a session the part is compared on what the conversation does not show: a memory takes its place,
             # which tells nothing.
-            memory = {} if self.noted else {"memory": "diary"}
+            memory: dict[str, Any] = {} if self.noted else {"memory": "diary"}
             result = await ws.run(task, system=self.system, max_steps=self.max_steps, session=session, **memory)
         return Found(fact in result.answer, any(fact in one for one in weigher.shown), len(weigher.shown))
 
