@@ -29,7 +29,7 @@ from agentorchestra.core.settings import Settings, TerminalCopy
 from agentorchestra.environments.base import base_for
 from agentorchestra.environments.terminal import verifier
 from agentorchestra.environments.terminal.network import TerminalProxy, reach_of
-from agentorchestra.sandbox import Sandbox, SandboxLimits
+from agentorchestra.sandbox import Sandbox, SandboxLimits, ShellRan
 from agentorchestra.sandbox.base import MIB
 from agentorchestra.sandbox.bubblewrap import host_path
 from agentorchestra.sandbox.factory import shell_in
@@ -435,9 +435,14 @@ async def _tested(task: TaskFolder, place: Path, shell: Shell) -> TaskVerdict:
         await shell.close()  # nobody writes a reward while it is read
     output = (ran.output or "")[-_SHOWN_CHARS:]
     if ran.state != "ended" or ran.exit_code is None:
-        how = f"they may take {task.tests_s:g} s" if ran.state == "running" else "they printed too much"
-        return TaskVerdict(solved=False, reward=0.0, why=f"the tests did not come to their end: {how}", output=output)
+        return TaskVerdict(solved=False, reward=0.0, why=why_unfinished(ran, task.tests_s), output=output)
     return _verdict(log, ran.exit_code, output)
+
+
+def why_unfinished(ran: ShellRan, seconds: float) -> str:
+    """Return a sentence on tests that did not come to their end within their time, in seconds."""
+    how = f"they may take {seconds:g} s" if ran.state == "running" else "they printed too much"
+    return f"the tests did not come to their end: {how}"
 
 
 def _machine_left(place: Path, settings: Settings, images: Path) -> Machine:

@@ -398,7 +398,7 @@ class Workspace(Generic[Deps]):
     async def ended(self, run: Run, status: RunStatus) -> TestsRan | None:
         """Run the tests of a run on its machine, before that is closed; called when a run comes to an end."""
         if run.manifest.tests and status not in UNTESTED:
-            from agentorchestra.workspace.testing import tests_ran
+            from agentorchestra.workspace.project_tests import tests_ran
 
             return await tests_ran(run, self._parts.builtin.workbench.limits.seconds)
         if self.task is None or not run.manifest.task_folder or status in UNTESTED:

@@ -10,6 +10,7 @@ from agentorchestra.log.folders import MAIN
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.run import Run
 from agentorchestra.runtime.worlds import lay_ground, new_environment
+from agentorchestra.workspace.task_folder import why_unfinished
 
 _SHOWN_CHARS = 4000
 
@@ -37,7 +38,6 @@ async def tests_ran(run: Run, timeout_s: float) -> TestsRan:
         return TestsRan(command=command, passed=False, why=f"the tests could not be run: {exc}")
     output = (ran.output or "")[-_SHOWN_CHARS:]
     if ran.state != "ended" or ran.exit_code is None:
-        how = f"they may take {timeout_s:g} s" if ran.state == "running" else "they printed too much"
-        return TestsRan(command=command, passed=False, why=f"the tests did not come to their end: {how}", output=output)
+        return TestsRan(command=command, passed=False, why=why_unfinished(ran, timeout_s), output=output)
     why = "the tests pass" if ran.exit_code == 0 else f"the tests fail with exit code {ran.exit_code}"
     return TestsRan(command=command, passed=ran.exit_code == 0, why=why, output=output)
