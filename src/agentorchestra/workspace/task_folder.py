@@ -29,7 +29,7 @@ from agentorchestra.core.settings import Settings, TerminalCopy
 from agentorchestra.environments.base import base_for
 from agentorchestra.environments.terminal import verifier
 from agentorchestra.environments.terminal.network import TerminalProxy, reach_of
-from agentorchestra.sandbox import Sandbox, SandboxLimits, ShellRan
+from agentorchestra.sandbox import Job, Sandbox, SandboxLimits
 from agentorchestra.sandbox.base import MIB
 from agentorchestra.sandbox.bubblewrap import host_path
 from agentorchestra.sandbox.factory import shell_in
@@ -439,7 +439,7 @@ async def _tested(task: TaskFolder, place: Path, shell: Shell) -> TaskVerdict:
     return _verdict(log, ran.exit_code, output)
 
 
-def why_unfinished(ran: ShellRan, seconds: float) -> str:
+def why_unfinished(ran: Job, seconds: float) -> str:
     """Return a sentence on tests that did not come to their end within their time, in seconds."""
     how = f"they may take {seconds:g} s" if ran.state == "running" else "they printed too much"
     return f"the tests did not come to their end: {how}"
