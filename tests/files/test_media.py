@@ -87,6 +87,16 @@ async def test_a_picture_in_an_archive_arrives(tmp_path: Path) -> None:
     assert pictures(after) == [picture]
 
 
+async def test_pictures_on_slides_are_named_and_arrive(tmp_path: Path) -> None:
+    picture = makers.png(31, 43)
+    path = tmp_path / "a.pptx"
+    path.write_bytes(makers.pptx([("Sales", "of a year")], pictures={"Bars,\none a month": picture}))
+    whole, after = (await shown(tmp_path, path, None, "ppt/media/image1.png", "ppt/media/image9.png"))[1:3]
+    assert "[picture: ppt/media/image1.png, 31x43, Bars, one a month]" in words(whole)
+    assert "pictures are shown by their names as part, such as 'ppt/media/image1.png'" in words(whole)
+    assert pictures(after) == [picture]
+
+
 async def test_a_picture_in_a_mail_arrives(tmp_path: Path) -> None:
     picture = makers.png(31, 42)
     path = tmp_path / "a.eml"

@@ -305,6 +305,13 @@ async def test_what_cells_have_besides_values_is_told(plots: Path, tmp_path: Pat
     assert owners.source is not None and owners.source.place == "Owners!row 1"
 
 
+def test_cells_as_white_as_paper_have_no_fill(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(makers.coloured_xlsx(["FFFFFFFF", "FF92D050", "FFFFFFFF"]))
+    (sheet,) = read_document_sync(path).parts  # type: ignore[union-attr]
+    assert sheet.document.traits == (Trait("fill", "92D050", ((1, 2, 1, 2),)),)
+
+
 def test_formulas_stand_beside_their_values(tmp_path: Path) -> None:
     saved = {f"=B{row}*2": row * 10 for row in range(2, 6)} | {"=SUM(B2:B5)": 14}
     rows: list[list[Any]] = [["Plot", "Share", "Twice"], *([f"p{row}", row, f"=B{row}*2"] for row in range(2, 6))]

@@ -22,6 +22,7 @@ import random
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -211,6 +212,11 @@ class _Limited(io.BytesIO):
         return super().write(data)
 
 
+def _one_line(message: Warning | str, category: type[Warning], *_: Any) -> str:
+    """Return a warning without the place in a library that gave it."""
+    return f"{category.__name__}: {' '.join(str(message).strip().partition(chr(10))[0].split())[:300]}\n"
+
+
 def _formatted(error: BaseException, lost: dict[str, str]) -> str:
     """Return the exception as Python formats it, without this file's lines, and why a variable is missing."""
     formatted = traceback.TracebackException.from_exception(error)
@@ -235,6 +241,9 @@ def main() -> None:
     sys.path.append(os.getcwd())
     sys.argv = [path]
     random.seed(int(seed))
+    warnings.formatwarning = _one_line
+    for later in (FutureWarning, DeprecationWarning, PendingDeprecationWarning):  # of versions that are not installed
+        warnings.simplefilter("ignore", later)
     with open(path, encoding="utf-8", errors="surrogatepass") as source:
         code = source.read()
     name = "<program>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import mimetypes
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +55,7 @@ NO_NEWLINE = "The last line does not end with a newline."  # told of a text that
 _LISTED = 40  # parts of a file, or columns of a table, that are listed; all of them can be read
 _FRAMES = re.compile(r"^\s*frames\s+(\d{1,3})\s*$", re.IGNORECASE)
 _FRAME = re.compile(r"^\s*frame\s+(?:(?:(\d{1,3}):)?(\d{1,3}):)?(\d{1,6}(?:\.\d{1,3})?)\s*s?\s*$", re.IGNORECASE)
+SLIDE_PICTURES = "ppt/media/"  # the folder of a presentation that holds its pictures
 MOST_FILES = 20  # files of a task that `files_in_view` looks at; of more, none is shown
 MOST_BYTES = 5_000_000  # of a file that is converted only to see how long it is
 _KINDS = {
@@ -77,6 +79,8 @@ async def read_part(
     names, found, inside = locate(document, part)
     if names and isinstance(found, TextDocument) and is_media(found.media_type):
         return await show(ctx, ref, names, found.media_type, inside)
+    if part.startswith(SLIDE_PICTURES) and is_media(kind := mimetypes.guess_type(part)[0] or ""):
+        return await show(ctx, ref, (part,), kind, "")
     asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
     return ToolResult(content=await asyncio.to_thread(read_blocks, document, ref.name, asked))
 
@@ -224,7 +228,7 @@ def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> 
     listed = f"{joined(file, path) if path else file} has {listing(document, path)}"
     blocks: list[Block] = [TextBlock(text=listed, source=source, trust=Trust.UNTRUSTED)]
     left = asked.limit
-    for name, leaf in leaves(document, path):
+    for name, leaf in leaves(document, path, tables=False):
         if left <= 0:
             blocks.append(note("The other parts are not shown; read them by their names as `part`.", outside=False))
             return blocks
@@ -429,7 +433,7 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, *, 
 def length_of(document: Document) -> int:
     """Return characters of a document's text; 0 where a part of it can only be looked at."""
     spent = 0
-    for _, leaf in leaves(document):
+    for _, leaf in leaves(document, tables=False):
         if isinstance(leaf, TextDocument):
             if is_media(leaf.media_type):
                 return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import posixpath
 import re
@@ -105,12 +106,27 @@ def _margins(data: bytes) -> str:
 
 def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
     parts = Parts(PPTX)
-    pieces = _SLIDE.split(_markdown(converters.PptxConverter(), data, PPTX))
+    shown: list[str] = []
+
+    class Converter(converters.PptxConverter):  # type: ignore[misc]
+        def _convert_picture_to_markdown(self, shape: Any, **_: Any) -> str:
+            """Name a picture as the file has it; the library names files that are nowhere."""
+            about = [f"picture: {shape.name}"]
+            with contextlib.suppress(Exception):  # it may be linked, or of a kind that python-pptx does not know
+                name = str(shape.part.related_part(shape._element.blip_rId).partname).lstrip("/")
+                about, shown[:] = [f"picture: {name}"], [*shown, name]
+                about.append("{}x{}".format(*shape.image.size))
+            words = one_line(" ".join(clean(shape._element._nvXxPr.cNvPr.get("descr") or "").split()), 300)
+            return f"\n[{', '.join(filter(None, (*about, words)))}]\n"
+
+    pieces = _SLIDE.split(_markdown(Converter(), data, PPTX))
     for number, content in zip(pieces[1::2], pieces[2::2], strict=True):
         if content.strip():
             parts.add(f"slide {number}", text_document(job, content.strip() + "\n", "text/markdown"))
     if not len(parts):
         raise Refused("no_text", "this presentation has no text")
+    if shown:
+        parts.notes.append(f"pictures are shown by their names as part, such as {shown[0]!r}")
     return parts.document()
 
 

@@ -78,9 +78,8 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
             about = trafilatura.extract_metadata(tree, default_url=url, extensive=False)
             said = {name: getattr(about, name, None) for name in ("title", "author", "date", "sitename")}
             page |= {name: one_line(" ".join(str(value).split()), 300) for name, value in said.items() if value}
-        else:
-            title = tree.findtext(".//title") or ""
-            page |= {"title": one_line(" ".join(title.split()), 300)} if title.strip() else {}
+        marked = _marked(tree)
+        page |= {name: value for name, value in marked.items() if name == "title" or name not in page}
         _drop_hidden(tree)
         page["links"] = _links(tree, base)
         page["pictures"] = _pictures(tree, base)
@@ -133,6 +132,21 @@ def _without_library(job: Job, source: str) -> dict[str, Any]:
         return convert_html(job, source.encode())
     except Refused as error:
         raise Refused("extra_reading" if error.code == "extra" else error.code, error.detail) from None
+
+
+_MARKS = {
+    "title": "//title/text()",  # the heading, for which a page's title is often taken, is in its text
+    "sitename": "//meta[@property='og:site_name']/@content",
+    "date": "//meta[@property='article:published_time']/@content | //time/@datetime",
+}
+_PUBLISHED = re.compile(r'"datePublished"\s*:\s*"([^"]+)"')
+
+
+def _marked(tree: Any) -> dict[str, str]:
+    """Return the title, the site and the date of a page as its own marks name them."""
+    found = {name: [str(one) for one in tree.xpath(path)] for name, path in _MARKS.items()}
+    found["date"] += _PUBLISHED.findall("\n".join(map(str, tree.xpath("//script[@type='application/ld+json']/text()"))))
+    return {name: one_line(" ".join(said[0].split()), 300) for name, said in found.items() if said and said[0].strip()}
 
 
 def _drop_hidden(tree: Any) -> None:
