@@ -18,7 +18,7 @@ from PIL import Image
 from tests.files import makers
 
 from agentorchestra.core.settings import ModelProfile, Settings
-from agentorchestra.testing import LoopbackModelServer, call, decide
+from agentorchestra.testing import LoopbackModelServer, call, decide, http_error
 from agentorchestra.tools.files.readers import describe_media
 from agentorchestra.workspace import Workspace
 
@@ -36,7 +36,8 @@ async def shown(tmp_path: Path, path: Path, *parts: str | None, **profile: Any) 
     ]
     async with LoopbackModelServer([*replies, decide(calls=[call("done", answer="seen")])]) as server:
         models = {"m": ModelProfile(model="openai:gpt-5", base_url=server.base_url, **profile)}
-        async with Workspace(tmp_path / "ws", settings=Settings(models=models, model="m", system="react")) as ws:
+        settings = Settings(models=models, model="m", system="react", in_view_pictures=0)
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
             result = await ws.run("What is this?", files=[path])
     assert result.answer == "seen", result.error
     return [json.loads(json.dumps(one)) for one in server.requests]
@@ -68,6 +69,61 @@ async def test_a_picture_arrives_with_its_size_and_what_its_maker_wrote(tmp_path
     assert pictures(after) == [path.read_bytes()]
     assert f"{width} x {height} pixels, RGB" in words(after)
     assert "Comment: taken at dawn" in words(after)
+
+
+async def first_view(tmp_path: Path, *replies: Any, roles: Any = None, **values: Any) -> list[dict[str, Any]]:
+    """The requests of a run with six pictures, of which the first is large; `replies` come before the answer."""
+    paths = [tmp_path / f"{number}.png" for number in range(6)]
+    for path in paths:
+        path.write_bytes(makers.png(2_000 if path.stem == "0" else 20 + int(path.stem), 9))
+    system = values.pop("system", "react")
+    answer = "seen" if system == "direct" else decide(calls=[call("done", answer="seen")])
+    async with LoopbackModelServer([*replies, answer]) as server:
+        models = {"m": ModelProfile(model="openai:gpt-5", base_url=server.base_url, **values)}
+        models |= {"eyes": ModelProfile(model="openai:gpt-5", base_url=server.base_url, vision=True)} if roles else {}
+        settings = Settings(models=models, model="m", system=system, roles=roles or {})
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
+            result = await ws.run("What is on these?", files=paths)
+            assert result.answer == "seen", result.error
+            assert (await ws.replay(result.run_id)).answer == "seen"
+    return [json.loads(json.dumps(one)) for one in server.requests]
+
+
+def widths(request: dict[str, Any]) -> list[int]:
+    return [Image.open(io.BytesIO(one)).width for one in pictures(request)]
+
+
+@pytest.mark.parametrize("system", ["react", "agentorchestra", "deep_analyzer", "direct"])
+async def test_the_first_pictures_go_along_in_the_first_message(tmp_path: Path, system: str) -> None:
+    request, *later = await first_view(tmp_path, system=system)
+    assert not later or system == "deep_analyzer", "an analysis without a quote is judged"
+    assert widths(request) == [1568, 21, 22, 23]
+    assert "2000 x 9 pixels" in words(request)
+    if system != "direct":
+        assert "3.png (image/png, " in words(request) and words(request).count("bytes), shown below") == 4
+        assert "4.png (image/png, " in words(request)
+        last = "an agent that reads files looks" if system == "agentorchestra" else "read_file shows them to you"
+        assert last in words(request)
+
+
+async def test_without_pictures_where_the_server_refuses_them(tmp_path: Path) -> None:
+    first, again = await first_view(tmp_path, http_error(400, "This model does not support image input"))
+    assert len(pictures(first)) == 4 and pictures(again) == []
+    assert words(again).count("(not shown: the model does not take it)") == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"vision": False}, "No model of this run sees"),
+        ({"vision": False, "roles": {"vision": {"model": "eyes"}}}, "put questions about them to ask_media"),
+        ({"context_window": 8_000}, "read_file shows them to you"),
+    ],
+    ids=["nobody sees", "another model sees", "a small window"],
+)
+async def test_who_sees_no_picture_is_told_how_it_is_read(tmp_path: Path, values: Any, said: str) -> None:
+    (request,) = await first_view(tmp_path, **values)
+    assert pictures(request) == [] and said in words(request) and "shown below" not in words(request)
 
 
 async def test_what_a_camera_wrote_is_said_where_nobody_sees(tmp_path: Path) -> None:

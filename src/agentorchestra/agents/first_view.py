@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentorchestra.agents.conversation import conversation, files_in_conversation
+from pydantic import JsonValue
+
+from agentorchestra.agents.conversation import conversation, files_in_conversation, files_shown
 from agentorchestra.agents.state import add_tools
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
@@ -20,6 +22,7 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentSpec, FileRef
 from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.loop import opened_by
+from agentorchestra.models.prices import IMAGE_TOKENS
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.retrieval.deferred import DeferredTools
@@ -29,6 +32,9 @@ from agentorchestra.tea.retrieval.retriever import Retriever
 VIEW = "files_in_view"
 """The tool that gives short files whole."""
 
+PICTURES_SHARE = 0.25
+"""Part of an agent's window that pictures may take in its first message."""
+
 _LARGE = 100_000
 """Bytes of a text or a table from which it is worth having it read whole by another model."""
 
@@ -36,24 +42,29 @@ _FILE_TOOLS = frozenset({"read_file", "search_files"})
 _RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact", "tool_generator"})
 
 
-async def short_files(ctx: BranchContext[Any], *, goes_on: bool = False) -> tuple[Block, ...]:
-    """Return the short files of the task, whole, with their places: read through the door.
+async def short_files(ctx: BranchContext[Any], model: str = "", *, goes_on: bool = False) -> tuple[Block, ...]:
+    """Return the short files of the task, whole, with their places, and its first pictures: read through the door.
 
     Args:
+        model: the agent's, which is shown pictures if it may see; "" for none.
         goes_on: for an agent that goes on with the conversation of its session: only the new ones.
     """
     manifest = ctx.manifest
     later = goes_on and bool(conversation(ctx, native=True))
-    if not (manifest.given if later else manifest.files) or not manifest.in_view_chars or VIEW not in manifest.tools:
+    files = [one for one in manifest.files if not later or one.name in manifest.given]
+    if not files or not manifest.in_view_chars or VIEW not in manifest.tools:
         return ()
-    outcome = await ctx.call_tool(VIEW, chars=manifest.in_view_chars, **({"new": True} if later else {}))
+    asked: dict[str, JsonValue] = {"chars": manifest.in_view_chars, **({"new": True} if later else {})}
+    if sees(model, ctx) and any(one.media_type.startswith("image/") for one in files):
+        room = int(manifest.context_windows.get(model, 0) * PICTURES_SHARE) // IMAGE_TOKENS
+        asked |= {"pictures": most} if (most := min(manifest.in_view_pictures, room)) else {}
+    outcome = await ctx.call_tool(VIEW, **asked)
     return outcome.blocks() if outcome.ok and outcome.value else ()
 
 
-def files_shown(context: Sequence[Block]) -> frozenset[str]:
-    """Return the names of the files that stand in what an agent is given to know."""
-    sources = [block.source for block in context]
-    return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
+def sees(model: str, ctx: BranchContext[Any]) -> bool:
+    """Return True if a model may see pictures, as was settled when the run was created."""
+    return model in ctx.manifest.media_models.get("image", ())
 
 
 def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str]) -> tuple[str, ...]:

@@ -430,6 +430,7 @@ class RunManifest(BaseModel, frozen=True):
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
         first_tools: see the settings; "": all, and in the last step `done` alone.
         in_view_chars: characters of short files that stand in a first prompt, 0 for none.
+        in_view_pictures: pictures that stand there beside them, at most.
         forced: names of the models whose requests may force the call of one tool.
         environments: names of the packaged environments that its top agent works in.
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
@@ -492,6 +493,7 @@ class RunManifest(BaseModel, frozen=True):
     prompt_tool_chars: int = 0
     first_tools: FirstTools | Literal[""] = ""
     in_view_chars: int = 0
+    in_view_pictures: int = 0
     reasoning: Reasoning = "fields"
     forced: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()

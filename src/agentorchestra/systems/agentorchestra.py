@@ -26,7 +26,7 @@ from agentorchestra.agents.planning.evidence import results_before, said_of, use
 from agentorchestra.agents.planning.revision import Interjections, Replacements
 from agentorchestra.agents.planning.verification import Verifier
 from agentorchestra.agents.reporting.agent import NAME as REPORTER
-from agentorchestra.agents.requests import ask_model
+from agentorchestra.agents.requests import ask_model, model_of
 from agentorchestra.agents.sources import look_up
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
@@ -65,7 +65,8 @@ class AgentOrchestra:
                 f"the settings name the agent {verifier!r} as verifier (team.verifier), which is not there; "
                 f"the agents: {', '.join(sorted(kit.agents))}"
             )
-        material = () if spec.on_demand else await short_files(ctx, goes_on=True)
+        model = model_of(spec.model_copy(update={"role": "planner"}), ctx)
+        material = () if spec.on_demand else await short_files(ctx, model, goes_on=True)
         tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
         seen = bool(files_in_conversation(ctx)) or not ctx.manifest.files
         sees_all = bool(material) or (seen and ctx.manifest.in_view_chars > 0)

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.analysis.strategies import KIND, latest
+from agentorchestra.agents.conversation import files_shown
 from agentorchestra.agents.driver import run_agent
-from agentorchestra.agents.first_view import VIEW, files_shown, short_files
+from agentorchestra.agents.first_view import VIEW, short_files
 from agentorchestra.agents.forms import FLAG, TEXT, Question, Questioner, call_tools, form, material
 from agentorchestra.agents.outputs import ended_on, figures
 from agentorchestra.agents.planning.evidence import SourceCheck, is_last
 from agentorchestra.agents.reporting.pieces import REPORT, add_to_report
+from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock
 from agentorchestra.core.effects import EffectKind
@@ -134,7 +136,7 @@ class Rounds:
         blocks: list[Block] = []
         files = self.ctx.manifest.files
         if VIEW in self.spec.tools:
-            blocks += await short_files(self.ctx)
+            blocks += await short_files(self.ctx, model_of(self.spec, self.ctx))
         if DESCRIBE in self.spec.tools and not {ref.name for ref in files} <= files_shown(blocks):
             blocks += (await self.ctx.call_tool(DESCRIBE)).blocks(Source(kind="tool", ref=DESCRIBE))
             blocks += await self._kinds(questioner)

@@ -44,6 +44,7 @@ from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.readers import describe_media, member_bytes, video_frames
 from agentorchestra.tools.files.tables import table_view
 from agentorchestra.tools.files.views import View, length, page_view, text_view
+from agentorchestra.tools.files.worker import LIMITS, Request, run_async
 
 # About how much text one `read_file` gives; less than what is cut from the middle of a long result
 PART_CHARS = 16_000
@@ -404,8 +405,10 @@ async def _medium(ctx: RunContext[Any], name: str, data: bytes, media_type: str,
 # --- short files whole ----------------------------------------------------------------------------------------------
 
 
-async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, *, new: bool = False) -> ToolResult:
-    """Return the files that are short enough, in the order of the task, as `read_file` gives them.
+async def shown_whole(
+    ctx: RunContext[Any], index: PassageIndex, chars: int, *, new: bool = False, pictures: int = 0
+) -> ToolResult:
+    """Return the files that are short enough, in the order of the task, as `read_file` gives them, and first pictures.
 
     `new` are those alone that came with this turn of the session.
     """
@@ -413,6 +416,11 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, *, 
     left = min(chars, room_for(ctx))  # what one reading gives is the whole of a file that is no longer
     blocks: list[Block] = []
     for ref in files if len(files) <= MOST_FILES else ():
+        if pictures > 0 and ref.media_type.startswith("image/"):
+            picture = await _picture(ctx, ref)
+            blocks += picture
+            pictures -= bool(picture)
+            continue
         most = left * 4 if ref.media_type.startswith("text/") else MOST_BYTES
         if is_media(ref.media_type) or ref.size > most:
             continue
@@ -428,6 +436,21 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, *, 
         blocks += [one for one in content if not (isinstance(one, TextBlock) and one.text == NO_NEWLINE)]
         left -= length
     return ToolResult(content=blocks)
+
+
+async def _picture(ctx: RunContext[Any], ref: FileRef) -> list[Block]:
+    """Return a picture in the size that models read, below what can be said of it; [] for one that cannot be drawn."""
+    path = ctx.file(ref.name)
+    try:
+        asked = Request(path, "shape", asked={"form": "pictures", "region": None, "pages": []})
+        made, _ = await run_async(asked, LIMITS)
+        about = await describe_media(path)
+    except FileInputError:
+        return []  # whoever reads it is told what is wrong with it
+    source, (drawn,) = Source(kind="file", ref=ref.name), made["pieces"]
+    said = "\n".join([about, *(f"Note: {one}." for one in made["notes"])])
+    shown = await _medium(ctx, ref.name, base64.b64decode(drawn["data"]), drawn["media_type"], source)
+    return [TextBlock(text=said, source=source, trust=Trust.UNTRUSTED), shown]
 
 
 def length_of(document: Document) -> int:
