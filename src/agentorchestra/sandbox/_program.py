@@ -212,7 +212,7 @@ class _Limited(io.BytesIO):
         return super().write(data)
 
 
-def _one_line(message: Warning | str, category: type[Warning], *_: Any) -> str:
+def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
     """Return a warning without the place in a library that gave it."""
     return f"{category.__name__}: {' '.join(str(message).strip().partition(chr(10))[0].split())[:300]}\n"
 

@@ -78,8 +78,7 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
             about = trafilatura.extract_metadata(tree, default_url=url, extensive=False)
             said = {name: getattr(about, name, None) for name in ("title", "author", "date", "sitename")}
             page |= {name: one_line(" ".join(str(value).split()), 300) for name, value in said.items() if value}
-        marked = _marked(tree)
-        page |= {name: value for name, value in marked.items() if name == "title" or name not in page}
+        page |= {name: value for name, value in _marked(tree).items() if name == "title" or name not in page}
         _drop_hidden(tree)
         page["links"] = _links(tree, base)
         page["pictures"] = _pictures(tree, base)
