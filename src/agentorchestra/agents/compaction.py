@@ -72,7 +72,9 @@ class Compaction:
         given = settled(ctx)
         asked = given is not None and given.effect.get("purpose") == PURPOSE
         # What a provider refused as too long may be inside the window by our estimate: its word counts.
-        prompt = min(self.window - self.reply, state.ceiling or self.window)
+        # All that follows is in estimated tokens: of these the window holds as many as the last request's count says.
+        room = int((self.window - self.reply) / (state.scale if ctx.manifest.counted else 1.0))
+        prompt = min(room, state.ceiling or room)
         room = prompt - state.overhead
         if state.ended or (estimate_messages_tokens(state.messages) <= room * FULL and not asked):
             return state

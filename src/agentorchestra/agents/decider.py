@@ -30,6 +30,12 @@ MORE_ROOM = 2
 """A reply that was cut has room for so many times as many tokens when it is asked for again, where there are any."""
 
 
+PLAUSIBLE = (0.4, 3.0)
+"""Tokens that a provider may count for each that is estimated: those of some seven characters, and of one byte.
+
+Others are no count of the whole request: some servers leave out what they have cached."""
+
+
 class Toolset(Protocol):
     """The tools of an agent, as schemas for the model and as effects for the door."""
 
@@ -125,7 +131,9 @@ class ModelDecider:
             return Decision(problem=outcome.error, heard=heard, final=final, overflow=overflow, finish=self.finish)
         decision = self._interpret(state, outcome, ctx, provenance, heard, final)
         beside = request.model_copy(update={"messages": messages[len(state.messages) + len(heard) :]})
-        return decision.model_copy(update={"overhead": estimate_input_tokens(beside)})
+        scale = outcome.response.usage.input_tokens / estimate_input_tokens(request)
+        scale = scale if PLAUSIBLE[0] <= scale <= PLAUSIBLE[1] else 0.0
+        return decision.model_copy(update={"overhead": estimate_input_tokens(beside), "scale": scale})
 
     def _interpret(
         self,
