@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentorchestra.agents.agent import is_top
@@ -40,17 +40,10 @@ def conversation(ctx: BranchContext[Any], *, native: bool) -> tuple[Message, ...
     return messages if native or not begins.native else in_words(messages)
 
 
-def files_shown(blocks: Iterable[Block]) -> frozenset[str]:
-    """Return the names of the files of which a part, or which as a picture, stands in what an agent is given."""
-    found = ((one.source, one.type == "media") for one in blocks)
-    return frozenset(
-        source.ref for source, seen in found if source is not None and source.kind == "file" and (source.place or seen)
-    )
-
-
 def files_in_conversation(ctx: BranchContext[Any]) -> frozenset[str]:
-    """Return the names of the files that were shown in the conversation that an agent goes on with."""
-    return files_shown(block for one in conversation(ctx, native=True) for block in one.content)
+    """Return the names of the files of which a part stands in the conversation that an agent goes on with."""
+    sources = [block.source for one in conversation(ctx, native=True) for block in one.content]
+    return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
 
 
 def turn_messages(order: Block, context: Sequence[Block]) -> tuple[Message, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.conversation import conversation, files_in_conversation, files_shown
+from agentorchestra.agents.conversation import conversation, files_in_conversation
 from agentorchestra.agents.state import add_tools
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
@@ -60,6 +60,12 @@ async def short_files(ctx: BranchContext[Any], model: str = "", *, goes_on: bool
         asked |= {"pictures": most} if (most := min(manifest.in_view_pictures, room)) else {}
     outcome = await ctx.call_tool(VIEW, **asked)
     return outcome.blocks() if outcome.ok and outcome.value else ()
+
+
+def files_shown(context: Sequence[Block]) -> frozenset[str]:
+    """Return the names of the files that stand in what an agent is given to know."""
+    sources = [block.source for block in context]
+    return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
 
 
 def sees(model: str, ctx: BranchContext[Any]) -> bool:

@@ -245,6 +245,21 @@ def computed(answer: str, task: str, shown: Sequence[Output], computing: Collect
 # -- for a judge -------------------------------------------------------------------------------------------------------
 
 
+def without_repeats(shown: Sequence[Output], known: Collection[str] = ()) -> Iterator[Output]:
+    """Give outputs without those parts of files and pages that earlier ones gave, or that are known by their texts."""
+    seen = {*known}
+    for one in shown:
+        read = [
+            text for origin, text in one.pieces if origin.kind in ("file", "web") and (origin.place or text in known)
+        ]
+        pieces = tuple(piece for piece in one.pieces if piece[1] not in seen or piece[1] not in read)
+        if len(pieces) == len(one.pieces):
+            yield one
+        elif not seen.issuperset(read):
+            yield replace(one, text="\n".join(text for _, text in pieces), pieces=pieces)
+        seen.update(read)
+
+
 def output_blocks(shown: Sequence[Output], answer: str, most: int) -> list[TextBlock]:
     """Return the outputs that an answer may rest on, those with its figures and words first, in so many characters."""
     marks = {*figures(answer, digits=1).values(), *re.findall(r"[^\W\d_]{4,}", answer.casefold())}

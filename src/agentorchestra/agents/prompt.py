@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from agentorchestra.agents.agent import is_top, order_trust
-from agentorchestra.agents.conversation import files_shown
 from agentorchestra.agents.decider import Toolset
-from agentorchestra.agents.first_view import sees
+from agentorchestra.agents.first_view import files_shown, sees
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.state import agent_state

@@ -349,7 +349,7 @@ class Exchange(BaseModel, frozen=True):
     status: RunStatus = RunStatus.COMPLETED
 
 
-CHECKS = 2
+CHECKS = 3
 """The way in which new runs check answers; see `RunManifest.checks`."""
 
 
@@ -436,7 +436,7 @@ class RunManifest(BaseModel, frozen=True):
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: of the settings that it was started with; it goes on with no other.
         keep_tools: where tools stay that are generated in it (`generator.keep`).
-        checks: how answers are checked: 2 with sources that are sorted into held, misquoted and unknown, and with the
+        checks: how answers are checked: 3 with a judge that is shown what was read once; 2 with sources that are sorted into held, misquoted and unknown, and with the
             figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without.
         counted: whether what an agent's window holds is estimated by what its model counted of the last request.
         society: who takes part and leads, where its system is a society.

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.analysis.strategies import KIND, latest
-from agentorchestra.agents.conversation import files_shown
 from agentorchestra.agents.driver import run_agent
-from agentorchestra.agents.first_view import VIEW, short_files
+from agentorchestra.agents.first_view import VIEW, files_shown, short_files
 from agentorchestra.agents.forms import FLAG, TEXT, Question, Questioner, call_tools, form, material
 from agentorchestra.agents.outputs import ended_on, figures
 from agentorchestra.agents.planning.evidence import SourceCheck, is_last

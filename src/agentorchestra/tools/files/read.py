@@ -447,7 +447,7 @@ async def _picture(ctx: RunContext[Any], ref: FileRef) -> list[Block]:
         about = await describe_media(path)
     except FileInputError:
         return []  # whoever reads it is told what is wrong with it
-    source, (drawn,) = Source(kind="file", ref=ref.name), made["pieces"]
+    source, (drawn,) = Source(kind="file", ref=ref.name, place="picture"), made["pieces"]
     said = "\n".join([about, *(f"Note: {one}." for one in made["notes"])])
     shown = await _medium(ctx, ref.name, base64.b64decode(drawn["data"]), drawn["media_type"], source)
     return [TextBlock(text=said, source=source, trust=Trust.UNTRUSTED), shown]
