@@ -102,8 +102,7 @@ async def test_the_first_pictures_go_along_in_the_first_message(tmp_path: Path, 
     if system != "direct":
         assert "3.png (image/png, " in words(request) and words(request).count("bytes), shown below") == 4
         assert "4.png (image/png, " in words(request)
-        last = "an agent that reads files looks" if system == "agentorchestra" else "read_file shows them to you"
-        assert last in words(request)
+        assert "Pictures that are not below: read_file shows them" in words(request)
 
 
 async def test_without_pictures_where_the_server_refuses_them(tmp_path: Path) -> None:
@@ -116,8 +115,11 @@ async def test_without_pictures_where_the_server_refuses_them(tmp_path: Path) ->
     ("values", "said"),
     [
         ({"vision": False}, "No model of this run sees"),
-        ({"vision": False, "roles": {"vision": {"model": "eyes"}}}, "put questions about them to ask_media"),
-        ({"context_window": 8_000}, "read_file shows them to you"),
+        (
+            {"vision": False, "roles": {"vision": {"model": "eyes"}}},
+            "ask_media, which you or an agent has, puts questions",
+        ),
+        ({"context_window": 8_000}, "read_file shows them"),
     ],
     ids=["nobody sees", "another model sees", "a small window"],
 )

@@ -30,12 +30,6 @@ MORE_ROOM = 2
 """A reply that was cut has room for so many times as many tokens when it is asked for again, where there are any."""
 
 
-PLAUSIBLE = (0.4, 3.0)
-"""Tokens that a provider may count for each that is estimated: those of some seven characters, and of one byte.
-
-Others are no count of the whole request: some servers leave out what they have cached."""
-
-
 class Toolset(Protocol):
     """The tools of an agent, as schemas for the model and as effects for the door."""
 
@@ -132,7 +126,8 @@ class ModelDecider:
         decision = self._interpret(state, outcome, ctx, provenance, heard, final)
         beside = request.model_copy(update={"messages": messages[len(state.messages) + len(heard) :]})
         scale = outcome.response.usage.input_tokens / estimate_input_tokens(request)
-        scale = scale if PLAUSIBLE[0] <= scale <= PLAUSIBLE[1] else 0.0
+        # A token has some seven characters at most, and a byte at least: else what is cached was not counted.
+        scale = scale if 0.4 <= scale <= 3 else 0.0
         return decision.model_copy(update={"overhead": estimate_input_tokens(beside), "scale": scale})
 
     def _interpret(

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import JsonValue
-
 from agentorchestra.agents.conversation import conversation, files_in_conversation
+from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.state import add_tools
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
@@ -32,9 +31,6 @@ from agentorchestra.tea.retrieval.retriever import Retriever
 VIEW = "files_in_view"
 """The tool that gives short files whole."""
 
-PICTURES_SHARE = 0.25
-"""Part of an agent's window that pictures may take in its first message."""
-
 _LARGE = 100_000
 """Bytes of a text or a table from which it is worth having it read whole by another model."""
 
@@ -42,23 +38,24 @@ _FILE_TOOLS = frozenset({"read_file", "search_files"})
 _RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact", "tool_generator"})
 
 
-async def short_files(ctx: BranchContext[Any], model: str = "", *, goes_on: bool = False) -> tuple[Block, ...]:
+async def short_files(
+    ctx: BranchContext[Any], spec: AgentSpec | None = None, *, goes_on: bool = False
+) -> tuple[Block, ...]:
     """Return the short files of the task, whole, with their places, and its first pictures: read through the door.
 
     Args:
-        model: the agent's, which is shown pictures if it may see; "" for none.
+        spec: of the agent, which is shown pictures if its model may see; None for no pictures.
         goes_on: for an agent that goes on with the conversation of its session: only the new ones.
     """
     manifest = ctx.manifest
     later = goes_on and bool(conversation(ctx, native=True))
-    files = [one for one in manifest.files if not later or one.name in manifest.given]
-    if not files or not manifest.in_view_chars or VIEW not in manifest.tools:
+    if not (manifest.given if later else manifest.files) or not manifest.in_view_chars or VIEW not in manifest.tools:
         return ()
-    asked: dict[str, JsonValue] = {"chars": manifest.in_view_chars, **({"new": True} if later else {})}
-    if sees(model, ctx) and any(one.media_type.startswith("image/") for one in files):
-        room = int(manifest.context_windows.get(model, 0) * PICTURES_SHARE) // IMAGE_TOKENS
-        asked |= {"pictures": most} if (most := min(manifest.in_view_pictures, room)) else {}
-    outcome = await ctx.call_tool(VIEW, **asked)
+    model = model_of(spec, ctx) if spec is not None else ""
+    room = manifest.context_windows.get(model, 0) // 4 // IMAGE_TOKENS  # a quarter of the window at most
+    pictures = min(manifest.in_view_pictures, room) if model in manifest.media_models.get("image", ()) else 0
+    shown = {"pictures": pictures} if any(one.media_type[:6] == "image/" for one in manifest.files) and pictures else {}
+    outcome = await ctx.call_tool(VIEW, chars=manifest.in_view_chars, **({"new": True} if later else {}), **shown)
     return outcome.blocks() if outcome.ok and outcome.value else ()
 
 
@@ -66,11 +63,6 @@ def files_shown(context: Sequence[Block]) -> frozenset[str]:
     """Return the names of the files that stand in what an agent is given to know."""
     sources = [block.source for block in context]
     return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
-
-
-def sees(model: str, ctx: BranchContext[Any]) -> bool:
-    """Return True if a model may see pictures, as was settled when the run was created."""
-    return model in ctx.manifest.media_models.get("image", ())
 
 
 def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str]) -> tuple[str, ...]:

@@ -245,19 +245,15 @@ def computed(answer: str, task: str, shown: Sequence[Output], computing: Collect
 # -- for a judge -------------------------------------------------------------------------------------------------------
 
 
-def without_repeats(shown: Sequence[Output], known: Collection[str] = ()) -> Iterator[Output]:
-    """Give outputs without those parts of files and pages that earlier ones gave, or that are known by their texts."""
-    seen = {*known}
+def without_repeats(shown: Sequence[Output]) -> Iterator[Output]:
+    """Give outputs without those parts of files and pages that earlier ones gave."""
+    seen: set[tuple[Source, str]] = set()
     for one in shown:
-        read = [
-            text for origin, text in one.pieces if origin.kind in ("file", "web") and (origin.place or text in known)
-        ]
-        pieces = tuple(piece for piece in one.pieces if piece[1] not in seen or piece[1] not in read)
-        if len(pieces) == len(one.pieces):
-            yield one
-        elif not seen.issuperset(read):
-            yield replace(one, text="\n".join(text for _, text in pieces), pieces=pieces)
-        seen.update(read)
+        read = {piece for piece in one.pieces if piece[0].place}
+        pieces = tuple(piece for piece in one.pieces if piece not in seen)
+        if read - seen or not read:
+            yield replace(one, text="\n".join(text for _, text in pieces), pieces=pieces) if read & seen else one
+        seen |= read
 
 
 def output_blocks(shown: Sequence[Output], answer: str, most: int) -> list[TextBlock]:

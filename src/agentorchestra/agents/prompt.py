@@ -9,7 +9,7 @@ from typing import Any
 
 from agentorchestra.agents.agent import is_top, order_trust
 from agentorchestra.agents.decider import Toolset
-from agentorchestra.agents.first_view import files_shown, sees
+from agentorchestra.agents.first_view import files_shown
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.state import agent_state
@@ -18,7 +18,7 @@ from agentorchestra.core.content import Block, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
-from agentorchestra.core.spec import AgentSpec, FileRef
+from agentorchestra.core.spec import AgentSpec
 from agentorchestra.loop import STALLS_NOTED, Seen, State
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.toolset import AgentToolset
@@ -44,14 +44,16 @@ def first_message(
     """
     manifest, top, trust = ctx.manifest, is_top(ctx), order_trust(ctx)
     files = [one for one in manifest.files if one.name in manifest.given] if goes_on else manifest.files
+    in_view, seeing = files_shown(spec.context), manifest.media_models.get("image", ())
+    look = "nobody" if not seeing else "read_file" if model_of(spec, ctx) in seeing else "ask_media"
     text = render(
         kit.prompts.get("task"),
         task=spec.instruction,
         original="" if top or spec.on_demand or manifest.task == spec.instruction else manifest.task,
         **listing(files),
         left_out=manifest.left_out,
-        in_view=sorted(in_view := files_shown(spec.context)),
-        look=_look(spec, ctx) if any(_is_picture(one) and one.name not in in_view for one in files) else "",
+        in_view=sorted(in_view),
+        look=look if {one.name for one in files if one.media_type[:6] == "image/"} - in_view else "",
         output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
     )
     before: list[Block] = []
@@ -65,19 +67,6 @@ def first_message(
     # Whoever gives a file its name writes into the prompt of everybody who is told of it.
     named = (Provenance(kind="file", ref="names", trust=Trust.UNTRUSTED),) if manifest.files else ()
     return (*before, order, *spec.context), (origin, *named, *provenance_of([*before, *spec.context]))
-
-
-def _is_picture(file: FileRef) -> bool:
-    return file.media_type.startswith("image/")
-
-
-def _look(spec: AgentSpec, ctx: BranchContext[Any]) -> str:
-    """Return who shows an agent the pictures that are not in view: a tool of its own, "agents", or "nobody"."""
-    if "read_file" in spec.tools and sees(model_of(spec, ctx), ctx):
-        return "read_file"
-    if not ctx.manifest.media_models.get("image"):
-        return "nobody"
-    return "ask_media" if "ask_media" in spec.tools else "agents"
 
 
 def earlier_block(ctx: BranchContext[Any], kit: Kit) -> Block:

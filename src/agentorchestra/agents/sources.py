@@ -36,9 +36,6 @@ FOLDER_FILES = "files"
 SORTED = 2
 """The way of checking (`RunManifest.checks`) from which on each source is held, misquoted or unknown."""
 
-SHOWN_ONCE = 3
-"""The way of checking from which on a judge is shown a page or a file once, however often it was read."""
-
 TASK = "task"
 """The source of words that are the user's own."""
 

@@ -352,6 +352,9 @@ class Exchange(BaseModel, frozen=True):
 CHECKS = 3
 """The way in which new runs check answers; see `RunManifest.checks`."""
 
+COUNTED = 3
+"""From it on a judge is shown a page once, tables of PDFs count once, and a window holds what its model counts."""
+
 
 class Project(BaseModel, frozen=True):
     """The folder of the user's that a run works on a copy of (docs/coding.md).
@@ -436,9 +439,9 @@ class RunManifest(BaseModel, frozen=True):
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: of the settings that it was started with; it goes on with no other.
         keep_tools: where tools stay that are generated in it (`generator.keep`).
-        checks: how answers are checked: 3 with a judge that is shown what was read once; 2 with sources that are sorted into held, misquoted and unknown, and with the
-            figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without.
-        counted: whether what an agent's window holds is estimated by what its model counted of the last request.
+        checks: how answers are checked: 2 with sources that are sorted into held, misquoted and unknown, and with the
+            figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without. From
+            COUNTED on also how what was read is counted.
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
         components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.
@@ -502,7 +505,6 @@ class RunManifest(BaseModel, frozen=True):
     preset: str = NO_PRESET
     keep_tools: Keep = "workspace"
     checks: int = 0
-    counted: bool = False
     society: SocietySettings | None = None
     parts: PartSettings = PartSettings()
     components: dict[str, str] = {}

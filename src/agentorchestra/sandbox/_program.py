@@ -212,11 +212,6 @@ class _Limited(io.BytesIO):
         return super().write(data)
 
 
-def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
-    """Return a warning without the place in a library that gave it."""
-    return f"{category.__name__}: {' '.join(str(message).strip().partition(chr(10))[0].split())[:300]}\n"
-
-
 def _formatted(error: BaseException, lost: dict[str, str]) -> str:
     """Return the exception as Python formats it, without this file's lines, and why a variable is missing."""
     formatted = traceback.TracebackException.from_exception(error)
@@ -241,9 +236,10 @@ def main() -> None:
     sys.path.append(os.getcwd())
     sys.argv = [path]
     random.seed(int(seed))
-    warnings.formatwarning = _one_line
-    for later in (FutureWarning, DeprecationWarning, PendingDeprecationWarning):  # of versions that are not installed
-        warnings.simplefilter("ignore", later)
+    # A warning is a line, without the place in a library; those of versions to come are none.
+    warnings.formatwarning = lambda said, kind, *_: f"{kind.__name__}: {str(said).strip().partition(chr(10))[0]}\n"
+    warnings.simplefilter("ignore", FutureWarning)
+    warnings.simplefilter("ignore", DeprecationWarning)
     with open(path, encoding="utf-8", errors="surrogatepass") as source:
         code = source.read()
     name = "<program>"

@@ -26,7 +26,7 @@ from agentorchestra.agents.planning.evidence import results_before, said_of, use
 from agentorchestra.agents.planning.revision import Interjections, Replacements
 from agentorchestra.agents.planning.verification import Verifier
 from agentorchestra.agents.reporting.agent import NAME as REPORTER
-from agentorchestra.agents.requests import ask_model, model_of
+from agentorchestra.agents.requests import ask_model
 from agentorchestra.agents.sources import look_up
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
@@ -65,15 +65,15 @@ class AgentOrchestra:
                 f"the settings name the agent {verifier!r} as verifier (team.verifier), which is not there; "
                 f"the agents: {', '.join(sorted(kit.agents))}"
             )
-        model = model_of(spec.model_copy(update={"role": "planner"}), ctx)
-        material = () if spec.on_demand else await short_files(ctx, model, goes_on=True)
+        planner = spec.model_copy(update={"role": "planner"})
+        material = () if spec.on_demand else await short_files(ctx, planner, goes_on=True)
         tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
         seen = bool(files_in_conversation(ctx)) or not ctx.manifest.files
         sees_all = bool(material) or (seen and ctx.manifest.in_view_chars > 0)
         if sees_all and PYTHON in spec.tools:  # where one look is enough, the planner looks and computes itself
             tools += (PYTHON,)
         context = (*spec.context, *material)
-        planner = spec.model_copy(update={"role": "planner", "tools": tools, "context": context})
+        planner = planner.model_copy(update={"tools": tools, "context": context})
         offered = kit.delegates(ctx, task=spec.instruction)
         check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings))
         early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)

@@ -8,7 +8,6 @@ from agentorchestra.agents.agent import is_top
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import short_files
 from agentorchestra.agents.planning.evidence import SourceCheck
-from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.trace import CALLED_BY_CODE
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.settings import PartSettings
@@ -33,8 +32,8 @@ async def react(
     tools = tuple(name for name in spec.tools if name not in CALLED_BY_CODE)
     task = spec.instruction if is_top(ctx) else ""
     checks = (SourceCheck(kit.prompts.get("verification"), task=task),) if ctx.manifest.checks else ()
-    files = () if spec.on_demand else await short_files(ctx, model_of(spec, ctx), goes_on=True)
-    own = spec.model_copy(update={"tools": tools, "context": (*spec.context, *files)})
+    context = spec.context if spec.on_demand else (*spec.context, *await short_files(ctx, spec, goes_on=True))
+    own = spec.model_copy(update={"tools": tools, "context": context})
     return await run_agent(
         own, ctx, kit, prompt="react", observe=checks, own_parts=own_parts, perceive=perceive, checked=True
     )

@@ -211,7 +211,6 @@ class RunCreator:
             environments=equipment.environments,
             options=parts.redact_json(spec.options),
             checks=CHECKS,
-            counted=True,
             society=equipment.society,
             components=spec.components,
             task_folder=self._parts.host.task_place,

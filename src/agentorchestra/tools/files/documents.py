@@ -215,11 +215,7 @@ def parts_of(document: Document) -> tuple[Part, ...]:
 
 
 def leaves(document: Document, prefix: str = "", *, tables: bool = True) -> Iterator[tuple[str, Leaf]]:
-    """Give the documents that hold content, in order, each with the path of its part: `inner.zip!data/x.xml`.
-
-    Args:
-        tables: also those of PDFs, whose words the pages hold too.
-    """
+    """Give what holds content, in order, with the path of its part (`inner.zip!x.xml`); `tables` also those of PDFs."""
     if not isinstance(document, PartsDocument):
         yield prefix, document
     for part in parts_of(document) if tables or isinstance(document, PartsDocument) else ():

@@ -56,7 +56,6 @@ NO_NEWLINE = "The last line does not end with a newline."  # told of a text that
 _LISTED = 40  # parts of a file, or columns of a table, that are listed; all of them can be read
 _FRAMES = re.compile(r"^\s*frames\s+(\d{1,3})\s*$", re.IGNORECASE)
 _FRAME = re.compile(r"^\s*frame\s+(?:(?:(\d{1,3}):)?(\d{1,3}):)?(\d{1,6}(?:\.\d{1,3})?)\s*s?\s*$", re.IGNORECASE)
-SLIDE_PICTURES = "ppt/media/"  # the folder of a presentation that holds its pictures
 MOST_FILES = 20  # files of a task that `files_in_view` looks at; of more, none is shown
 MOST_BYTES = 5_000_000  # of a file that is converted only to see how long it is
 _KINDS = {
@@ -80,7 +79,7 @@ async def read_part(
     names, found, inside = locate(document, part)
     if names and isinstance(found, TextDocument) and is_media(found.media_type):
         return await show(ctx, ref, names, found.media_type, inside)
-    if part.startswith(SLIDE_PICTURES) and is_media(kind := mimetypes.guess_type(part)[0] or ""):
+    if part.startswith("ppt/media/") and is_media(kind := mimetypes.guess_type(part)[0] or ""):  # as slides name them
         return await show(ctx, ref, (part,), kind, "")
     asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
     return ToolResult(content=await asyncio.to_thread(read_blocks, document, ref.name, asked))
@@ -417,10 +416,8 @@ async def shown_whole(
     blocks: list[Block] = []
     for ref in files if len(files) <= MOST_FILES else ():
         if pictures > 0 and ref.media_type.startswith("image/"):
-            picture = await _picture(ctx, ref)
-            blocks += picture
+            blocks += (picture := await _picture(ctx, ref))
             pictures -= bool(picture)
-            continue
         most = left * 4 if ref.media_type.startswith("text/") else MOST_BYTES
         if is_media(ref.media_type) or ref.size > most:
             continue
@@ -440,23 +437,20 @@ async def shown_whole(
 
 async def _picture(ctx: RunContext[Any], ref: FileRef) -> list[Block]:
     """Return a picture in the size that models read, below what can be said of it; [] for one that cannot be drawn."""
-    path = ctx.file(ref.name)
+    path, source = ctx.file(ref.name), Source(kind="file", ref=ref.name, place="picture")
+    asked = Request(path, "shape", asked={"form": "pictures", "region": None, "pages": ()})
     try:
-        asked = Request(path, "shape", asked={"form": "pictures", "region": None, "pages": []})
-        made, _ = await run_async(asked, LIMITS)
-        about = await describe_media(path)
+        about, drawn = await describe_media(path), (await run_async(asked, LIMITS))[0]["pieces"][0]
     except FileInputError:
         return []  # whoever reads it is told what is wrong with it
-    source, (drawn,) = Source(kind="file", ref=ref.name, place="picture"), made["pieces"]
-    said = "\n".join([about, *(f"Note: {one}." for one in made["notes"])])
     shown = await _medium(ctx, ref.name, base64.b64decode(drawn["data"]), drawn["media_type"], source)
-    return [TextBlock(text=said, source=source, trust=Trust.UNTRUSTED), shown]
+    return [TextBlock(text=about, source=source, trust=Trust.UNTRUSTED), shown]
 
 
-def length_of(document: Document) -> int:
-    """Return characters of a document's text; 0 where a part of it can only be looked at."""
+def length_of(document: Document, *, tables: bool = False) -> int:
+    """Return characters of a document's text (`tables` of PDFs again); 0 where a part can only be looked at."""
     spent = 0
-    for _, leaf in leaves(document, tables=False):
+    for _, leaf in leaves(document, tables=tables):
         if isinstance(leaf, TextDocument):
             if is_media(leaf.media_type):
                 return 0

@@ -111,13 +111,13 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
     class Converter(converters.PptxConverter):  # type: ignore[misc]
         def _convert_picture_to_markdown(self, shape: Any, **_: Any) -> str:
             """Name a picture as the file has it; the library names files that are nowhere."""
-            about = [f"picture: {shape.name}"]
+            name, size = shape.name, ""
             with contextlib.suppress(Exception):  # it may be linked, or of a kind that python-pptx does not know
-                name = str(shape.part.related_part(shape._element.blip_rId).partname).lstrip("/")
-                about, shown[:] = [f"picture: {name}"], [*shown, name]
-                about.append("{}x{}".format(*shape.image.size))
+                name = shape.part.related_part(shape._element.blip_rId).partname.lstrip("/")
+                shown.append(name)
+                size = "{}x{}".format(*shape.image.size)
             words = one_line(" ".join(clean(shape._element._nvXxPr.cNvPr.get("descr") or "").split()), 300)
-            return f"\n[{', '.join(filter(None, (*about, words)))}]\n"
+            return f"\n[picture: {', '.join(filter(None, (name, size, words)))}]\n"
 
     pieces = _SLIDE.split(_markdown(Converter(), data, PPTX))
     for number, content in zip(pieces[1::2], pieces[2::2], strict=True):
@@ -125,8 +125,7 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
             parts.add(f"slide {number}", text_document(job, content.strip() + "\n", "text/markdown"))
     if not len(parts):
         raise Refused("no_text", "this presentation has no text")
-    if shown:
-        parts.notes.append(f"pictures are shown by their names as part, such as {shown[0]!r}")
+    parts.notes += [f"pictures are shown by their names as part, such as {shown[0]!r}"] if shown else []
     return parts.document()
 
 

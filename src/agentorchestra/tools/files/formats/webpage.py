@@ -133,19 +133,16 @@ def _without_library(job: Job, source: str) -> dict[str, Any]:
         raise Refused("extra_reading" if error.code == "extra" else error.code, error.detail) from None
 
 
-_MARKS = {
-    "title": "//title/text()",  # the heading, for which a page's title is often taken, is in its text
-    "sitename": "//meta[@property='og:site_name']/@content",
-    "date": "//meta[@property='article:published_time']/@content | //time/@datetime",
-}
-_PUBLISHED = re.compile(r'"datePublished"\s*:\s*"([^"]+)"')
-
-
 def _marked(tree: Any) -> dict[str, str]:
     """Return the title, the site and the date of a page as its own marks name them."""
-    found = {name: [str(one) for one in tree.xpath(path)] for name, path in _MARKS.items()}
-    found["date"] += _PUBLISHED.findall("\n".join(map(str, tree.xpath("//script[@type='application/ld+json']/text()"))))
-    return {name: one_line(" ".join(said[0].split()), 300) for name, said in found.items() if said and said[0].strip()}
+    data = "\n".join(map(str, tree.xpath("//script[@type='application/ld+json']/text()")))
+    found = {
+        "title": tree.xpath("//title/text()"),  # the heading, which readers take for it, stands in the text
+        "sitename": tree.xpath("//meta[@property='og:site_name']/@content"),
+        "date": tree.xpath("//meta[@property='article:published_time']/@content | //time/@datetime")
+        or re.findall(r'"datePublished"\s*:\s*"([^"]+)"', data),
+    }
+    return {name: one_line(" ".join(str(said[0]).split()), 300) for name, said in found.items() if said}
 
 
 def _drop_hidden(tree: Any) -> None:
