@@ -117,7 +117,7 @@ async def test_without_pictures_where_the_server_refuses_them(tmp_path: Path) ->
         ({"vision": False}, "No model of this run sees"),
         (
             {"vision": False, "roles": {"vision": {"model": "eyes"}}},
-            "ask_media, which you or an agent has, puts questions",
+            "ask_media, which you or an agent has",
         ),
         ({"context_window": 8_000}, "read_file shows them"),
     ],

@@ -72,8 +72,7 @@ class Compaction:
         # done is done again, nothing else.
         given = settled(ctx)
         asked = given is not None and given.effect.get("purpose") == PURPOSE
-        # What a provider refused as too long may be inside the window by our estimate: its word counts.
-        # All that follows is in estimated tokens: of these the window holds as many as the last request's count says.
+        # In estimated tokens, of which the window holds as many as the last request's count says, or a refusal.
         room = int((self.window - self.reply) / (state.scale if ctx.manifest.checks >= COUNTED else 1))
         prompt = min(room, state.ceiling or room)
         room = prompt - state.overhead

@@ -126,8 +126,7 @@ class ModelDecider:
         decision = self._interpret(state, outcome, ctx, provenance, heard, final)
         beside = request.model_copy(update={"messages": messages[len(state.messages) + len(heard) :]})
         scale = outcome.response.usage.input_tokens / estimate_input_tokens(request)
-        # A token has some seven characters at most, and a byte at least: else what is cached was not counted.
-        scale = scale if 0.4 <= scale <= 3 else 0.0
+        scale = scale if 0.4 <= scale <= 3 else 0.0  # some servers do not count what they have cached
         return decision.model_copy(update={"overhead": estimate_input_tokens(beside), "scale": scale})
 
     def _interpret(

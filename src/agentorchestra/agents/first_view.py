@@ -38,24 +38,22 @@ _FILE_TOOLS = frozenset({"read_file", "search_files"})
 _RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact", "tool_generator"})
 
 
-async def short_files(
-    ctx: BranchContext[Any], spec: AgentSpec | None = None, *, goes_on: bool = False
-) -> tuple[Block, ...]:
+async def short_files(ctx: BranchContext[Any], spec: AgentSpec, *, goes_on: bool = False) -> tuple[Block, ...]:
     """Return the short files of the task, whole, with their places, and its first pictures: read through the door.
 
     Args:
-        spec: of the agent, which is shown pictures if its model may see; None for no pictures.
+        spec: of the agent, which is shown pictures if its model may see.
         goes_on: for an agent that goes on with the conversation of its session: only the new ones.
     """
     manifest = ctx.manifest
     later = goes_on and bool(conversation(ctx, native=True))
     if not (manifest.given if later else manifest.files) or not manifest.in_view_chars or VIEW not in manifest.tools:
         return ()
-    model = model_of(spec, ctx) if spec is not None else ""
+    model, given = model_of(spec, ctx), {one.media_type.partition("/")[0] for one in manifest.files}
     room = manifest.context_windows.get(model, 0) // 4 // IMAGE_TOKENS  # a quarter of the window at most
-    pictures = min(manifest.in_view_pictures, room) if model in manifest.media_models.get("image", ()) else 0
-    shown = {"pictures": pictures} if any(one.media_type[:6] == "image/" for one in manifest.files) and pictures else {}
-    outcome = await ctx.call_tool(VIEW, chars=manifest.in_view_chars, **({"new": True} if later else {}), **shown)
+    most = min(manifest.in_view_pictures, room) if model in manifest.media_models.get("image", ()) else 0
+    asked = {**({"new": True} if later else {}), **({"pictures": most} if most and "image" in given else {})}
+    outcome = await ctx.call_tool(VIEW, chars=manifest.in_view_chars, **asked)
     return outcome.blocks() if outcome.ok and outcome.value else ()
 
 

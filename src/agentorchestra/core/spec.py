@@ -440,8 +440,8 @@ class RunManifest(BaseModel, frozen=True):
         preset: of the settings that it was started with; it goes on with no other.
         keep_tools: where tools stay that are generated in it (`generator.keep`).
         checks: how answers are checked: 2 with sources that are sorted into held, misquoted and unknown, and with the
-            figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without. From
-            COUNTED on also how what was read is counted.
+            figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without; and
+            how what was read is counted (COUNTED).
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
         components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.

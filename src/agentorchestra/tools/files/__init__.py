@@ -81,9 +81,7 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
             new: Only those that came with this turn.
             pictures: How many pictures at most, as large as models read them.
         """
-        return await with_index(
-            folder or ctx.folder, lambda index: shown_whole(ctx, index, chars, new=new, pictures=pictures)
-        )
+        return await with_index(folder or ctx.folder, lambda index: shown_whole(ctx, index, chars, pictures, new=new))
 
     return read_file, search_files, describe_files, check_quotes, files_in_view
 

@@ -28,8 +28,7 @@ _VERSION = 6
 1: the first. 2: passages are numbered by their document, problems are kept, the search's words are stored once.
 3: writing without spaces between words (Chinese, Japanese) is found by its pairs of characters.
 4: which pages are pictures. 5: the names of a table's columns are found; what cells have besides values is kept; JSON
-and XML as they stand in the file; stretches of long lines have places of their own.
-6: pictures on slides are named, white fills are none.
+and XML as they stand in the file; stretches of long lines have places of their own. 6: pictures on slides.
 """
 
 _BITS = 24

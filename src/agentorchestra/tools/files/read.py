@@ -404,9 +404,7 @@ async def _medium(ctx: RunContext[Any], name: str, data: bytes, media_type: str,
 # --- short files whole ----------------------------------------------------------------------------------------------
 
 
-async def shown_whole(
-    ctx: RunContext[Any], index: PassageIndex, chars: int, *, new: bool = False, pictures: int = 0
-) -> ToolResult:
+async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, pictures: int, *, new: bool) -> ToolResult:
     """Return the files that are short enough, in the order of the task, as `read_file` gives them, and first pictures.
 
     `new` are those alone that came with this turn of the session.

@@ -106,7 +106,6 @@ def _margins(data: bytes) -> str:
 
 def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
     parts = Parts(PPTX)
-    shown: list[str] = []
 
     class Converter(converters.PptxConverter):  # type: ignore[misc]
         def _convert_picture_to_markdown(self, shape: Any, **_: Any) -> str:
@@ -114,7 +113,7 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
             name, size = shape.name, ""
             with contextlib.suppress(Exception):  # it may be linked, or of a kind that python-pptx does not know
                 name = shape.part.related_part(shape._element.blip_rId).partname.lstrip("/")
-                shown.append(name)
+                parts.notes[:] = [f"pictures are shown by their names as part, such as {name!r}"]
                 size = "{}x{}".format(*shape.image.size)
             words = one_line(" ".join(clean(shape._element._nvXxPr.cNvPr.get("descr") or "").split()), 300)
             return f"\n[picture: {', '.join(filter(None, (name, size, words)))}]\n"
@@ -125,7 +124,6 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
             parts.add(f"slide {number}", text_document(job, content.strip() + "\n", "text/markdown"))
     if not len(parts):
         raise Refused("no_text", "this presentation has no text")
-    parts.notes += [f"pictures are shown by their names as part, such as {shown[0]!r}"] if shown else []
     return parts.document()
 
 

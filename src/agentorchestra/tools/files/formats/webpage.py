@@ -135,12 +135,13 @@ def _without_library(job: Job, source: str) -> dict[str, Any]:
 
 def _marked(tree: Any) -> dict[str, str]:
     """Return the title, the site and the date of a page as its own marks name them."""
-    data = "\n".join(map(str, tree.xpath("//script[@type='application/ld+json']/text()")))
     found = {
         "title": tree.xpath("//title/text()"),  # the heading, which readers take for it, stands in the text
         "sitename": tree.xpath("//meta[@property='og:site_name']/@content"),
         "date": tree.xpath("//meta[@property='article:published_time']/@content | //time/@datetime")
-        or re.findall(r'"datePublished"\s*:\s*"([^"]+)"', data),
+        or re.findall(
+            r'"datePublished"\s*:\s*"([^"]+)"', " ".join(tree.xpath("//script[contains(@type, 'ld+')]/text()"))
+        ),
     }
     return {name: one_line(" ".join(str(said[0]).split()), 300) for name, said in found.items() if said}
 

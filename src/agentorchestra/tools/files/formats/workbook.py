@@ -20,7 +20,6 @@ MOST_FORMULAS = 20_000
 MOST_COMMENTS = 2_000
 MOST_AREAS = 5_000  # of what is merged, hidden, or coloured by rules
 _USUAL = ("", "", "")  # the look of a cell that has none of its own
-_PAPER = "FFFFFF"  # a fill that shows nothing
 # In the order in which they are told
 _KINDS = (
     *("fill", "font colour", "merged", "hidden rows", "hidden columns", "coloured by rule", "number format"),
@@ -72,7 +71,7 @@ class CellTraits:
             seen = [
                 (cell["column"], look[at])
                 for cell, look in styles
-                if look[at] and (look[at] != _PAPER if kind == "fill" else cell["value"] is not None)
+                if look[at] and (look[at] != "FFFFFF" if kind == "fill" else cell["value"] is not None)
             ]
             if seen and self._takes(kind, number, len(seen)):
                 filled = seen[-1][0] if kind == "fill" else filled
