@@ -236,9 +236,8 @@ def main() -> None:
     sys.path.append(os.getcwd())
     sys.argv = [path]
     random.seed(int(seed))
-    # A warning is a line, without the place in a library; those of versions to come are none.
     warnings.formatwarning = lambda said, kind, *_: f"{kind.__name__}: {str(said).strip().partition(chr(10))[0]}\n"
-    warnings.simplefilter("ignore", FutureWarning)
+    warnings.simplefilter("ignore", FutureWarning)  # of versions that are not installed
     with open(path, encoding="utf-8", errors="surrogatepass") as source:
         code = source.read()
     name = "<program>"

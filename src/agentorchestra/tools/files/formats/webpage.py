@@ -139,9 +139,7 @@ def _marked(tree: Any) -> dict[str, str]:
         "title": tree.xpath("//title/text()"),  # the heading, which readers take for it, stands in the text
         "sitename": tree.xpath("//meta[@property='og:site_name']/@content"),
         "date": tree.xpath("//meta[@property='article:published_time']/@content | //time/@datetime")
-        or re.findall(
-            r'"datePublished"\s*:\s*"([^"]+)"', " ".join(tree.xpath("//script[contains(@type, 'ld+')]/text()"))
-        ),
+        or re.findall(r'"datePublished"\s*:\s*"([^"]+)"', " ".join(tree.xpath("//script/text()"))),
     }
     return {name: one_line(" ".join(str(said[0]).split()), 300) for name, said in found.items() if said}
 
