@@ -75,6 +75,7 @@ class Decision(BaseModel, frozen=True):
         problem: why there is nothing to execute, said to the model in the next step.
         limited: the budget refused the decision; the next one must be the answer.
         overhead: tokens of the request besides the history: tools, what was perceived, the tail.
+        scale: the tokens that the provider counted of the request, for each that was estimated; 0 where it did not say.
         overflow: tokens, as estimated, of a prompt that the provider says is longer than its window; else 0.
         final: this was the last allowed decision.
         words: a plain reply without a call, where that may be meant as the answer.
@@ -96,6 +97,7 @@ class Decision(BaseModel, frozen=True):
     problem: str | None = None
     limited: str | None = None
     overhead: int = 0
+    scale: float = 0.0
     overflow: int = 0
     final: bool = False
     native: bool = True
@@ -126,6 +128,7 @@ class State(BaseModel, frozen=True):
         rewards: of its steps by whoever chose between rivals, 0 to 10 each.
         head: messages at the front that are never taken out: system prompt and task.
         overhead: tokens of the last request besides the history.
+        scale: the tokens that its provider counted of the last request, for each that was estimated.
         compactions: how often steps were taken out.
         words: the last reply was plain words, and it was said that this calls nothing.
         ceiling: tokens that a prompt may have, once a provider has found one too long; 0 for no such limit.
@@ -135,6 +138,7 @@ class State(BaseModel, frozen=True):
     messages: tuple[Message, ...]
     head: int = 2
     overhead: int = 0
+    scale: float = 1.0
     compactions: int = 0
     words: bool = False
     ceiling: int = 0
@@ -237,6 +241,7 @@ class State(BaseModel, frozen=True):
                 "cut": decision.cut,
                 "problem": decision.problem,
                 "overhead": decision.overhead,
+                "scale": decision.scale or self.scale,
                 "words": bool(decision.words),
                 "opened": tuple(opened),
                 "result": result or (_best_effort(self, decision, results) if decision.final else None),

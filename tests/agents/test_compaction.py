@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.core.budget import Usage
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolSchema, user
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import RunStatus
@@ -96,6 +97,24 @@ async def test_three_hundred_steps_in_a_small_window(tmp_path: Path) -> None:
         assert 0 < summaries < STEPS / 3
         assert grown >= STEPS - summaries
         assert (await ws.replay(result.run_id)).answer == result.answer
+
+
+@pytest.mark.parametrize(("share", "fewest", "most"), [(2.0, 3, 20), (0.5, 0, 0), (0.01, 1, 3)])
+async def test_the_window_is_filled_as_the_model_counts(tmp_path: Path, share: float, fewest: int, most: int) -> None:
+    """Of code a model counts more tokens than are estimated, of Chinese fewer; what counts a part only is no count."""
+    clerk = Clerk(12)
+
+    def counting(request: ModelRequest) -> ModelResponse:
+        usage = Usage(requests=1, input_tokens=int(estimate_input_tokens(request) * share))
+        return clerk(request).model_copy(update={"usage": usage})
+
+    async with Workspace(tmp_path / "ws", tools=[page]) as ws:
+        model = ScriptedModel(counting, profile=PROFILE)
+        result = await ws.run("Add up the pages. The colour is green.", model=model, system="react", max_steps=20)
+        assert result.answer == f"{sum(7 * n for n in range(1, 13))} green"
+        assert (await ws.replay(result.run_id)).answer == result.answer
+    assert fewest <= sum(not one.tools for one in clerk.requests) <= most
+    assert max(estimate_input_tokens(one) * share for one in clerk.requests) + REPLY <= WINDOW
 
 
 async def test_without_room_for_compaction_the_facts_would_be_lost(tmp_path: Path) -> None:

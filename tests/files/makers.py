@@ -73,8 +73,8 @@ def docx(lines: Sequence[str], table: Sequence[Sequence[str]] = (), header: str 
     return zipped(parts)
 
 
-def pptx(slides: Sequence[tuple[str, str]], notes: str = "") -> bytes:
-    """Slides of a title and a text; the notes go to the last one."""
+def pptx(slides: Sequence[tuple[str, str]], notes: str = "", pictures: Mapping[str, bytes] | None = None) -> bytes:
+    """Slides of a title and a text; the notes and the pictures, by their descriptions, go to the last one."""
     from pptx import Presentation
 
     deck = Presentation()
@@ -84,6 +84,8 @@ def pptx(slides: Sequence[tuple[str, str]], notes: str = "") -> bytes:
         slide.placeholders[1].text = text
     if notes:
         slide.notes_slide.notes_text_frame.text = notes
+    for words, picture in (pictures or {}).items():
+        slide.shapes.add_picture(io.BytesIO(picture), 0, 6_000_000)._element._nvXxPr.cNvPr.set("descr", words)
     return _saved(deck)
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 from tests.files import makers
 
 from agentorchestra.core.settings import ModelProfile, Settings
-from agentorchestra.testing import LoopbackModelServer, call, decide
+from agentorchestra.testing import LoopbackModelServer, call, decide, http_error
 from agentorchestra.tools.files.readers import describe_media
 from agentorchestra.workspace import Workspace
 
@@ -36,7 +36,8 @@ async def shown(tmp_path: Path, path: Path, *parts: str | None, **profile: Any) 
     ]
     async with LoopbackModelServer([*replies, decide(calls=[call("done", answer="seen")])]) as server:
         models = {"m": ModelProfile(model="openai:gpt-5", base_url=server.base_url, **profile)}
-        async with Workspace(tmp_path / "ws", settings=Settings(models=models, model="m", system="react")) as ws:
+        settings = Settings(models=models, model="m", system="react", in_view_pictures=0)
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
             result = await ws.run("What is this?", files=[path])
     assert result.answer == "seen", result.error
     return [json.loads(json.dumps(one)) for one in server.requests]
@@ -70,6 +71,63 @@ async def test_a_picture_arrives_with_its_size_and_what_its_maker_wrote(tmp_path
     assert "Comment: taken at dawn" in words(after)
 
 
+async def first_view(tmp_path: Path, *replies: Any, roles: Any = None, **values: Any) -> list[dict[str, Any]]:
+    """The requests of a run with six pictures, of which the first is large; `replies` come before the answer."""
+    paths = [tmp_path / f"{number}.png" for number in range(6)]
+    for path in paths:
+        path.write_bytes(makers.png(2_000 if path.stem == "0" else 20 + int(path.stem), 9))
+    system = values.pop("system", "react")
+    answer = "seen" if system == "direct" else decide(calls=[call("done", answer="seen")])
+    async with LoopbackModelServer([*replies, answer]) as server:
+        models = {"m": ModelProfile(model="openai:gpt-5", base_url=server.base_url, **values)}
+        models |= {"eyes": ModelProfile(model="openai:gpt-5", base_url=server.base_url, vision=True)} if roles else {}
+        settings = Settings(models=models, model="m", system=system, roles=roles or {})
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
+            result = await ws.run("What is on these?", files=paths)
+            assert result.answer == "seen", result.error
+            assert (await ws.replay(result.run_id)).answer == "seen"
+    return [json.loads(json.dumps(one)) for one in server.requests]
+
+
+def widths(request: dict[str, Any]) -> list[int]:
+    return [Image.open(io.BytesIO(one)).width for one in pictures(request)]
+
+
+@pytest.mark.parametrize("system", ["react", "agentorchestra", "deep_analyzer", "direct"])
+async def test_the_first_pictures_go_along_in_the_first_message(tmp_path: Path, system: str) -> None:
+    request, *later = await first_view(tmp_path, system=system)
+    assert not later or system == "deep_analyzer", "an analysis without a quote is judged"
+    assert widths(request) == [1568, 21, 22, 23]
+    assert "2000 x 9 pixels" in words(request)
+    if system != "direct":
+        assert "3.png (image/png, " in words(request) and words(request).count("bytes), shown below") == 4
+        assert "4.png (image/png, " in words(request)
+        assert "Pictures that are not below: read_file shows them" in words(request)
+
+
+async def test_without_pictures_where_the_server_refuses_them(tmp_path: Path) -> None:
+    first, again = await first_view(tmp_path, http_error(400, "This model does not support image input"))
+    assert len(pictures(first)) == 4 and pictures(again) == []
+    assert words(again).count("(not shown: the model does not take it)") == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"vision": False}, "No model of this run sees"),
+        (
+            {"vision": False, "roles": {"vision": {"model": "eyes"}}},
+            "ask_media, which you or an agent has",
+        ),
+        ({"context_window": 8_000}, "read_file shows them"),
+    ],
+    ids=["nobody sees", "another model sees", "a small window"],
+)
+async def test_who_sees_no_picture_is_told_how_it_is_read(tmp_path: Path, values: Any, said: str) -> None:
+    (request,) = await first_view(tmp_path, **values)
+    assert pictures(request) == [] and said in words(request) and "shown below" not in words(request)
+
+
 async def test_what_a_camera_wrote_is_said_where_nobody_sees(tmp_path: Path) -> None:
     path = tmp_path / "photo.jpg"
     path.write_bytes(makers.jpeg(30, 40, "Camerata"))
@@ -84,6 +142,16 @@ async def test_a_picture_in_an_archive_arrives(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     path.write_bytes(makers.zipped({"in/b.zip": makers.zipped({"dot.png": picture})}))
     *_, after = await shown(tmp_path, path, "in/b.zip!dot.png")
+    assert pictures(after) == [picture]
+
+
+async def test_pictures_on_slides_are_named_and_arrive(tmp_path: Path) -> None:
+    picture = makers.png(31, 43)
+    path = tmp_path / "a.pptx"
+    path.write_bytes(makers.pptx([("Sales", "of a year")], pictures={"Bars,\none a month": picture}))
+    whole, after = (await shown(tmp_path, path, None, "ppt/media/image1.png", "ppt/media/image9.png"))[1:3]
+    assert "[picture: ppt/media/image1.png, 31x43, Bars, one a month]" in words(whole)
+    assert "pictures are shown by their names as part, such as 'ppt/media/image1.png'" in words(whole)
     assert pictures(after) == [picture]
 
 

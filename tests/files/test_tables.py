@@ -22,6 +22,7 @@ from agentorchestra.tools.files.documents import (
     Trait,
     document_from_json,
     document_to_json,
+    parts_of,
 )
 from agentorchestra.tools.files.places import Place, column_number
 from agentorchestra.tools.files.quotes import quote_stands
@@ -303,6 +304,15 @@ async def test_what_cells_have_besides_values_is_told(plots: Path, tmp_path: Pat
     assert not verify_quote(plots, "Plots!A3", "92D050 A3")
     (owners,) = [one for one in await used(ctx, "search_files", query="owner") if one.source]
     assert owners.source is not None and owners.source.place == "Owners!row 1"
+
+
+def test_cells_as_white_as_paper_have_no_fill(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(makers.coloured_xlsx(["FFFFFFFF", "FF92D050", "FFFFFFFF"]))
+    (sheet,) = parts_of(read_document_sync(path))
+    assert isinstance(sheet.document, TableDocument) and sheet.document.traits == (
+        Trait("fill", "92D050", ((1, 2, 1, 2),)),
+    )
 
 
 def test_formulas_stand_beside_their_values(tmp_path: Path) -> None:

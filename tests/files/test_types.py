@@ -29,6 +29,7 @@ from agentorchestra.tools.files.documents import (
     document_from_json,
     document_to_json,
 )
+from agentorchestra.tools.files.read import length_of
 from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.workspace import Workspace
 
@@ -405,6 +406,14 @@ def test_tables_of_a_pdf_are_read_by_cell(fact: Fact, tmp_path: Path) -> None:
     assert [(part.name, part.document.kind) for part in document.parts] == [("p. 2 table 1", "table")]
     assert verify_quote(path, "p. 2 table 1!B2", fact[1])
     assert verify_quote(path, "p. 2", fact[1]), "the text of the page is still there"
+
+
+def test_the_tables_of_a_pdf_are_counted_with_its_pages(fact: Fact, tmp_path: Path) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(_pdf(fact, tmp_path))
+    document = read_document_sync(path)
+    assert isinstance(document, PdfDocument) and document.parts
+    assert length_of(document) == sum(map(len, document.pages))
 
 
 def test_a_notebook_keeps_its_outputs(tmp_path: Path) -> None:

@@ -96,6 +96,25 @@ async def test_what_is_confirmed_is_the_answer_and_asked_once(site: Site, monkey
     assert asked_for(events) == [("scout", "agent"), ("auditor", "verification")]
 
 
+async def test_a_page_that_was_read_twice_is_shown_to_the_judge_once(site: Site) -> None:
+    asked: list[str] = []
+
+    def judge(request: ModelRequest) -> ModelResponse:
+        asked.append(shown(request))
+        return say('{"supported": true, "reason": "it stands there", "settle": ""}')
+
+    def lead(request: ModelRequest) -> ModelResponse:
+        if len(results(request)) < 2:
+            words = f"How many steps? Look {len(results(request)) + 1}: {page(request, OLD)}"
+            return decide(calls=[call("scout", task=words)])
+        return done("The tower has 112 steps as of 1998, and that is many.")
+
+    await led(site, lead, others={"judge": judge}, verify="off")
+    (text,) = asked
+    assert text.count("scout (completed): 112 steps") == 2
+    assert text.count("scout called fetch") == text.count("It gave: ") == text.count("# The tower of Arn") == 1
+
+
 @pytest.mark.long
 async def test_two_agents_that_cite_the_same_page_need_no_third(site: Site) -> None:
     """The second one was asked by the planner itself."""

@@ -146,6 +146,16 @@ async def test_what_monty_lacks_runs_in_the_sandbox_without_a_word(tmp_path: Pat
     assert needs(code) in (reason, ""), "some programs only show it when they run"
 
 
+async def test_a_warning_is_one_line_and_errors_stay(tmp_path: Path) -> None:
+    warned = (
+        "import sys, warnings\nfor kind in (FutureWarning, UserWarning):\n"
+        "    warnings.warn('\\nData Validation extension is not supported\\n\\nSee more', kind)\nprint('read')"
+    )
+    _, (first, second) = await ran(tmp_path, python(f"open('a', 'w')\n{warned}"), python(f"{warned}\n1 / 0"))
+    assert first.split("\n")[:3] == ["read", "[stderr]", "UserWarning: Data Validation extension is not supported"]
+    assert "UserWarning: Data Validation" in second and "ZeroDivisionError: division by zero" in second
+
+
 FRAME = "import pandas as pd\nframe = pd.read_csv('sales.csv')\ndef total(column):\n    return int(frame[column].sum())"
 
 

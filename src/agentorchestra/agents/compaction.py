@@ -18,6 +18,7 @@ from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_f
 from agentorchestra.core.effects import provenance_of
 from agentorchestra.core.messages import Message, ModelSettings, ToolCall
 from agentorchestra.core.messages import system as system_message
+from agentorchestra.core.spec import COUNTED
 from agentorchestra.loop import MATERIAL, TASK, State
 from agentorchestra.models.prices import estimate_messages_tokens, estimate_text_tokens
 from agentorchestra.runtime.context import BranchContext
@@ -71,8 +72,9 @@ class Compaction:
         # done is done again, nothing else.
         given = settled(ctx)
         asked = given is not None and given.effect.get("purpose") == PURPOSE
-        # What a provider refused as too long may be inside the window by our estimate: its word counts.
-        prompt = min(self.window - self.reply, state.ceiling or self.window)
+        # In estimated tokens, of which the window holds as many as the last request's count says, or a refusal.
+        room = int((self.window - self.reply) / (state.scale if ctx.manifest.checks >= COUNTED else 1))
+        prompt = min(room, state.ceiling or room)
         room = prompt - state.overhead
         if state.ended or (estimate_messages_tokens(state.messages) <= room * FULL and not asked):
             return state

@@ -125,7 +125,9 @@ class ModelDecider:
             return Decision(problem=outcome.error, heard=heard, final=final, overflow=overflow, finish=self.finish)
         decision = self._interpret(state, outcome, ctx, provenance, heard, final)
         beside = request.model_copy(update={"messages": messages[len(state.messages) + len(heard) :]})
-        return decision.model_copy(update={"overhead": estimate_input_tokens(beside)})
+        scale = outcome.response.usage.input_tokens / estimate_input_tokens(request)
+        scale = scale if 0.4 <= scale <= 3 else 0.0  # some servers do not count what they have cached
+        return decision.model_copy(update={"overhead": estimate_input_tokens(beside), "scale": scale})
 
     def _interpret(
         self,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentorchestra.agents.conversation import conversation, files_in_conversation
+from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.state import add_tools
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
@@ -20,6 +21,7 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentSpec, FileRef
 from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.loop import opened_by
+from agentorchestra.models.prices import IMAGE_TOKENS
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.retrieval.deferred import DeferredTools
@@ -36,17 +38,22 @@ _FILE_TOOLS = frozenset({"read_file", "search_files"})
 _RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact", "tool_generator"})
 
 
-async def short_files(ctx: BranchContext[Any], *, goes_on: bool = False) -> tuple[Block, ...]:
-    """Return the short files of the task, whole, with their places: read through the door.
+async def short_files(ctx: BranchContext[Any], spec: AgentSpec, *, goes_on: bool = False) -> tuple[Block, ...]:
+    """Return the short files of the task, whole, with their places, and its first pictures: read through the door.
 
     Args:
+        spec: of the agent, which is shown pictures if its model may see.
         goes_on: for an agent that goes on with the conversation of its session: only the new ones.
     """
     manifest = ctx.manifest
     later = goes_on and bool(conversation(ctx, native=True))
     if not (manifest.given if later else manifest.files) or not manifest.in_view_chars or VIEW not in manifest.tools:
         return ()
-    outcome = await ctx.call_tool(VIEW, chars=manifest.in_view_chars, **({"new": True} if later else {}))
+    model, given = model_of(spec, ctx), {one.media_type.partition("/")[0] for one in manifest.files}
+    room = manifest.context_windows.get(model, 0) // 4 // IMAGE_TOKENS  # a quarter of the window at most
+    most = min(manifest.in_view_pictures, room) if model in manifest.media_models.get("image", ()) else 0
+    asked = {**({"new": True} if later else {}), **({"pictures": most} if most and "image" in given else {})}
+    outcome = await ctx.call_tool(VIEW, chars=manifest.in_view_chars, **asked)
     return outcome.blocks() if outcome.ok and outcome.value else ()
 
 

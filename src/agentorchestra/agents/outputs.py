@@ -245,6 +245,17 @@ def computed(answer: str, task: str, shown: Sequence[Output], computing: Collect
 # -- for a judge -------------------------------------------------------------------------------------------------------
 
 
+def without_repeats(shown: Sequence[Output]) -> Iterator[Output]:
+    """Give outputs without those parts of files and pages that earlier ones gave."""
+    seen: set[tuple[Source, str]] = set()
+    for one in shown:
+        read = {piece for piece in one.pieces if piece[0].place}
+        pieces = tuple(piece for piece in one.pieces if piece not in seen)
+        if read - seen or not read:
+            yield replace(one, text="\n".join(text for _, text in pieces), pieces=pieces) if read & seen else one
+        seen |= read
+
+
 def output_blocks(shown: Sequence[Output], answer: str, most: int) -> list[TextBlock]:
     """Return the outputs that an answer may rest on, those with its figures and words first, in so many characters."""
     marks = {*figures(answer, digits=1).values(), *re.findall(r"[^\W\d_]{4,}", answer.casefold())}

@@ -11,6 +11,7 @@ from agentorchestra.agents.agent import is_top, order_trust
 from agentorchestra.agents.decider import Toolset
 from agentorchestra.agents.first_view import files_shown
 from agentorchestra.agents.forms import material
+from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, TextBlock, Trust
@@ -43,13 +44,16 @@ def first_message(
     """
     manifest, top, trust = ctx.manifest, is_top(ctx), order_trust(ctx)
     files = [one for one in manifest.files if one.name in manifest.given] if goes_on else manifest.files
+    in_view, seeing = files_shown(spec.context), manifest.media_models.get("image", ())
+    look = "nobody" if not seeing else "read_file" if model_of(spec, ctx) in seeing else "ask_media"
     text = render(
         kit.prompts.get("task"),
         task=spec.instruction,
         original="" if top or spec.on_demand or manifest.task == spec.instruction else manifest.task,
         **listing(files),
         left_out=manifest.left_out,
-        in_view=sorted(files_shown(spec.context)),
+        in_view=sorted(in_view),
+        look=look if {one.name for one in files if one.media_type[:6] == "image/"} - in_view else "",
         output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
     )
     before: list[Block] = []

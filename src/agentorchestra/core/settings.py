@@ -894,6 +894,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
         without_tools: packaged tools that no agent of a run has (ablations, such as 004, table 2).
         in_view_chars: characters of all files' text up to which it stands in the first prompt; 0 for none. The deep
             analyzer is shown the text of pages that its task names up to as many.
+        in_view_pictures: pictures at most that go along with it, to a model that may see.
         reasoning, finish, action: see Reasoning, Finish, Action.
         memory: of runs' top agents: `none`, `window`, `summary`, `insights`, `workflow`, or the user's own.
         on_ask, on_uncertain: see OnAsk, OnUncertain.
@@ -927,6 +928,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     first_tools: FirstTools = "fitting"
     without_tools: tuple[str, ...] = ()
     in_view_chars: int = Field(default=8_000, ge=0)
+    in_view_pictures: int = Field(default=4, ge=0)
     reasoning: Reasoning = "native"
     finish: Finish = "done"
     action: Action = "tools"

@@ -349,8 +349,11 @@ class Exchange(BaseModel, frozen=True):
     status: RunStatus = RunStatus.COMPLETED
 
 
-CHECKS = 2
+CHECKS = 3
 """The way in which new runs check answers; see `RunManifest.checks`."""
+
+COUNTED = 3
+"""From it on a judge is shown a page once, tables of PDFs count once, and a window holds what its model counts."""
 
 
 class Project(BaseModel, frozen=True):
@@ -430,13 +433,15 @@ class RunManifest(BaseModel, frozen=True):
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
         first_tools: see the settings; "": all, and in the last step `done` alone.
         in_view_chars: characters of short files that stand in a first prompt, 0 for none.
+        in_view_pictures: pictures that stand there beside them, at most.
         forced: names of the models whose requests may force the call of one tool.
         environments: names of the packaged environments that its top agent works in.
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: of the settings that it was started with; it goes on with no other.
         keep_tools: where tools stay that are generated in it (`generator.keep`).
         checks: how answers are checked: 2 with sources that are sorted into held, misquoted and unknown, and with the
-            figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without.
+            figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without; and
+            how what was read is counted (COUNTED).
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
         components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.
@@ -492,6 +497,7 @@ class RunManifest(BaseModel, frozen=True):
     prompt_tool_chars: int = 0
     first_tools: FirstTools | Literal[""] = ""
     in_view_chars: int = 0
+    in_view_pictures: int = 0
     reasoning: Reasoning = "fields"
     forced: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ import random
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -235,6 +236,8 @@ def main() -> None:
     sys.path.append(os.getcwd())
     sys.argv = [path]
     random.seed(int(seed))
+    warnings.formatwarning = lambda said, kind, *_: f"{kind.__name__}: {str(said).strip().partition(chr(10))[0]}\n"
+    warnings.simplefilter("ignore", FutureWarning)  # of versions that are not installed
     with open(path, encoding="utf-8", errors="surrogatepass") as source:
         code = source.read()
     name = "<program>"

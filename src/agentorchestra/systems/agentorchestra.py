@@ -65,14 +65,15 @@ class AgentOrchestra:
                 f"the settings name the agent {verifier!r} as verifier (team.verifier), which is not there; "
                 f"the agents: {', '.join(sorted(kit.agents))}"
             )
-        material = () if spec.on_demand else await short_files(ctx, goes_on=True)
+        planner = spec.model_copy(update={"role": "planner"})
+        material = () if spec.on_demand else await short_files(ctx, planner, goes_on=True)
         tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
         seen = bool(files_in_conversation(ctx)) or not ctx.manifest.files
         sees_all = bool(material) or (seen and ctx.manifest.in_view_chars > 0)
         if sees_all and PYTHON in spec.tools:  # where one look is enough, the planner looks and computes itself
             tools += (PYTHON,)
         context = (*spec.context, *material)
-        planner = spec.model_copy(update={"role": "planner", "tools": tools, "context": context})
+        planner = planner.model_copy(update={"tools": tools, "context": context})
         offered = kit.delegates(ctx, task=spec.instruction)
         check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings))
         early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)

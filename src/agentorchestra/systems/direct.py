@@ -18,7 +18,7 @@ async def direct(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentRes
     """Ask the model the task itself, with the short files; its reply as it stands is the answer."""
     model, role = model_of(spec, ctx), role_of(spec.role, ctx)
     _, settings, profile_hash = request_settings(model, role, ctx, kit)
-    files = () if spec.on_demand else await short_files(ctx)
+    files = () if spec.on_demand else await short_files(ctx, spec)
     content = (TextBlock(text=spec.instruction, trust=Trust.USER), *spec.context, *files)
     effect = model_effect(
         model,

@@ -32,7 +32,7 @@ async def react(
     tools = tuple(name for name in spec.tools if name not in CALLED_BY_CODE)
     task = spec.instruction if is_top(ctx) else ""
     checks = (SourceCheck(kit.prompts.get("verification"), task=task),) if ctx.manifest.checks else ()
-    context = spec.context if spec.on_demand else (*spec.context, *await short_files(ctx, goes_on=True))
+    context = spec.context if spec.on_demand else (*spec.context, *await short_files(ctx, spec, goes_on=True))
     own = spec.model_copy(update={"tools": tools, "context": context})
     return await run_agent(
         own, ctx, kit, prompt="react", observe=checks, own_parts=own_parts, perceive=perceive, checked=True

@@ -83,6 +83,7 @@ _SETTLED = (
     "prompt_tool_chars",
     "first_tools",
     "in_view_chars",
+    "in_view_pictures",
     "reasoning",
     "preset",
 )

@@ -59,11 +59,32 @@ def test_the_main_part_as_markdown_with_links_and_without_what_nobody_sees() -> 
     assert "[the table](https://site.example/tables?y=1&m=2)" in text
     for gone in ("Ignore what", "Send the key", "not shown", "Subscribe", "Shop", "javascript"):
         assert gone not in text
-    assert found["page"]["title"] == "Tides" and found["page"]["date"] == "2023-05-06"
+    assert found["page"]["title"] == "Tides | The Site" and found["page"]["date"] == "2023-05-06"
     assert found["page"]["author"] == "Ida Holm"
     assert ["the table", "https://site.example/tables?y=1&m=2"] in found["page"]["links"]
     assert ["Shop", "https://site.example/shop"] in found["page"]["links"]
     assert all(target.startswith("https://site.example/") for _, target in found["page"]["links"])
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize(
+    "dated",
+    [
+        '<meta property="article:published_time" content="2023-05-06">',
+        '<script type="application/ld+json">{"@graph": [{"datePublished": "2023-05-06"}]}</script>',
+        '<time datetime="2023-05-06">Saturday</time>',
+    ],
+    ids=["meta", "JSON-LD", "time"],
+)
+def test_title_site_and_date_are_kept_beside_the_heading(dated: str, large: bool) -> None:
+    head = f'<title>Tides today</title><meta property="og:site_name" content="The Shore">{dated}'
+    found = read(f"<html><head>{head}</head><h1>Tides</h1><p>High</p>{'<b>x</b>' * 21_000 * large}</html>")
+    assert {name: found["page"][name] for name in ("title", "sitename", "date")} == {
+        "title": "Tides today",
+        "sitename": "The Shore",
+        "date": "2023-05-06",
+    }
+    assert found["document"]["text"].startswith("# Tides\n")
 
 
 CODE = """def even(number):

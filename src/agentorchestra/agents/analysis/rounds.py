@@ -18,7 +18,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.settings import AnalysisSettings
-from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunStatus
+from agentorchestra.core.spec import COUNTED, AgentResult, AgentSpec, FileRef, RunStatus
 from agentorchestra.loop import Observe, State
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.prompt import Prompt
@@ -134,7 +134,7 @@ class Rounds:
         blocks: list[Block] = []
         files = self.ctx.manifest.files
         if VIEW in self.spec.tools:
-            blocks += await short_files(self.ctx)
+            blocks += await short_files(self.ctx, self.spec)
         if DESCRIBE in self.spec.tools and not {ref.name for ref in files} <= files_shown(blocks):
             blocks += (await self.ctx.call_tool(DESCRIBE)).blocks(Source(kind="tool", ref=DESCRIBE))
             blocks += await self._kinds(questioner)
@@ -191,7 +191,7 @@ class Rounds:
             head, *content = outcome.blocks()
             kind = kind_of(outcome.artifacts[0].media_type) if outcome.artifacts else "text"
             document = await read_in_run(self.ctx, url)
-            length = length_of(document) if document is not None else 0
+            length = length_of(document, tables=self.ctx.manifest.checks < COUNTED) if document is not None else 0
             whole = 0 < length <= left
             said = f"Source {url}, read already, {'whole below, ' if whole else ''}of the kind {kind}: "
             blocks.append(material(said + (head.text if isinstance(head, TextBlock) else ""), url, "web"))

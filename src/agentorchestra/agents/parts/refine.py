@@ -55,7 +55,7 @@ async def refined(result: AgentResult, spec: AgentSpec, ctx: BranchContext[Any],
     in_words = result.answer.strip() and (result.output is None or spec.output_schema is not None)
     if how == "none" or not in_words or result.status in _ENDED:
         return result
-    known = (*spec.context, *(() if spec.on_demand else await short_files(ctx)))
+    known = (*spec.context, *(() if spec.on_demand else await short_files(ctx, spec)))
     work = _Refinement(spec, ctx, Work(spec, kit), (*known, *_found(outputs(ctx))))
     for _ in range(ctx.manifest.parts.rounds or ROUNDS):
         said = await (work.gradient(result.answer) if how == "textgrad" else work.reflection(result.answer))

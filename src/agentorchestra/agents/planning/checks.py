@@ -17,6 +17,7 @@ from agentorchestra.agents.outputs import (
     is_among,
     output_blocks,
     outputs,
+    without_repeats,
 )
 from agentorchestra.agents.planning.evidence import (
     MOST_CHECKS,
@@ -38,10 +39,10 @@ from agentorchestra.agents.planning.verification import Doubt, Verifier
 from agentorchestra.agents.requests import ask_model, window_of
 from agentorchestra.agents.sources import JUDGE, SORTED, LookupResult, look_up
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, TextBlock, Trust
+from agentorchestra.core.content import Block, TextBlock, Trust, text_of
 from agentorchestra.core.errors import OutputError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.core.spec import AgentResult, Citation, RunStatus
+from agentorchestra.core.spec import COUNTED, AgentResult, Citation, RunStatus
 from agentorchestra.loop import State
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.models.render import render_block
@@ -179,7 +180,9 @@ class Check:
         pages = self.verifier.browsed(result, ctx) if self.verifier is not None else []
         if not judged and not pages:
             return Doubt()
-        shown = [*self._shown(result, ctx, found), *map(render_block, pages)]
+        shown = self._shown(result, ctx, found)
+        told = "\n".join(shown) if ctx.manifest.checks >= COUNTED else ""
+        shown += [render_block(one) for one in pages if text_of((one,)) not in told]
         mark = sha256_json([result.answer, [one.model_dump(mode="json") for one in result.sources], *self.told, *shown])
         again = mark in self.verdicts
         if not again:
@@ -212,6 +215,7 @@ class Check:
         if ctx.manifest.checks:
             bad = distrusted(ctx)
             shown = [kept for one in outputs(ctx) if (kept := one.without(bad)) is not None]
+            shown = [*without_repeats(shown)] if ctx.manifest.checks >= COUNTED else shown
             given_out = output_blocks(shown, result.answer, min(room // 2, MOST_OUTPUTS))
             found = [(name, trusted(one, bad), trust) for name, one, trust in found]
         room -= sum(len(one.text) for one in given_out)

@@ -73,14 +73,15 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
         return await with_index(folder or ctx.folder, lambda index: check(ctx, index, quotes))
 
     @tool(effect="read", cut=False)
-    async def files_in_view(ctx: RunContext[Any], chars: int, new: bool = False) -> ToolResult:
-        """The files of this task that are short, whole, for an agent's first prompt.
+    async def files_in_view(ctx: RunContext[Any], chars: int, new: bool = False, pictures: int = 0) -> ToolResult:
+        """The files of this task that are short, whole, and its first pictures, for an agent's first prompt.
 
         Args:
             chars: Of converted text, of all files together.
             new: Only those that came with this turn.
+            pictures: How many pictures at most, as large as models read them.
         """
-        return await with_index(folder or ctx.folder, lambda index: shown_whole(ctx, index, chars, new=new))
+        return await with_index(folder or ctx.folder, lambda index: shown_whole(ctx, index, chars, pictures, new=new))
 
     return read_file, search_files, describe_files, check_quotes, files_in_view
 

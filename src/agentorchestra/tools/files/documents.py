@@ -214,12 +214,12 @@ def parts_of(document: Document) -> tuple[Part, ...]:
     return document.parts if isinstance(document, PartsDocument | PdfDocument) else ()
 
 
-def leaves(document: Document, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
-    """Give the documents that hold content, in order, each with the path of its part: `inner.zip!data/x.xml`."""
+def leaves(document: Document, prefix: str = "", *, tables: bool = True) -> Iterator[tuple[str, Leaf]]:
+    """Give what holds content, in order, with the path of its part (`inner.zip!x.xml`); `tables` also those of PDFs."""
     if not isinstance(document, PartsDocument):
         yield prefix, document
-    for part in parts_of(document):
-        yield from leaves(part.document, joined(prefix, part.name))
+    for part in parts_of(document) if tables or isinstance(document, PartsDocument) else ():
+        yield from leaves(part.document, joined(prefix, part.name), tables=tables)
 
 
 def pictures_of(document: Document, first: int = 1, last: int | None = None) -> str:

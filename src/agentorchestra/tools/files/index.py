@@ -22,13 +22,13 @@ from agentorchestra.tools.files.documents import Document, document_from_json, d
 from agentorchestra.tools.files.passages import passages
 from agentorchestra.tools.files.readers import check_stop
 
-_VERSION = 5
+_VERSION = 6
 """Of the tables and of how passages are cut; another one found in a file means: build anew.
 
 1: the first. 2: passages are numbered by their document, problems are kept, the search's words are stored once.
 3: writing without spaces between words (Chinese, Japanese) is found by its pairs of characters.
 4: which pages are pictures. 5: the names of a table's columns are found; what cells have besides values is kept; JSON
-and XML as they stand in the file; stretches of long lines have places of their own.
+and XML as they stand in the file; stretches of long lines have places of their own. 6: pictures on slides.
 """
 
 _BITS = 24

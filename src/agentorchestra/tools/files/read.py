@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import mimetypes
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -43,6 +44,7 @@ from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.readers import describe_media, member_bytes, video_frames
 from agentorchestra.tools.files.tables import table_view
 from agentorchestra.tools.files.views import View, length, page_view, text_view
+from agentorchestra.tools.files.worker import LIMITS, Request, run_async
 
 # About how much text one `read_file` gives; less than what is cut from the middle of a long result
 PART_CHARS = 16_000
@@ -77,6 +79,8 @@ async def read_part(
     names, found, inside = locate(document, part)
     if names and isinstance(found, TextDocument) and is_media(found.media_type):
         return await show(ctx, ref, names, found.media_type, inside)
+    if part.startswith("ppt/media/") and is_media(kind := mimetypes.guess_type(part)[0] or ""):  # as slides name them
+        return await show(ctx, ref, (part,), kind, "")
     asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
     return ToolResult(content=await asyncio.to_thread(read_blocks, document, ref.name, asked))
 
@@ -224,7 +228,7 @@ def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> 
     listed = f"{joined(file, path) if path else file} has {listing(document, path)}"
     blocks: list[Block] = [TextBlock(text=listed, source=source, trust=Trust.UNTRUSTED)]
     left = asked.limit
-    for name, leaf in leaves(document, path):
+    for name, leaf in leaves(document, path, tables=False):
         if left <= 0:
             blocks.append(note("The other parts are not shown; read them by their names as `part`.", outside=False))
             return blocks
@@ -400,8 +404,8 @@ async def _medium(ctx: RunContext[Any], name: str, data: bytes, media_type: str,
 # --- short files whole ----------------------------------------------------------------------------------------------
 
 
-async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, *, new: bool = False) -> ToolResult:
-    """Return the files that are short enough, in the order of the task, as `read_file` gives them.
+async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, pictures: int, *, new: bool) -> ToolResult:
+    """Return the files that are short enough, in the order of the task, as `read_file` gives them, and first pictures.
 
     `new` are those alone that came with this turn of the session.
     """
@@ -409,6 +413,9 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, *, 
     left = min(chars, room_for(ctx))  # what one reading gives is the whole of a file that is no longer
     blocks: list[Block] = []
     for ref in files if len(files) <= MOST_FILES else ():
+        if pictures > 0 and ref.media_type.startswith("image/"):
+            blocks += (picture := await _picture(ctx, ref))
+            pictures -= bool(picture)
         most = left * 4 if ref.media_type.startswith("text/") else MOST_BYTES
         if is_media(ref.media_type) or ref.size > most:
             continue
@@ -426,10 +433,22 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, *, 
     return ToolResult(content=blocks)
 
 
-def length_of(document: Document) -> int:
-    """Return characters of a document's text; 0 where a part of it can only be looked at."""
+async def _picture(ctx: RunContext[Any], ref: FileRef) -> list[Block]:
+    """Return a picture in the size that models read, below what can be said of it; [] for one that cannot be drawn."""
+    path, source = ctx.file(ref.name), Source(kind="file", ref=ref.name, place="picture")
+    asked = Request(path, "shape", asked={"form": "pictures", "region": None, "pages": ()})
+    try:
+        about, drawn = await describe_media(path), (await run_async(asked, LIMITS))[0]["pieces"][0]
+    except FileInputError:
+        return []  # whoever reads it is told what is wrong with it
+    shown = await _medium(ctx, ref.name, base64.b64decode(drawn["data"]), drawn["media_type"], source)
+    return [TextBlock(text=about, source=source, trust=Trust.UNTRUSTED), shown]
+
+
+def length_of(document: Document, *, tables: bool = False) -> int:
+    """Return characters of a document's text (`tables` of PDFs again); 0 where a part can only be looked at."""
     spent = 0
-    for _, leaf in leaves(document):
+    for _, leaf in leaves(document, tables=tables):
         if isinstance(leaf, TextDocument):
             if is_media(leaf.media_type):
                 return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import posixpath
 import re
@@ -105,7 +106,19 @@ def _margins(data: bytes) -> str:
 
 def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
     parts = Parts(PPTX)
-    pieces = _SLIDE.split(_markdown(converters.PptxConverter(), data, PPTX))
+
+    class Converter(converters.PptxConverter):  # type: ignore[misc]
+        def _convert_picture_to_markdown(self, shape: Any, **_: Any) -> str:
+            """Name a picture as the file has it; the library names files that are nowhere."""
+            name, size = shape.name, ""
+            with contextlib.suppress(Exception):  # it may be linked, or of a kind that python-pptx does not know
+                name = shape.part.related_part(shape._element.blip_rId).partname.lstrip("/")
+                parts.notes[:] = [f"pictures are shown by their names as part, such as {name!r}"]
+                size = "{}x{}".format(*shape.image.size)
+            words = one_line(" ".join(clean(shape._element._nvXxPr.cNvPr.get("descr") or "").split()), 300)
+            return f"\n[picture: {', '.join(filter(None, (name, size, words)))}]\n"
+
+    pieces = _SLIDE.split(_markdown(Converter(), data, PPTX))
     for number, content in zip(pieces[1::2], pieces[2::2], strict=True):
         if content.strip():
             parts.add(f"slide {number}", text_document(job, content.strip() + "\n", "text/markdown"))

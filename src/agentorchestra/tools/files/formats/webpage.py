@@ -78,9 +78,7 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
             about = trafilatura.extract_metadata(tree, default_url=url, extensive=False)
             said = {name: getattr(about, name, None) for name in ("title", "author", "date", "sitename")}
             page |= {name: one_line(" ".join(str(value).split()), 300) for name, value in said.items() if value}
-        else:
-            title = tree.findtext(".//title") or ""
-            page |= {"title": one_line(" ".join(title.split()), 300)} if title.strip() else {}
+        page |= {name: value for name, value in _marked(tree).items() if name == "title" or name not in page}
         _drop_hidden(tree)
         page["links"] = _links(tree, base)
         page["pictures"] = _pictures(tree, base)
@@ -133,6 +131,17 @@ def _without_library(job: Job, source: str) -> dict[str, Any]:
         return convert_html(job, source.encode())
     except Refused as error:
         raise Refused("extra_reading" if error.code == "extra" else error.code, error.detail) from None
+
+
+def _marked(tree: Any) -> dict[str, str]:
+    """Return the title, the site and the date of a page as its own marks name them."""
+    found = {
+        "title": tree.xpath("//title/text()"),  # the heading, which readers take for it, stands in the text
+        "sitename": tree.xpath("//meta[@property='og:site_name']/@content"),
+        "date": tree.xpath("//meta[@property='article:published_time']/@content | //time/@datetime")
+        or re.findall(r'"datePublished"\s*:\s*"([^"]+)"', " ".join(tree.xpath("//script/text()"))),
+    }
+    return {name: one_line(" ".join(str(said[0]).split()), 300) for name, said in found.items() if said}
 
 
 def _drop_hidden(tree: Any) -> None:

@@ -71,7 +71,7 @@ class CellTraits:
             seen = [
                 (cell["column"], look[at])
                 for cell, look in styles
-                if look[at] and (kind == "fill" or cell["value"] is not None)
+                if look[at] and (look[at] != "FFFFFF" if kind == "fill" else cell["value"] is not None)
             ]
             if seen and self._takes(kind, number, len(seen)):
                 filled = seen[-1][0] if kind == "fill" else filled
