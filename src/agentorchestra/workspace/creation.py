@@ -125,7 +125,7 @@ class RunCreator:
         from agentorchestra.tea.programs.sources import pin_of
 
         parts, settings, catalog = self._parts, self._settings, self._catalog
-        finish, action = spec.finish or settings.finish, spec.action or settings.action
+        action = spec.action or settings.action
         task = spec.task.strip()
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
@@ -150,8 +150,9 @@ class RunCreator:
         _check_options(system, drive, spec.options, {*team}, name)
         if isinstance(drive, Coral):
             drive.check(team, {name: wants_in_run(one) for name, one in catalog.agents.items() if name not in team})
-        worded = finish != "text" or action == "code" or models.client(name).native_tools
-        _check_finish(finish, objects.output_type, native=worded)
+        _check_finish(spec.finish, objects.output_type)
+        calls = objects.output_type is not None or getattr(drive, "finishes_by_call", False)
+        finish = spec.finish or ("done" if calls else settings.finish)
         memory = self._memory_name(spec.memory)
         self._check_components(
             spec.components,
@@ -904,16 +905,11 @@ def _whole(value: Any) -> Any:
     return value if whole == text else json.loads(whole)
 
 
-def _check_finish(finish: str, output_type: type[Any] | None, *, native: bool) -> None:
+def _check_finish(finish: str | None, output_type: type[Any] | None) -> None:
     if finish == "text" and output_type is not None:
         raise SettingsError(
             f"finish='text' and output_type={getattr(output_type, '__name__', output_type)} exclude each other: "
             "an answer in plain words has no type; leave one of them out"
-        )
-    if not native:
-        raise SettingsError(
-            "finish='text' needs a model that takes native tool calls: this one says everything in one JSON format; "
-            "leave finish out"
         )
 
 
