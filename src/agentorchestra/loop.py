@@ -216,8 +216,7 @@ class State(BaseModel, frozen=True):
             # It may finish so; or it was told how to finish and answers in plain words again: that is how it finishes.
             result = AgentResult(answer=decision.words, steps=self.step + 1, memory=decision.memory or self.memory)
         if decision.refusal:  # asked again, it refuses again
-            memory = decision.memory or self.memory
-            result = AgentResult(status=RunStatus.BLOCKED, report=decision.refusal, steps=self.step + 1, memory=memory)
+            result = AgentResult(status=RunStatus.BLOCKED, report=decision.refusal, steps=self.step + 1)
         for call, effect, outcome in calls:
             mark = sha256_json([call.name, call.arguments, outcome.status, outcome.value, outcome.error])
             seen[mark] = seen.get(mark, 0) + 1

@@ -64,7 +64,6 @@ STATED: dict[str, dict[str, Any]] = {
 
 ORCHESTRATED: dict[str, Any] = {
     "system": "aorchestra",
-    "finish": "done",
     "max_steps": 11,
     "in_view_chars": 0,
     "memory": "none",
@@ -121,7 +120,6 @@ STATED_004: dict[str, dict[str, Any]] = {
 ROLES_003 = ("main", "worker", "summariser", "search", "vision", "hearing", "video")
 STATED_003: dict[str, Any] = {
     "system": "coral",
-    "finish": "done",
     "in_view_chars": 0,
     "memory": "none",
     "coral.minutes": 30,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.finishing import PLAIN, open_work, refusal_of, unmarked
+from agentorchestra.agents.finishing import answer_of, open_work, refusal_of
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, joined, provenance_of
 from agentorchestra.core.errors import ModelContextError
@@ -158,10 +158,8 @@ class ModelDecider:
             effects.append(effect)
         said = fields or {}
         plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(response, fields)
-        looked_at = ctx.manifest.checks >= PLAIN
         finish = next((one for one in self.tools.schemas(state.opened) if one.name == self.finish), None)
         undone = open_work(state, ctx, finish) if plain and self.text_ends else ""
-        words = response.text.strip() if plain else ""
         text = TextBlock(text=response.text, source=Source(kind="agent", ref=ctx.actor), trust=outcome.trust)
         message = Message(
             role="assistant",
@@ -181,9 +179,9 @@ class ModelDecider:
             problem=undone or problem,
             final=final,
             native=self.native,
-            words=unmarked(words) if looked_at else words,
+            words=answer_of(response, ctx) if plain else "",
             ends=self.text_ends and not undone,
-            refusal=refusal_of(response) if looked_at else "",
+            refusal=refusal_of(response, ctx),
             troubled=bool(cut) or (not calls and _withheld(response)),
             cut=cut,
             dropped=dropped,

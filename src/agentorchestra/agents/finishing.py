@@ -19,37 +19,30 @@ PLAIN = 3
 FILE_NAMES = Provenance(kind="file", ref="names", trust=Trust.UNTRUSTED)
 """Where the names of the task's files came from: an agent that is told these alone has read none of them."""
 
-MOST_NAMED = 5
-"""Names of material, and steps of a plan, that an agent is told of."""
-
-_BOLD = re.compile(r"(`+)(?:.*?)\1|(?<![\w*\\])\*\*(?=[^\s*])(?P<bold>[^*`]*[^\s*`])\*\*(?![\w*])")
+_MARKED = re.compile(r"(`+).*?\1|(?<![\w*\\])\*\*(?=[^\s*])(?P<bold>[^*`]*[^\s*`])\*\*(?![\w*])")
 _CODE = re.compile(r"\A(`+)(?P<inside>[^`]+)\1\Z")
 
 
-def unmarked(answer: str) -> str:
-    """Return an answer of one line without Markdown's bold, and without backticks around the whole of it."""
-    if "\n" in answer:
+def answer_of(response: ModelResponse, ctx: BranchContext[Any]) -> str:
+    """Return a plain reply as the answer: one line without Markdown's bold, and backticks around the whole of it."""
+    answer = response.text.strip()
+    if "\n" in answer or ctx.manifest.checks < PLAIN:
         return answer
-    if (whole := _CODE.match(answer)) is not None:
-        return whole["inside"].strip()
-    return _BOLD.sub(lambda match: match["bold"] or match[0], answer)
+    whole = _CODE.match(answer)
+    return whole["inside"].strip() if whole else _MARKED.sub(lambda match: match["bold"] or match[0], answer)
 
 
-def refusal_of(response: ModelResponse) -> str:
+def refusal_of(response: ModelResponse, ctx: BranchContext[Any]) -> str:
     """Return that the model refused, or that its provider withheld the reply; "" for any other reply."""
-    if response.finish_reason != "content_filter" or response.tool_calls:
+    if response.finish_reason != "content_filter" or response.tool_calls or ctx.manifest.checks < PLAIN:
         return ""
-    words = response.text.strip()
-    return f"The model refused, or its provider withheld the reply{f': {words}' if words else ''}"
+    return f"The model refused, or its provider withheld the reply: {response.text.strip() or 'without a word'}"
 
 
 def open_work(state: State, ctx: BranchContext[Any], finish: ToolSchema | None) -> str:
     """Return what is to be done before plain words end an agent's work, "" where they end it.
 
-    That are open steps of the agent's own plan, and sources: of what was read in files, on pages and by other agents.
-
-    Args:
-        finish: the tool that ends its work, which may take sources; None where it is not offered.
+    That are open steps of its own plan, and sources of what was read, if `finish`, which ends its work, takes sources.
     """
     if ctx.manifest.checks < PLAIN or state.must_answer in ("steps", "budget"):
         return ""
@@ -59,22 +52,12 @@ def open_work(state: State, ctx: BranchContext[Any], finish: ToolSchema | None) 
     steps = plans.plans[plans.active].steps if plans.active is not None else []
     left = [f"{n} ({one.text})" for n, one in enumerate(steps) if one.status in ("not_started", "in_progress")]
     if left:
-        return (
-            f"your plan has open steps: {', '.join(left[:MOST_NAMED])}. Carry them out, or mark them with todo, before "
-            "you answer. If nothing of it is left to do, give the answer again"
-        )
-    read = list(dict.fromkeys(one.ref for one in state.sources if _is_material(one)))
+        said = f"your plan has open steps: {', '.join(left)}. Carry them out, or mark them with todo, before you answer"
+        return f"{said}. If nothing of it is left to do, give the answer again"
+    untrusted = [one for one in state.sources if one.trust is Trust.UNTRUSTED and one != FILE_NAMES]
+    read = [one.ref for one in untrusted if one.kind in ("file", "web", "agent") or one.ref == SEARCH]
     if not read or finish is None or "sources" not in finish.parameters.get("properties", {}):
         return ""
-    return (
-        f"your answer lacks its sources. Call {finish.name} with the same answer and, for what it takes from "
-        f"{', '.join(read[:MOST_NAMED])}, the sources: name, place, exact words. If it rests on nothing that was read, "
-        "give it again in plain words"
-    )
-
-
-def _is_material(one: Provenance) -> bool:
-    """Return True for what is cited: files, pages, results of a search, agents that read such."""
-    if one.trust is not Trust.UNTRUSTED or one == FILE_NAMES:
-        return False
-    return one.kind in ("file", "web", "agent") or (one.kind == "tool" and one.ref == SEARCH)
+    said = f"your answer lacks its sources. Call {finish.name} with the same answer and, for what it takes from "
+    said += f"{', '.join(read[:5])}, name, place and exact words"
+    return f"{said}. If it takes nothing from there, give the answer again"

@@ -14,7 +14,7 @@ from agentorchestra.agents.first_view import files_shown
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, TextBlock, Trust
+from agentorchestra.core.content import Block, TextBlock
 from agentorchestra.core.effects import Provenance, provenance_of
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment

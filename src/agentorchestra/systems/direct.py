@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentorchestra.agents.finishing import PLAIN, refusal_of
+from agentorchestra.agents.finishing import refusal_of
 from agentorchestra.agents.first_view import short_files
 from agentorchestra.agents.requests import model_effect, model_of, request_settings, role_of
 from agentorchestra.agents.types import Kit
@@ -31,7 +31,6 @@ async def direct(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentRes
         provenance=provenance_of(content),
     )
     outcome = await ctx.perform(effect)
-    refusal = refusal_of(outcome.response) if ctx.manifest.checks >= PLAIN else ""
-    if refusal:
+    if refusal := refusal_of(outcome.response, ctx):
         return AgentResult(status=RunStatus.BLOCKED, report=refusal, steps=1)
     return AgentResult(answer=outcome.response.text.strip(), steps=1)

@@ -150,7 +150,12 @@ class RunCreator:
         _check_options(system, drive, spec.options, {*team}, name)
         if isinstance(drive, Coral):
             drive.check(team, {name: wants_in_run(one) for name, one in catalog.agents.items() if name not in team})
-        _check_finish(spec.finish, objects.output_type)
+        if spec.finish == "text" and objects.output_type is not None:
+            kind = getattr(objects.output_type, "__name__", objects.output_type)
+            raise SettingsError(
+                f"finish='text' and output_type={kind} exclude each other: an answer in plain words has no type; leave "
+                "one of them out"
+            )
         calls = objects.output_type is not None or getattr(drive, "finishes_by_call", False)
         finish = spec.finish or ("done" if calls else settings.finish)
         memory = self._memory_name(spec.memory)
@@ -903,14 +908,6 @@ def _whole(value: Any) -> Any:
     text = json.dumps(value, ensure_ascii=False)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value if whole == text else json.loads(whole)
-
-
-def _check_finish(finish: str | None, output_type: type[Any] | None) -> None:
-    if finish == "text" and output_type is not None:
-        raise SettingsError(
-            f"finish='text' and output_type={getattr(output_type, '__name__', output_type)} exclude each other: "
-            "an answer in plain words has no type; leave one of them out"
-        )
 
 
 def _prompt_text(name: str, path: Path, prompts: Any) -> str:
