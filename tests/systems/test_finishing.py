@@ -128,7 +128,7 @@ async def test_a_withheld_reply_without_words_ends_the_work(tmp_path: Path) -> N
     result = await ran(tmp_path, ScriptedModel([ModelResponse(finish_reason="content_filter")]))
     assert (result.status, result.report) == (
         RunStatus.BLOCKED,
-        "The model refused, or its provider withheld the reply",
+        "The model refused, or its provider withheld the reply: without a word",
     )
 
 
