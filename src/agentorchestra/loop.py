@@ -80,6 +80,7 @@ class Decision(BaseModel, frozen=True):
         final: this was the last allowed decision.
         words: a plain reply without a call, where that may be meant as the answer.
         ends: those words are the answer the first time they are said.
+        refusal: that the model refused to reply, or its provider withheld the reply; "" for neither.
         troubled: the reply was withheld, empty or cut: no lack of progress.
         cut: tokens at which the reply was cut; else 0.
         dropped: names of arguments that were left out of a call because its tool has none such, by the call's id.
@@ -103,6 +104,7 @@ class Decision(BaseModel, frozen=True):
     native: bool = True
     words: str = ""
     ends: bool = False
+    refusal: str = ""
     troubled: bool = False
     cut: int = 0
     dropped: dict[str, tuple[str, ...]] = {}
@@ -217,6 +219,8 @@ class State(BaseModel, frozen=True):
         if decision.words and (decision.ends or self.words):
             # It may finish so; or it was told how to finish and answers in plain words again: that is how it finishes.
             result = AgentResult(answer=decision.words, steps=self.step + 1, memory=decision.memory or self.memory)
+        if decision.refusal:  # asked again, it refuses again
+            result = AgentResult(status=RunStatus.BLOCKED, report=decision.refusal, steps=self.step + 1)
         for call, effect, outcome in calls:
             mark = sha256_json([call.name, call.arguments, outcome.status, outcome.value, outcome.error])
             seen[mark] = seen.get(mark, 0) + 1

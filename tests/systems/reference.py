@@ -181,7 +181,7 @@ def _named(module: Any, tree: ast.Module) -> set[str]:
             places += [word.value for word in one.keywords if word.arg == "prompt"]
     texts = [one.value for one in places if isinstance(one, ast.Constant)]
     texts += [getattr(module, one.id, "") for one in places if isinstance(one, ast.Name)]
-    return {one for one in texts if isinstance(one, str)}
+    return {one for one in texts if isinstance(one, str) and one}
 
 
 def takes_parts(module: Any) -> bool:

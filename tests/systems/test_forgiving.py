@@ -157,7 +157,6 @@ async def test_done_is_not_taken_where_a_call_beside_it_failed(tmp_path: Path) -
 
 
 EMPTY = ModelResponse(text="", finish_reason="stop", usage=Usage(output_tokens=3))
-REFUSED = ModelResponse(text="", finish_reason="content_filter", usage=Usage(output_tokens=3))
 CUT = ModelResponse(text="Let me think about", finish_reason="length", usage=Usage(output_tokens=4096))
 
 
@@ -165,7 +164,6 @@ CUT = ModelResponse(text="Let me think about", finish_reason="length", usage=Usa
     ("reply", "said"),
     [
         (EMPTY, "your reply was empty; call at least one of: add, "),
-        (REFUSED, "the reply was withheld or refused; put the next step differently"),
         (CUT, " tokens before a call; this one may be longer, but be brief"),
     ],
 )

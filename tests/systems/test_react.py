@@ -97,38 +97,36 @@ async def test_a_reply_without_a_call_is_answered(tmp_path: Path) -> None:
         )
         return decide(calls=[call("done", answer="5")])
 
-    assert (await _ask(tmp_path, ScriptedModel([say("It is five."), corrected]))).answer == "5"
+    assert (await _ask(tmp_path, ScriptedModel([say("It is five."), corrected]), finish="done")).answer == "5"
 
 
 async def test_a_model_that_finishes_in_plain_words(tmp_path: Path) -> None:
     """It is told how to finish, and says its answer again: taken for what it is, instead of asking on to the limit."""
     model = ScriptedModel([decide(calls=[call("add", a=2, b=3)]), say("It is five."), say("It is 5.")])
-    result = await _ask(tmp_path, model)
+    result = await _ask(tmp_path, model, finish="done")
     assert (result.status, result.answer, result.steps) == (RunStatus.COMPLETED, "It is 5.", 3)
 
 
 async def test_plain_words_end_the_work_at_once_where_they_may(tmp_path: Path) -> None:
     def five(request: ModelRequest) -> ModelResponse:
-        assert "reply with the answer alone, in plain words" in seen(request)
+        assert "An answer without sources needs no call: reply with it alone, in plain words." in seen(request)
         return say('It is 5: `{"sum": 5}`.')
 
     model = ScriptedModel([decide(calls=[call("add", a=2, b=3)]), five])
-    result = await _ask(tmp_path, model, finish="text")
+    result = await _ask(tmp_path, model)
     assert (result.status, result.answer, result.steps) == (RunStatus.COMPLETED, 'It is 5: `{"sum": 5}`.', 2)
 
 
 async def test_a_decision_without_a_call_is_no_answer_in_plain_words(tmp_path: Path) -> None:
     cut = ModelResponse(text="It is", finish_reason="length")
     model = ScriptedModel([decide(memory="nothing yet"), cut, decide(calls=[call("done", answer="5")])])
-    result = await _ask(tmp_path, model, finish="text")
+    result = await _ask(tmp_path, model)
     assert (result.answer, result.steps) == ("5", 3)
 
 
-async def test_plain_words_have_no_type_and_need_native_calls(tmp_path: Path) -> None:
+async def test_plain_words_have_no_type(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"finish='text' and output_type=int exclude each other"):
         await _ask(tmp_path, ScriptedModel([]), finish="text", output_type=int)
-    with pytest.raises(SettingsError, match="finish='text' needs a model that takes native tool calls"):
-        await _ask(tmp_path, text_model([]), finish="text")
     with pytest.raises(SettingsError, match=r"finish is 'words'; it is 'done' or 'text'"):
         await _ask(tmp_path, ScriptedModel([]), finish="words")
 
@@ -140,7 +138,7 @@ async def test_words_between_calls_are_no_answer(tmp_path: Path) -> None:
         say("Let me see."),
         decide(calls=[call("done", answer="5")]),
     ]
-    assert (await _ask(tmp_path, ScriptedModel(steps))).answer == "5"
+    assert (await _ask(tmp_path, ScriptedModel(steps), finish="done")).answer == "5"
 
 
 async def test_arguments_that_are_not_json(tmp_path: Path) -> None:
@@ -169,7 +167,7 @@ async def test_models_without_native_tools_use_the_json_format(tmp_path: Path) -
         assert "Result of add" in seen(request) and "\n5" in seen(request)
         return '{"memory": "5", "tool": {"name": "done", "args": {"answer": "five"}}}'
 
-    result = await _ask(tmp_path, text_model(["I think it is five.", second, third]))
+    result = await _ask(tmp_path, text_model(["I think it is five.", second, third]), finish="done")
     assert result.answer == "five"
 
 
@@ -203,10 +201,11 @@ async def test_the_last_allowed_step_must_answer(tmp_path: Path) -> None:
     assert (result.status, result.answer) == (RunStatus.PARTIAL, "as far as I came: 5")
 
 
-async def test_words_instead_of_done_on_the_last_step_are_the_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("finish", "status"), [("done", RunStatus.PARTIAL), ("text", RunStatus.COMPLETED)])
+async def test_words_on_the_last_step_are_the_answer(tmp_path: Path, finish: str, status: RunStatus) -> None:
     model = ScriptedModel([decide(calls=[call("add", a=2, b=3)]), say("It must be 5.")])
-    result = await _ask(tmp_path, model, max_steps=2)
-    assert (result.status, result.answer) == (RunStatus.PARTIAL, "It must be 5.")
+    result = await _ask(tmp_path, model, max_steps=2, finish=finish)
+    assert (result.status, result.answer) == (status, "It must be 5.")
 
 
 async def test_identical_calls_are_noticed_then_ended(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "presets"
 
 STATED: dict[str, dict[str, Any]] = {
     "paper-000": {
+        "finish": "done",
         "max_steps": 50,
         "memory": "workflow",
         "reasoning": "fields",
@@ -41,6 +42,7 @@ STATED: dict[str, dict[str, Any]] = {
         "agents.browser_use.max_steps": 50,
     },
     "paper-001": {
+        "finish": "done",
         "max_steps": 20,
         "reasoning": "fields",
         "in_view_chars": 0,
@@ -90,6 +92,7 @@ STATED_002: dict[str, dict[str, Any]] = {
 STATED_004: dict[str, dict[str, Any]] = {
     "paper-004-fac": {
         "system": "oagents",
+        "finish": "done",
         "action": "code",
         "memory": "none",
         "parts.tips": True,
@@ -101,6 +104,7 @@ STATED_004: dict[str, dict[str, Any]] = {
     },
     "paper-004-lrf": {
         "system": "oagents",
+        "finish": "done",
         "memory": "none",
         "parts.tips": False,
         "parts.reflect": False,

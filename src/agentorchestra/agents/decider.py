@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 
+from agentorchestra.agents.finishing import answer_of, open_work, refusal_of
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, joined, provenance_of
 from agentorchestra.core.errors import ModelContextError
@@ -58,7 +59,7 @@ class ModelDecider:
         max_calls: calls accepted in one decision.
         content_hash: of the model's profile.
         plain: whether plain words, said twice, are an answer (they cannot be where a structured one is asked for).
-        text_ends: whether they are the answer the first time they are said.
+        text_ends: whether they are the answer the first time they are said, unless work is open (`open_work`).
         fields: whether the reasoning is written in fields (a decision in the JSON text format says so otherwise).
         keeps_tools: whether the last step offers what every step does; else the finishing tool alone.
         forces: whether the last step forces the finishing call, besides asking for it.
@@ -159,6 +160,8 @@ class ModelDecider:
             effects.append(effect)
         said = fields or {}
         plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(response, fields)
+        finish = next((one for one in self.tools.schemas(state.opened) if one.name == self.finish), None)
+        undone = open_work(state, ctx, finish) if plain and self.text_ends else ""
         text = TextBlock(text=response.text, source=Source(kind="agent", ref=ctx.actor), trust=outcome.trust)
         message = Message(
             role="assistant",
@@ -175,11 +178,12 @@ class ModelDecider:
             tool_calls=calls,
             calls=tuple(effects),
             heard=heard,
-            problem=problem,
+            problem=undone or problem,
             final=final,
             native=self.native,
-            words=response.text.strip() if plain else "",
-            ends=self.text_ends,
+            words=answer_of(response, ctx) if plain else "",
+            ends=self.text_ends and not undone,
+            refusal=refusal_of(response, ctx),
             troubled=bool(cut) or (not calls and _withheld(response)),
             cut=cut,
             dropped=dropped,
@@ -254,9 +258,9 @@ class ModelDecider:
     def worded(self, response: ModelResponse, fields: dict[str, Any] | None) -> bool:
         """Return True if a reply without a call is in plain words, which may be meant as the answer."""
         # An answer in words may hold JSON of its own; the fields of a decision say that it is none.
-        return self.native and (
-            fields is None or (self.text_ends and not any(name in fields for name in DECISION_FIELDS))
-        )
+        if not self.native:  # asked for JSON, the model may have tried to write it
+            return self.text_ends and not any(mark in response.text for mark in ("{", "```"))
+        return fields is None or (self.text_ends and not any(name in fields for name in DECISION_FIELDS))
 
     def _calls(
         self, response: ModelResponse, fields: dict[str, Any] | None, state: State

@@ -9,12 +9,13 @@ from typing import Any
 
 from agentorchestra.agents.agent import is_top, order_trust
 from agentorchestra.agents.decider import Toolset
+from agentorchestra.agents.finishing import FILE_NAMES
 from agentorchestra.agents.first_view import files_shown
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, TextBlock, Trust
+from agentorchestra.core.content import Block, TextBlock
 from agentorchestra.core.effects import Provenance, provenance_of
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
@@ -65,7 +66,7 @@ def first_message(
     order = TextBlock(text=text, trust=trust)
     origin = Provenance(kind="task" if top else "agent", ref="" if top else "caller", trust=trust)
     # Whoever gives a file its name writes into the prompt of everybody who is told of it.
-    named = (Provenance(kind="file", ref="names", trust=Trust.UNTRUSTED),) if manifest.files else ()
+    named = (FILE_NAMES,) if manifest.files else ()
     return (*before, order, *spec.context), (origin, *named, *provenance_of([*before, *spec.context]))
 
 

@@ -930,7 +930,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     in_view_chars: int = Field(default=8_000, ge=0)
     in_view_pictures: int = Field(default=4, ge=0)
     reasoning: Reasoning = "native"
-    finish: Finish = "done"
+    finish: Finish = "text"
     action: Action = "tools"
     memory: str = "none"
     max_depth: int = Field(default=4, ge=1, le=16)

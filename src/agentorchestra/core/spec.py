@@ -84,8 +84,8 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
         seed: derived ids and randomness repeat for equal seeds; random by default.
         session: the name of a session, whose next turn this is: it goes on with the conversation, the files and what
             else the turn before left (docs/sessions.md). The id of a run without a session goes on with that run.
-        finish: `text` takes a reply in plain words without a call for the answer, as chat models finish by
-            themselves; `done` (the default) asks for a call, which also gives status and sources.
+        finish: `text` (the default) takes a reply in plain words without a call for the answer, as chat models finish
+            by themselves; `done` asks for a call, which also gives status and sources (docs/settings.md).
         action: `code` lets agents act by writing a program in each step, in which their tools are functions; `tools`
             (the default) by calling them.
         memory: the memory system of the top agent: `none` (the default), `window`, `summary`, `insights`, or one of the
@@ -439,9 +439,9 @@ class RunManifest(BaseModel, frozen=True):
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: of the settings that it was started with; it goes on with no other.
         keep_tools: where tools stay that are generated in it (`generator.keep`).
-        checks: how answers are checked: 2 with sources that are sorted into held, misquoted and unknown, and with the
-            figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without; and
-            how what was read is counted (COUNTED).
+        checks: how answers are checked: 3 with what is open where plain words would be the answer, and with what was
+            read counted as COUNTED says; 2 with sources that are sorted into held, misquoted and unknown, and with the
+            figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without.
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
         components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.

@@ -76,6 +76,7 @@ MOST_POINTS, POINT_CHARS = 10, 600
 class AOrchestra(Limited[AOrchestraSettings]):
     """The system: orchestrate, delegate, complete."""
 
+    finishes_by_call: ClassVar[bool] = True
     description: ClassVar[str] = "Directs sub-agents that it makes for each part, with the tools that the part needs."
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:

@@ -15,7 +15,7 @@ import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
@@ -54,6 +54,7 @@ class Coral(Limited[SocietySettings]):
     """The system: agents that write to each other until who leads them submits an answer."""
 
     name: str
+    finishes_by_call: ClassVar[bool] = True
 
     @property
     def description(self) -> str:

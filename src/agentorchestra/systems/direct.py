@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentorchestra.agents.finishing import refusal_of
 from agentorchestra.agents.first_view import short_files
 from agentorchestra.agents.requests import model_effect, model_of, request_settings, role_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.effects import provenance_of
 from agentorchestra.core.messages import Message
-from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.context import BranchContext
 
 
@@ -30,4 +31,6 @@ async def direct(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentRes
         provenance=provenance_of(content),
     )
     outcome = await ctx.perform(effect)
+    if refusal := refusal_of(outcome.response, ctx):
+        return AgentResult(status=RunStatus.BLOCKED, report=refusal, steps=1)
     return AgentResult(answer=outcome.response.text.strip(), steps=1)

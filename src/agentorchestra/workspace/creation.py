@@ -126,7 +126,7 @@ class RunCreator:
         from agentorchestra.tea.programs.sources import pin_of
 
         parts, settings, catalog = self._parts, self._settings, self._catalog
-        finish, action = spec.finish or settings.finish, spec.action or settings.action
+        action = spec.action or settings.action
         task = spec.task.strip()
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
@@ -151,8 +151,14 @@ class RunCreator:
         _check_options(system, drive, spec.options, {*team}, name)
         if isinstance(drive, Coral):
             drive.check(team, {name: wants_in_run(one) for name, one in catalog.agents.items() if name not in team})
-        worded = finish != "text" or action == "code" or models.client(name).native_tools
-        _check_finish(finish, objects.output_type, native=worded)
+        if spec.finish == "text" and objects.output_type is not None:
+            kind = getattr(objects.output_type, "__name__", objects.output_type)
+            raise SettingsError(
+                f"finish='text' and output_type={kind} exclude each other: an answer in plain words has no type; leave "
+                "one of them out"
+            )
+        calls = objects.output_type is not None or getattr(drive, "finishes_by_call", False)
+        finish = spec.finish or ("done" if calls else settings.finish)
         memory = self._memory_name(spec.memory)
         self._check_components(
             spec.components,
@@ -903,19 +909,6 @@ def _whole(value: Any) -> Any:
     text = json.dumps(value, ensure_ascii=False)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value if whole == text else json.loads(whole)
-
-
-def _check_finish(finish: str, output_type: type[Any] | None, *, native: bool) -> None:
-    if finish == "text" and output_type is not None:
-        raise SettingsError(
-            f"finish='text' and output_type={getattr(output_type, '__name__', output_type)} exclude each other: "
-            "an answer in plain words has no type; leave one of them out"
-        )
-    if not native:
-        raise SettingsError(
-            "finish='text' needs a model that takes native tool calls: this one says everything in one JSON format; "
-            "leave finish out"
-        )
 
 
 def _prompt_text(name: str, path: Path, prompts: Any) -> str:

@@ -1,0 +1,63 @@
+"""The end in plain words: whether a reply without a call ends an agent's work, and the answer that it is."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agentorchestra.agents.outputs import SEARCH
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import Provenance
+from agentorchestra.core.messages import ModelResponse, ToolSchema
+from agentorchestra.loop import State
+from agentorchestra.runtime.context import BranchContext
+from agentorchestra.tools.todo import Plans
+
+PLAIN = 3
+"""The way of checking (`RunManifest.checks`) from which on a plain reply is looked at before it ends the work."""
+
+FILE_NAMES = Provenance(kind="file", ref="names", trust=Trust.UNTRUSTED)
+"""Where the names of the task's files came from: an agent that is told these alone has read none of them."""
+
+_MARKED = re.compile(r"(`+).*?\1|(?<![\w*\\])\*\*(?=[^\s*])(?P<bold>[^*`]*[^\s*`])\*\*(?![\w*])")
+_CODE = re.compile(r"\A(`+)(?P<inside>[^`]+)\1\Z")
+
+
+def answer_of(response: ModelResponse, ctx: BranchContext[Any]) -> str:
+    """Return a plain reply as the answer: one line without Markdown's bold, and backticks around the whole of it."""
+    answer = response.text.strip()
+    if "\n" in answer or ctx.manifest.checks < PLAIN:
+        return answer
+    whole = _CODE.match(answer)
+    return whole["inside"].strip() if whole else _MARKED.sub(lambda match: match["bold"] or match[0], answer)
+
+
+def refusal_of(response: ModelResponse, ctx: BranchContext[Any]) -> str:
+    """Return that the model refused, or that its provider withheld the reply; "" for any other reply."""
+    if response.finish_reason != "content_filter" or response.tool_calls or ctx.manifest.checks < PLAIN:
+        return ""
+    return f"The model refused, or its provider withheld the reply: {response.text.strip() or 'without a word'}"
+
+
+def open_work(state: State, ctx: BranchContext[Any], finish: ToolSchema | None) -> str:
+    """Return what is to be done before plain words end an agent's work, "" where they end it.
+
+    That are open steps of its own plan, and sources of what was read, if `finish`, which ends its work, takes sources.
+    """
+    if ctx.manifest.checks < PLAIN or state.must_answer in ("steps", "budget"):
+        return ""
+    if state.must_answer:
+        return "the work came to no end by itself"  # so the answer is a partial one
+    plans = Plans.of(ctx.vars)
+    steps = plans.plans[plans.active].steps if plans.active is not None else []
+    left = [f"{n} ({one.text})" for n, one in enumerate(steps) if one.status in ("not_started", "in_progress")]
+    if left:
+        said = f"your plan has open steps: {', '.join(left)}. Carry them out, or mark them with todo, before you answer"
+        return f"{said}. If nothing of it is left to do, give the answer again"
+    untrusted = [one for one in state.sources if one.trust is Trust.UNTRUSTED and one != FILE_NAMES]
+    read = [one.ref for one in untrusted if one.kind in ("file", "web", "agent") or one.ref == SEARCH]
+    if not read or finish is None or "sources" not in finish.parameters.get("properties", {}):
+        return ""
+    said = f"your answer lacks its sources. Call {finish.name} with the same answer and, for what it takes from "
+    said += f"{', '.join(read[:5])}, name, place and exact words"
+    return f"{said}. If it takes nothing from there, give the answer again"
