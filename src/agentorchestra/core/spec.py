@@ -437,6 +437,7 @@ class RunManifest(BaseModel, frozen=True):
         keep_tools: where tools stay that are generated in it (`generator.keep`).
         checks: how answers are checked: 2 with sources that are sorted into held, misquoted and unknown, and with the
             figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without.
+        in_folder: whether `python` and `bash` work in the folder of a terminal that their agent has.
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
         components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.
@@ -499,6 +500,7 @@ class RunManifest(BaseModel, frozen=True):
     preset: str = NO_PRESET
     keep_tools: Keep = "workspace"
     checks: int = 0
+    in_folder: bool = False
     society: SocietySettings | None = None
     parts: PartSettings = PartSettings()
     components: dict[str, str] = {}

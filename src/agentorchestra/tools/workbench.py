@@ -23,8 +23,10 @@ from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag,
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.core.protocols import BaseHandler, RunContext
 from agentorchestra.runtime.results import ToolResult
+from agentorchestra.runtime.worlds import asked_environment
 from agentorchestra.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLimits
 from agentorchestra.sandbox._program import EARLIER, VARIABLES
+from agentorchestra.tea.calling.actions import action_effect, tool_result
 from agentorchestra.tea.programs.handler import given
 from agentorchestra.tea.programs.interpreter import Call, Host
 from agentorchestra.tea.programs.interpreter import Ran as Ended
@@ -32,6 +34,7 @@ from agentorchestra.tea.programs.interpreter import Ran as Ended
 # Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`
 Answer = Callable[[RunContext[Any], dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
 INTERPRETER = "sandbox"
+TERMINAL = "terminal"
 FILE = "file:"  # names of the run's state that hold the files of the working folder
 SHOWN_PICTURES = 3
 SHOWN_BYTES = 4 << 20
@@ -336,6 +339,18 @@ def _keep_files(ctx: RunContext[Any], outcome: Outcome) -> None:
     removed = outcome.value.get("removed") if outcome.ok and isinstance(outcome.value, dict) else None
     for name in removed if isinstance(removed, list) else []:
         ctx.vars.pop(f"{FILE}{name}", None)
+
+
+async def in_terminal(ctx: RunContext[Any], command: str) -> ToolResult:
+    """Run a command as the agent's terminal does: in its folder, in turn with its commands, judged and kept as they."""
+    terminal = asked_environment(ctx.run, TERMINAL)
+    effect = action_effect(terminal, "run", {"command": command}, role=ctx.role, provenance=ctx.provenance)
+    return tool_result(await ctx.perform(effect))
+
+
+def has_terminal(ctx: RunContext[Any]) -> bool:
+    """Return True where programs work in the folder of a terminal, which their agent has."""
+    return ctx.manifest.in_folder and TERMINAL in (ctx.capabilities or ())
 
 
 class _Over(Exception):

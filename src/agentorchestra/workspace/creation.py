@@ -210,6 +210,7 @@ class RunCreator:
             environments=equipment.environments,
             options=parts.redact_json(spec.options),
             checks=CHECKS,
+            in_folder=True,
             society=equipment.society,
             components=spec.components,
             task_folder=self._parts.host.task_place,

@@ -72,8 +72,8 @@ class Terminal(FolderEnvironment):
     closed, and is interrupted when it takes longer than its time. terminal_start starts what takes long or serves
     others; with screen=true also what asks or draws (vim, a debugger, an installer), for terminal_send_keys and
     terminal_read_screen. When the run is resumed, directory and variables are back and the folder is as it was after
-    the last action; what ran in the background is gone. The tools python and bash, where you have them, work elsewhere:
-    they see the task's files and what they wrote themselves, and nothing of this folder; run Python here instead.
+    the last action; what ran in the background is gone. The tools python and bash, where you have them, work here too, in
+    the same directory and on the same files; their programs call no tools.
     """
 
     name = "terminal"
