@@ -145,6 +145,23 @@ async def test_python_and_bash_work_in_the_folder_of_the_terminal(tmp_path: Path
 
 
 @needs_bubblewrap
+async def test_the_agent_is_told_which_command_decides(tmp_path: Path) -> None:
+    user, told = repository(tmp_path / "user", CALC), list[str]()
+
+    def decide(request: ModelRequest) -> ToolCall:
+        told.extend(one.text for one in request.messages if one.role == "user")
+        return call("done", answer="done")
+
+    async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(decide)}) as ws:
+        await ws.run("Fix it", model="m", system="mini_swe", project=user, tests="sh check.sh")
+        await ws.run("Fix it", model="m", system="mini_swe", project=user)
+    assert (
+        "<tests>\nsh check.sh\n</tests>\nWhen you have ended, this command decides whether the work is done" in told[0]
+    )
+    assert "<tests>" not in told[-1]
+
+
+@needs_bubblewrap
 async def test_the_copy_is_made_anew_where_it_is_gone(tmp_path: Path) -> None:
     user = repository(tmp_path / "user", CALC | {f"data/{n}.bin": bytes([n]) * 300_000 for n in range(5)})
     (user / "large.bin").write_bytes(os.urandom(5 << 20))

@@ -51,6 +51,7 @@ def first_message(
         left_out=manifest.left_out,
         in_view=sorted(files_shown(spec.context)),
         output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
+        tests=manifest.tests if top else "",
     )
     before: list[Block] = []
     words_only = manifest.previous is None  # of a run from before there were turns

@@ -37,7 +37,12 @@ def clean(text: str) -> str:
 
 def one_line(text: str, width: int = 160) -> str:
     """Return the text in one line of at most `width` characters."""
-    line = clean(" ".join(text.split()))
+    return cut_line(" ".join(text.split()), width)
+
+
+def cut_line(line: str, width: int = 160) -> str:
+    """Return a line with at most `width` characters; its indentation stays."""
+    line = clean(line.expandtabs())
     return line if len(line) <= width else f"{line[: width - 3]}..."
 
 

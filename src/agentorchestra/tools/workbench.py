@@ -345,7 +345,7 @@ async def in_terminal(ctx: RunContext[Any], command: str) -> ToolResult:
     """Run a command as the agent's terminal does: in its folder, in turn with its commands, judged and kept as they."""
     terminal = asked_environment(ctx.run, TERMINAL)
     effect = action_effect(terminal, "run", {"command": command}, role=ctx.role, provenance=ctx.provenance)
-    return tool_result(await ctx.perform(effect))
+    return tool_result(await ctx.perform(effect.model_copy(update={"purpose": "code"})))
 
 
 def has_terminal(ctx: RunContext[Any]) -> bool:
