@@ -304,7 +304,8 @@ def _next_lines(result: RunResult, folder: Path, *, as_json: bool) -> list[str]:
     if result.status not in FINAL and not as_json:
         lines.append(f"to go on: {command('resume', result.run_id, folder)}")
     elif not as_json:
-        lines.append(f"to ask further: {command('run --continue', result.run_id, folder)} TASK")
+        name = shlex.quote(result.session or result.run_id)
+        lines.append(f"to ask further: {command('run --continue', name, folder)} TASK")
     return lines
 
 

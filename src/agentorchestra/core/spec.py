@@ -559,6 +559,7 @@ class RunResult(BaseModel):
         answer: the final answer as text, "" where there is none.
         output: the answer as the type that was asked for (`output_type=`), else the text.
         report: the longer account, where the system writes one.
+        session: the name of the one that it is a turn of; None for none.
         sources: quotes and places the answer stands on.
         usage: over all models; `usage_by_model` per model.
         cost_usd: None when a price is unknown.
@@ -583,6 +584,7 @@ class RunResult(BaseModel):
     usage_by_model: dict[str, Usage] = {}
     cost_usd: float | None = 0.0
     run_id: str = ""
+    session: str | None = None
     system: str = ""
     model: str = ""
     duration_s: float = 0.0

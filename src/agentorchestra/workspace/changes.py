@@ -186,6 +186,13 @@ def apply(changes: Changes, run_folder: Path, earlier: Sequence[Changes] = ()) -
     return Applied(root, tuple(one.path for one in changes.files), written)
 
 
+def is_applied(changes: Changes, run_folder: Path) -> bool:
+    """Return True if the user's folder has all changes already, and no earlier call is to be finished. Blocks."""
+    applying = _Applying(changes, Path(changes.project.path), run_folder / _JOURNAL)
+    done = all(applying.holds(one, one.new) for one in changes.files)
+    return bool(changes.files) and done and not applying.is_begun
+
+
 def _upon(changes: Changes, earlier: Sequence[Changes], applying: _Applying) -> Changes:
     """Return the changes with what the folder holds of an earlier turn's in place of what the session began with."""
     files = {one.path: one for one in changes.files}
@@ -248,6 +255,10 @@ class _Applying:
         _write_durably(self._journal, b"[]")
         self._clear(ours)
         return len(due)
+
+    @property
+    def is_begun(self) -> bool:
+        return self._journal.exists()
 
     def _begun(self) -> list[str] | None:
         """Return the paths that a killed process was about to change; None where there was no such process."""

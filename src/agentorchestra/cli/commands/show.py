@@ -259,4 +259,6 @@ def _tail(view: RunView, result: RunResult) -> list[str]:
     lines = [f"{note.level}: {one_line(note.text, 500)}" for note in view.notes]
     lines += [""] if lines else []
     lines += [f"answer: {result.answer}", ""] if result.answer else []
+    made = first_names(f"{one_line(one.name)} ({plural(one.size, 'byte')})" for one in result.files)
+    lines += [f"made: {made}", ""] if result.files else []
     return [*lines, *account_lines(result, result.answer), summary_line(result)]
