@@ -353,6 +353,10 @@ CHECKS = 2
 """The way in which new runs check answers; see `RunManifest.checks`."""
 
 
+PROGRAMS = 1
+"""The way in which programs of new runs work; see `RunManifest.programs`."""
+
+
 class Project(BaseModel, frozen=True):
     """The folder of the user's that a run works on a copy of (docs/coding.md).
 
@@ -437,7 +441,8 @@ class RunManifest(BaseModel, frozen=True):
         keep_tools: where tools stay that are generated in it (`generator.keep`).
         checks: how answers are checked: 2 with sources that are sorted into held, misquoted and unknown, and with the
             figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without.
-        in_folder: whether `python` and `bash` work in the folder of a terminal that their agent has.
+        programs: how `python` and `bash` work: 1 in the folder of a terminal that their agent has, and pictures that
+            they make are named; 0 apart from it, and pictures are shown.
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
         components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.
@@ -500,7 +505,7 @@ class RunManifest(BaseModel, frozen=True):
     preset: str = NO_PRESET
     keep_tools: Keep = "workspace"
     checks: int = 0
-    in_folder: bool = False
+    programs: int = 0
     society: SocietySettings | None = None
     parts: PartSettings = PartSettings()
     components: dict[str, str] = {}

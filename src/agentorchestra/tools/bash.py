@@ -28,6 +28,6 @@ def bash_tool(workbench: Workbench) -> Tool[..., Any]:
             raise ToolError("the command is empty; give one, e.g. ls -la")
         if has_terminal(ctx):
             return await in_terminal(ctx, f"(\n{command}\n)")
-        return workbench.result(await workbench.run(ctx, "bash", command))
+        return workbench.result(await workbench.run(ctx, "bash", command), ctx)
 
     return bash

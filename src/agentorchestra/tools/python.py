@@ -129,7 +129,7 @@ class PythonTool(BaseHandler):
         ended = await self._workbench.run(ctx, "python", code, names, variables=variables, earlier=earlier)
         if isinstance(ended.value, dict) and isinstance(ended.value.get("variables"), str):
             ctx.vars[STATE] = {INTERPRETER: ended.value["variables"]}
-        return self._workbench.result(ended)
+        return self._workbench.result(ended, ctx)
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Return what a program printed; what is lacking for one that cannot run here; an error for one that failed."""

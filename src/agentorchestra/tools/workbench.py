@@ -22,6 +22,7 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag, failed
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.core.protocols import BaseHandler, RunContext
+from agentorchestra.core.spec import PROGRAMS
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.worlds import asked_environment
 from agentorchestra.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLimits
@@ -34,7 +35,7 @@ from agentorchestra.tea.programs.interpreter import Ran as Ended
 # Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`
 Answer = Callable[[RunContext[Any], dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
 INTERPRETER = "sandbox"
-TERMINAL = "terminal"
+TERMINAL, LOOK = "terminal", "ask_media"
 FILE = "file:"  # names of the run's state that hold the files of the working folder
 SHOWN_PICTURES = 3
 SHOWN_BYTES = 4 << 20
@@ -241,8 +242,11 @@ class Workbench(BaseHandler):
             del self._live[slot]
             await live.end()
 
-    def result(self, outcome: Outcome) -> ToolResult:
-        """Return what a model sees of a program, from the outcome of its last part; ToolError without a result."""
+    def result(self, outcome: Outcome, ctx: RunContext[Any]) -> ToolResult:
+        """Return what a model sees of a program, from the outcome of its last part; ToolError without a result.
+
+        Pictures cost many tokens: they are named, unless their agent has no tool to look at them.
+        """
         if not outcome.ok or not isinstance(outcome.value, dict):
             raise ToolError(outcome.error or "the program gave no result")
         said = outcome.value
@@ -256,9 +260,12 @@ class Workbench(BaseHandler):
         lines += self.ending(said)
         lines += self.about_files(outcome)
         made = outcome.artifacts
+        pictures = [one for one in made if one.media_type.startswith("image/") and one.size <= SHOWN_BYTES]
+        if pictures and ctx.manifest.programs >= PROGRAMS and LOOK in (ctx.capabilities or {LOOK}):
+            pictures = []
+            lines.append(f"[{LOOK} looks at pictures]")
         text = "\n".join(lines) or "(no output)"
         blocks: list[Block] = [TextBlock(text=text, trust=Trust.UNTRUSTED)]  # its source is the tool
-        pictures = [one for one in made if one.media_type.startswith("image/") and one.size <= SHOWN_BYTES]
         for one in pictures[:SHOWN_PICTURES]:
             source = Source(kind="tool", ref=one.name)
             blocks.append(
@@ -341,7 +348,7 @@ def _keep_files(ctx: RunContext[Any], outcome: Outcome) -> None:
         ctx.vars.pop(f"{FILE}{name}", None)
 
 
-async def in_terminal(ctx: RunContext[Any], command: str) -> ToolResult:
+async def in_terminal(ctx: Any, command: str) -> ToolResult:
     """Run a command as the agent's terminal does: in its folder, in turn with its commands, judged and kept as they."""
     terminal = asked_environment(ctx.run, TERMINAL)
     effect = action_effect(terminal, "run", {"command": command}, role=ctx.role, provenance=ctx.provenance)
@@ -350,7 +357,7 @@ async def in_terminal(ctx: RunContext[Any], command: str) -> ToolResult:
 
 def has_terminal(ctx: RunContext[Any]) -> bool:
     """Return True where programs work in the folder of a terminal, which their agent has."""
-    return ctx.manifest.in_folder and TERMINAL in (ctx.capabilities or ())
+    return ctx.manifest.programs >= PROGRAMS and TERMINAL in (ctx.capabilities or ())
 
 
 class _Over(Exception):

@@ -36,6 +36,7 @@ from agentorchestra.core.settings import PartSettings, RoleSettings
 from agentorchestra.core.spec import (
     CHECKS,
     FINAL,
+    PROGRAMS,
     SOURCE_MEDIA_TYPE,
     Exchange,
     FileRef,
@@ -210,7 +211,7 @@ class RunCreator:
             environments=equipment.environments,
             options=parts.redact_json(spec.options),
             checks=CHECKS,
-            in_folder=True,
+            programs=PROGRAMS,
             society=equipment.society,
             components=spec.components,
             task_folder=self._parts.host.task_place,
