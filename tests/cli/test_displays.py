@@ -47,8 +47,8 @@ async def test_what_a_tool_prints_keeps_its_indentation_and_is_folded(
         display = PlainDisplay(ws, run_id, steps=0, before=await ws.events(run_id))
         display._said([Notice(kind="progress", run=run_id, key="/1.react#2", text=line) for line in shown])
         before = capsys.readouterr().err
-        completed = {"type": "completed", "branch": "/1.react", "n": 2, "span": "/1.react#2", "body": {"outcome": {}}}
-        display._event(Event.model_construct(**completed))
+        body = {"outcome": {}}
+        display._event(Event.model_construct(type="completed", branch="/1.react", n=2, span="/1.react#2", body=body))
         display._said([])
     assert before.splitlines() == [
         *("  def f():", "", "          return 1", f"  {'x' * 157}..."),
