@@ -115,18 +115,6 @@ def _silence(stream: TextIO) -> None:
         return  # a stream without a descriptor has nothing to flush
 
 
-def made_files(folder: Path, most: int = 1000) -> list[str]:
-    """Return the files below a run's folder, relative to it; links are named, not followed."""
-    found: list[str] = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if one != ".git")
-        for name in sorted(names):
-            found.append(str((Path(place) / name).relative_to(folder)))
-            if len(found) >= most:
-                return found
-    return found
-
-
 def emit_json(value: Any, *, indent: int | None = 2) -> bool:
     """Print one JSON value on stdout; return False if nobody reads any more."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"

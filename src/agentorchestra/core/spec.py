@@ -353,10 +353,6 @@ CHECKS = 2
 """The way in which new runs check answers; see `RunManifest.checks`."""
 
 
-PROGRAMS = 1
-"""The way in which programs of new runs work; see `RunManifest.programs`."""
-
-
 class Project(BaseModel, frozen=True):
     """The folder of the user's that a run works on a copy of (docs/coding.md).
 

@@ -261,8 +261,6 @@ def _in_terminal(path: str) -> tuple[str, _Variables]:
     """Return the program that comes through the input, and the variables that `path` holds for it."""
     sys.path[0] = os.getcwd()
     sys.argv = [""]
-    with contextlib.suppress(OSError), open(path, "ab"):
-        pass
     variables = _Variables({"tools": _NoTools()}, path)
     variables.load()
     return sys.stdin.read(), variables

@@ -104,7 +104,8 @@ class PythonTool(BaseHandler):
             if TERMINAL not in state:
                 ctx.vars[STATE] = state = {TERMINAL: ctx.id("python")}
             end, seed = f"END_{sha256_text(code)[:16]}", ctx.random.getrandbits(31)
-            run = f'python3 -B "$AGENTORCHESTRA_PROGRAM" {seed} "$HOME/.{state[TERMINAL]}"'
+            kept = f'"$HOME/.{state[TERMINAL]}"'
+            run = f'touch {kept}; python3 -B "$AGENTORCHESTRA_PYTHON" {seed} {kept}'
             return await in_terminal(ctx, f"{run} <<'{end}'\n{code}\n{end}")
         reason = "variables of earlier programs are in the sandbox" if INTERPRETER in state else needs(code)
         if not reason:

@@ -22,7 +22,6 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag, failed
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.core.protocols import BaseHandler, RunContext
-from agentorchestra.core.spec import PROGRAMS
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.worlds import asked_environment
 from agentorchestra.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLimits
@@ -243,10 +242,7 @@ class Workbench(BaseHandler):
             await live.end()
 
     def result(self, outcome: Outcome, ctx: RunContext[Any]) -> ToolResult:
-        """Return what a model sees of a program, from the outcome of its last part; ToolError without a result.
-
-        Pictures cost many tokens: they are named, unless their agent has no tool to look at them.
-        """
+        """Return what a model sees of a program, from the outcome of its last part; ToolError without a result."""
         if not outcome.ok or not isinstance(outcome.value, dict):
             raise ToolError(outcome.error or "the program gave no result")
         said = outcome.value
@@ -261,8 +257,8 @@ class Workbench(BaseHandler):
         lines += self.about_files(outcome)
         made = outcome.artifacts
         pictures = [one for one in made if one.media_type.startswith("image/") and one.size <= SHOWN_BYTES]
-        if pictures and ctx.manifest.programs >= PROGRAMS and LOOK in (ctx.capabilities or {LOOK}):
-            pictures = []
+        if pictures and ctx.manifest.programs and LOOK in (ctx.capabilities or {LOOK}):
+            pictures = []  # each costs a thousand tokens and more
             lines.append(f"[{LOOK} looks at pictures]")
         text = "\n".join(lines) or "(no output)"
         blocks: list[Block] = [TextBlock(text=text, trust=Trust.UNTRUSTED)]  # its source is the tool
@@ -357,7 +353,7 @@ async def in_terminal(ctx: Any, command: str) -> ToolResult:
 
 def has_terminal(ctx: RunContext[Any]) -> bool:
     """Return True where programs work in the folder of a terminal, which their agent has."""
-    return ctx.manifest.programs >= PROGRAMS and TERMINAL in (ctx.capabilities or ())
+    return bool(ctx.manifest.programs) and TERMINAL in (ctx.capabilities or ())
 
 
 class _Over(Exception):

@@ -189,8 +189,8 @@ def apply(changes: Changes, run_folder: Path, earlier: Sequence[Changes] = ()) -
 def is_applied(changes: Changes, run_folder: Path) -> bool:
     """Return True if the user's folder has all changes already, and no earlier call is to be finished. Blocks."""
     applying = _Applying(changes, Path(changes.project.path), run_folder / _JOURNAL)
-    done = all(applying.holds(one, one.new) for one in changes.files)
-    return bool(changes.files) and done and not applying.is_begun
+    done = [applying.holds(one, one.new) for one in changes.files]
+    return bool(done) and all(done) and not (run_folder / _JOURNAL).exists()
 
 
 def _upon(changes: Changes, earlier: Sequence[Changes], applying: _Applying) -> Changes:
@@ -255,10 +255,6 @@ class _Applying:
         _write_durably(self._journal, b"[]")
         self._clear(ours)
         return len(due)
-
-    @property
-    def is_begun(self) -> bool:
-        return self._journal.exists()
 
     def _begun(self) -> list[str] | None:
         """Return the paths that a killed process was about to change; None where there was no such process."""

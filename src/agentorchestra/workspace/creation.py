@@ -36,7 +36,6 @@ from agentorchestra.core.settings import PartSettings, RoleSettings
 from agentorchestra.core.spec import (
     CHECKS,
     FINAL,
-    PROGRAMS,
     SOURCE_MEDIA_TYPE,
     Exchange,
     FileRef,
@@ -211,7 +210,7 @@ class RunCreator:
             environments=equipment.environments,
             options=parts.redact_json(spec.options),
             checks=CHECKS,
-            programs=PROGRAMS,
+            programs=1,
             society=equipment.society,
             components=spec.components,
             task_folder=self._parts.host.task_place,

@@ -19,6 +19,7 @@ from agentorchestra.tools.web.pages import Page, page_of
 from agentorchestra.tools.web.robots import Robots
 
 Copies = Callable[[str], Awaitable[tuple[bytes, str] | None]]
+_COPY = "read from the copy on this machine (fresh=true asks the site)"
 _WORKERS = 4  # processes that read pages at the same time; each may take a gigabyte
 _ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.8"
 
@@ -55,11 +56,7 @@ class PageReader:
             answer = Answer(address.url, 200, {"content-type": copy[1]}, copy[0])
             async with self._workers:
                 page = await page_of(answer, address.url, "raw" if reader == "raw" else "text")
-            return (
-                replace(page, notes=(*page.notes, "read from the copy on this machine (fresh=true asks the site)")),
-                answer.body,
-                False,
-            )
+            return replace(page, notes=(*page.notes, _COPY)), answer.body, False
         if not fresh:
             kept = await asyncio.to_thread(self._kept.get, address.url, reader)
             if kept is not None:

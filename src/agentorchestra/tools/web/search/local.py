@@ -105,18 +105,15 @@ class Local:
             return await asyncio.to_thread(_results, hits, known, query.limit)
 
     async def copy_of(self, address: str) -> tuple[bytes, str] | None:
-        """Return what a folder that is a copy of a site has at an address, and its media type; None where none has it.
-
-        Args:
-            address: as `parse_address` spells it.
-        """
-        if not any(one.address and _below(address, one.address) for one in self._folders):
+        """Return what the copy of a site has at an address, and its media type; None where no folder has it."""
+        sites = [parse_address(f"{one.address.rstrip('/')}/").url for one in self._folders if one.address]
+        if not address.startswith((*sites,)):
             return None
         with self._kept() as place:
             return await asyncio.to_thread(self._copy_of, address, place)
 
     def _copy_of(self, address: str, place: Path) -> tuple[bytes, str] | None:
-        known = [one for one in self._in_folders(place) if one.base and _below(address, one.base)]
+        known = [one for one in self._in_folders(place) if one.base]
         for head in (lambda _: "", _head):  # by their paths first: no file has to be read for that
             for one in known:
                 if parse_address(_address(one, head(one))).url == address:
@@ -181,10 +178,6 @@ def _result(hits: Sequence[Hit], known: _Known) -> SearchResult:
         place=hits[0].place or None,
         mirrored=bool(known.base),
     )
-
-
-def _below(address: str, base: str) -> bool:
-    return address.startswith(parse_address(base.rstrip("/") + "/").url)
 
 
 def _head(known: _Known) -> str:
