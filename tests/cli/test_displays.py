@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,8 +49,14 @@ async def test_what_a_tool_prints_keeps_its_indentation_and_is_folded(
         display = PlainDisplay(ws, run_id, steps=0, before=await ws.events(run_id))
         display._said([Notice(kind="progress", run=run_id, key="/1.react#2", text=line) for line in shown])
         before = capsys.readouterr().err
-        body = {"outcome": {}}
-        display._event(Event.model_construct(type="completed", branch="/1.react", n=2, span="/1.react#2", body=body))
+        at: dict[str, Any] = {"branch": "/1.react", "n": 2, "span": "/1.react#2"}
+        body: dict[str, Any] = {
+            "type": "completed",
+            "v": 1,
+            "body": {"outcome": {}},
+            "ts": datetime(2027, 1, 31, tzinfo=UTC),
+        }
+        display._event(Event(seq=9, run=run_id, **at, **body))
         display._said([])
     assert before.splitlines() == [
         *("  def f():", "", "          return 1", f"  {'x' * 157}..."),

@@ -155,10 +155,8 @@ async def test_the_agent_is_told_which_command_decides(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(decide)}) as ws:
         await ws.run("Fix it", model="m", system="mini_swe", project=user, tests="sh check.sh")
         await ws.run("Fix it", model="m", system="mini_swe", project=user)
-    assert (
-        "<tests>\nsh check.sh\n</tests>\nWhen you have ended, this command decides whether the work is done" in told[0]
-    )
-    assert "<tests>" not in told[-1]
+    assert "this command decides whether the work is done, by exit code 0; run it before: sh check.sh" in told[0]
+    assert "this command decides" not in told[-1]
 
 
 @needs_bubblewrap
