@@ -2,22 +2,17 @@
 
     python examples/search/mirror.py
 
-The copy is a folder, as `wget --mirror` leaves it. `local` searches it and gives the addresses of the site; here the
-site is a server on this machine, so that `fetch` can read the page. A function stands in for the model: it takes the
-address from what `search` found, and the quote with its place from what `fetch` read.
+The copy is a folder, as `wget --mirror` leaves it. `local` searches it and gives the addresses of the site, and `fetch`
+reads them from the copy. A function stands in for the model: it takes the address from what `search` found, and the
+quote with its place from what `fetch` read.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import re
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -44,24 +39,6 @@ def write_copy(folder: Path) -> None:
         page.write_text(f"<title>{title}</title><main><h1>{title}</h1>{words}</main>", encoding="utf-8")
 
 
-@contextmanager
-def site(folder: Path) -> Iterator[str]:
-    """The folder as a website on this machine, under its address."""
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def model(request: ModelRequest) -> ModelResponse:
     """Search, read the best page, answer with the sentence that says it and its place."""
     results = [one.text for one in request.messages if one.role == "tool"]
@@ -85,16 +62,10 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "copy"
         write_copy(folder)
-        with site(folder) as address:
-            settings = Settings.model_validate(
-                {
-                    "search": {"engines": ["local"], "folders": [{"path": str(folder), "address": address}]},
-                    # A service on this machine is read because it is named here.
-                    "web": {"private": [address.removeprefix("http://")]},
-                }
-            )
-            async with Workspace(Path(place) / "ws", settings=settings) as ws:
-                result = await ws.run(QUESTION, model=ScriptedModel(model), system="react")
+        folders = [{"path": str(folder), "address": "https://mill.example"}]
+        settings = Settings.model_validate({"search": {"engines": ["local"], "folders": folders}})
+        async with Workspace(Path(place) / "ws", settings=settings) as ws:
+            result = await ws.run(QUESTION, model=ScriptedModel(model), system="react")
     print(result.answer)
     for one in result.sources:
         print(f"  {one.source}, {one.place}: {one.quote}")

@@ -36,6 +36,7 @@ def shop(folder: Folder) -> Path:
 def test_a_failing_test_is_fixed_and_applied(folder: Folder, shop: Path) -> None:
     done = folder.run("code", "shop", FIX, *TESTS, "--apply")
     assert done.code == 0, done.err
+    assert "\n  bash(command=" in done.err and "terminal" not in done.err
     assert "\nthe tests pass: python3 -B test_calc.py\n" in done.err
     assert "\n-    return a - b\n+    return a + b\n" in done.err
     assert done.err.splitlines()[-1] == f"applied to {shop.resolve()}: calc.py"
@@ -43,7 +44,9 @@ def test_a_failing_test_is_fixed_and_applied(folder: Folder, shop: Path) -> None
     assert not (folder.path / "agentorchestra-out").exists()
     again = folder.run("apply", "last")
     assert (again.code, again.err) == (0, f"{shop.resolve()} has all of it already: calc.py\n")
+    assert folder.run("apply", "last", "--dry-run").err == again.err
     (shop / "calc.py").write_text("mine\n")
+    assert "\n+    return a + b\n" in folder.run("apply", "last", "--dry-run").err
     refused = folder.run("apply", "last")
     assert (refused.code, (shop / "calc.py").read_text()) == (2, "mine\n")
     assert "this was changed there: calc.py" in refused.err

@@ -75,6 +75,12 @@ def test_what_is_refused_costs_nothing(talking: Folder) -> None:
     )
 
 
+def test_a_folder_for_files_that_cannot_be_is_refused_first(talking: Folder) -> None:
+    talking.write("taken", "a file")
+    done = talking.run("debate", TOPIC, *EXPERTS, "--out", "taken")
+    assert (done.code, talking.ids()) == (2, []) and "taken" in done.err
+
+
 @pytest.mark.long
 async def test_with_a_real_client(folder: Folder) -> None:
     def answer(body: dict[str, Any]) -> ModelResponse:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentorchestra.cli.view.live import PlainDisplay
+from agentorchestra.core.events import Event
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.workspace import Workspace
 
@@ -35,3 +38,28 @@ async def test_a_display_ends_however_soon_after_a_notice(
             queue.put_nowait(Notice(kind="progress", run=run_id, text="half of it"))
             await turns(waited)
     assert capsys.readouterr().err == "  half of it\n"
+
+
+async def test_what_a_tool_prints_keeps_its_indentation_and_is_folded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = ["def f():", "", "\treturn 1", "x" * 200, *(f"    line {n}" for n in range(40)), "1 failed"]
+    async with Workspace(tmp_path) as ws:
+        run_id = await ws.create("What?", system="react")
+        display = PlainDisplay(ws, run_id, steps=0, before=await ws.events(run_id))
+        display._said([Notice(kind="progress", run=run_id, key="/1.react#2", text=line) for line in shown])
+        before = capsys.readouterr().err
+        at: dict[str, Any] = {"branch": "/1.react", "n": 2, "span": "/1.react#2"}
+        body: dict[str, Any] = {
+            "type": "completed",
+            "v": 1,
+            "body": {"outcome": {}},
+            "ts": datetime(2027, 1, 31, tzinfo=UTC),
+        }
+        display._event(Event(seq=9, run=run_id, **at, **body))
+        display._said([])
+    assert before.splitlines() == [
+        *("  def f():", "", "          return 1", f"  {'x' * 157}..."),
+        *(f"      line {n}" for n in range(4)),
+    ]
+    assert capsys.readouterr().err == "  [36 further lines]\n  1 failed\n"

@@ -34,6 +34,7 @@ def test_files_are_copied_and_the_last_line_says_so(folder: Folder) -> None:
     assert again.json["folder"].endswith(f"{run_id}/environments/main/folder")
     listed = folder.run("files", run_id)
     assert listed.out == "notes/a.txt  5 bytes  text/plain  files\n"
+    assert "\nmade: notes/a.txt (5 bytes)\n" in folder.run("show", run_id).out
     saved = folder.run("files", "last", "--save", "kept", "--json")
     assert [one["path"] for one in saved.json["files"]] == ["kept/notes/a.txt"]
     assert (folder.path / "kept/notes/a.txt").read_text() == "hello"

@@ -18,6 +18,7 @@ def test_a_run_is_gone_on_from_by_the_next_one_and_by_name(folder: Folder) -> No
     (folder.path / "lease.txt").unlink()
     second = folder.call("run", "--continue", QUESTIONS[1], "--model", "offline", "--system", "react")
     assert "three months" in second.out
+    assert f"to ask further: agentorchestra run --continue {run['run_id']} TASK" in second.err
     third = folder.call("run", "--continue", run["run_id"], QUESTIONS[0], "--model", "offline", "--system", "react")
     assert "900" in third.out
     turns = json.loads(folder.call("runs", "--session", run["run_id"], "--json").out)
@@ -32,6 +33,7 @@ def test_a_run_is_gone_on_from_by_the_next_one_and_by_name(folder: Folder) -> No
         (("run", "--continue", "a", "b", "--session", "c"), "two sessions: 'a' and --session 'c'"),
         (("run", "--continue", "again?"), "there is no run yet to go on from"),
         (("run", "--continue", "nope", "again?"), "there is no session and no run 'nope' to go on from"),
+        (("resume", "last", "--max-steps", "90"), 'agentorchestra run --continue last "Go on" --max-steps 90'),
         (("gc", "--session", "s", "--keep", "1"), "--session erases a session whole"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.core.content import MediaBlock
+from agentorchestra.core.content import MediaBlock, TextBlock
 from agentorchestra.core.errors import SandboxUnavailableError
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
@@ -311,18 +311,24 @@ async def test_files_are_seen_whatever_the_umask_is(tmp_path: Path) -> None:
     assert shown[0] == "inside\ninside"
 
 
-async def test_pictures_are_shown(tmp_path: Path) -> None:
+@pytest.mark.parametrize("can_look", [True, False])
+async def test_pictures_are_named_where_their_agent_can_look_at_them(tmp_path: Path, can_look: bool) -> None:
     seen: list[Any] = []
 
     def look(request: ModelRequest) -> ModelResponse:
-        seen.extend(block for block in last_result(request).content if isinstance(block, MediaBlock))
+        seen.extend(last_result(request).content)
         return decide(calls=[call("done", answer="seen")])
 
     code = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.savefig('chart.png')"
     model = ScriptedModel([decide(calls=[call("python", code=code)]), look])
-    async with Workspace(tmp_path / "ws", models={"scripted": model}, settings=settings(), environ={}) as ws:
-        await ws.run("draw")
-    assert [(one.name, one.media_type) for one in seen] == [("chart.png", "image/png")]
+    own = settings() if can_look else settings().model_copy(update={"without_tools": ("ask_media",)})
+    async with Workspace(tmp_path / "ws", models={"scripted": model}, settings=own, environ={}) as ws:
+        result = await ws.run("draw")
+        assert (await ws.replay(result.run_id)).answer == "seen"
+    pictures = [(one.name, one.media_type) for one in seen if isinstance(one, MediaBlock)]
+    assert pictures == ([] if can_look else [("chart.png", "image/png")])
+    (words,) = [one.text for one in seen if isinstance(one, TextBlock) and "chart.png (" in one.text]
+    assert words.endswith("[ask_media looks at pictures]") is can_look
 
 
 COUNTS = """

@@ -54,6 +54,16 @@ def listed(folder: Path) -> dict[str, str]:
 OPTIONS: Any = {"model": "scripted", "system": "react"}
 
 
+async def test_a_stream_writes_them_before_its_end(tmp_path: Path) -> None:
+    async with workspace(tmp_path, call("draw", name="chart.png", text="first")) as ws:
+        notices = [one async for one in ws.stream("Draw", out=tmp_path / "out", **OPTIONS)]
+        assert listed(tmp_path / "out") == {"chart.png": "first"}
+        assert [one.path for one in notices[-1].result.files] == [str(tmp_path / "out/chart.png")]
+        (tmp_path / "taken").write_text("a file")
+        with pytest.raises(OutFolderError):
+            await anext(aiter(ws.stream("Draw", out=tmp_path / "taken", **OPTIONS)))
+
+
 async def test_files_of_tools_and_of_the_folder_are_written_by_their_names(tmp_path: Path) -> None:
     steps = (
         call("draw", name="chart.png", text="first"),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import ApplyConflictError, ProjectError
+from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.settings import FolderSettings, Settings, TerminalMount, TerminalSettings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.environments.manifest import FolderLimits
@@ -106,6 +107,56 @@ async def test_a_run_works_on_a_copy_of_a_dirty_repository_and_its_changes_are_a
         write(user, {"calc.py": "mine again\n"})
         with pytest.raises(ApplyConflictError, match=r"was changed there: calc.py. Put it back"):
             await ws.apply(result.run_id)
+
+
+@needs_bubblewrap
+async def test_python_and_bash_work_in_the_folder_of_the_terminal(tmp_path: Path) -> None:
+    user = repository(tmp_path / "user", CALC)
+    (tmp_path / "sales.csv").write_text("a,b\n1,2\n")
+    write_it = "import calc, pandas\ntotal = calc.add(5, 2)\nopen('made.txt', 'w').write(f'{total}\\n')"
+    steps = [
+        call("python", code=write_it),
+        call("bash", command="cat made.txt; exit 3"),
+        call("python", code="print(total + 1)\nopen('sales.csv')"),
+        call("python", code="tools.todo()"),
+        call("terminal_run", command="cat made.txt; git status --short"),
+        call("done", answer="done"),
+    ]
+    seen: list[str] = []
+
+    def decide(request: ModelRequest) -> ToolCall:
+        seen[:] = [one.text for one in request.messages if one.role == "tool"]
+        return steps[len(seen)]
+
+    async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(decide)}) as ws:
+        result = await ws.run("Fix it", model="m", system="react", project=user, files=[tmp_path / "sales.csv"])
+        made, read, missing, calls, looked = seen
+        assert (made, read, looked) == ("2", "3\n[exit code 3]", "3\n?? files/\n?? made.txt")
+        assert missing.startswith("4\n") and missing.endswith("(there is files/sales.csv)\n[exit code 1]")
+        assert "ToolError: a program in the terminal calls no tools: call todo yourself" in calls
+        assert result.diff.endswith("+++ b/made.txt\n@@ -0,0 +1 @@\n+3\n")
+        assert (await ws.replay(result.run_id)).answer == "done"
+        first = [
+            one for one in await ws.events(result.run_id) if one.type == "completed" and one.branch.count("/") == 1
+        ]
+        fork = await ws.fork(result.run_id, at=first[3].seq)  # after the second call: variables and file are those
+        assert (await ws.resume(fork)).diff == result.diff
+        assert seen == [made, read, missing, calls, looked]
+
+
+@needs_bubblewrap
+async def test_the_agent_is_told_which_command_decides(tmp_path: Path) -> None:
+    user, told = repository(tmp_path / "user", CALC), list[str]()
+
+    def decide(request: ModelRequest) -> ToolCall:
+        told.extend(one.text for one in request.messages if one.role == "user")
+        return call("done", answer="done")
+
+    async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(decide)}) as ws:
+        await ws.run("Fix it", model="m", system="mini_swe", project=user, tests="sh check.sh")
+        await ws.run("Fix it", model="m", system="mini_swe", project=user)
+    assert "this command decides whether the work is done, by exit code 0; run it before: sh check.sh" in told[0]
+    assert "this command decides" not in told[-1]
 
 
 @needs_bubblewrap

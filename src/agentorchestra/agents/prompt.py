@@ -56,6 +56,7 @@ def first_message(
         in_view=sorted(in_view),
         look=look if {one.name for one in files if one.media_type[:6] == "image/"} - in_view else "",
         output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
+        tests=manifest.tests if top else "",
     )
     before: list[Block] = []
     words_only = manifest.previous is None  # of a run from before there were turns

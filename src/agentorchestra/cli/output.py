@@ -37,7 +37,12 @@ def clean(text: str) -> str:
 
 def one_line(text: str, width: int = 160) -> str:
     """Return the text in one line of at most `width` characters."""
-    line = clean(" ".join(text.split()))
+    return cut_line(" ".join(text.split()), width)
+
+
+def cut_line(line: str, width: int = 160) -> str:
+    """Return a line with at most `width` characters; its indentation stays."""
+    line = clean(line.expandtabs())
     return line if len(line) <= width else f"{line[: width - 3]}..."
 
 
@@ -108,18 +113,6 @@ def _silence(stream: TextIO) -> None:
         os.close(sink)
     except (OSError, ValueError):
         return  # a stream without a descriptor has nothing to flush
-
-
-def made_files(folder: Path, most: int = 1000) -> list[str]:
-    """Return the files below a run's folder, relative to it; links are named, not followed."""
-    found: list[str] = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if one != ".git")
-        for name in sorted(names):
-            found.append(str((Path(place) / name).relative_to(folder)))
-            if len(found) >= most:
-                return found
-    return found
 
 
 def emit_json(value: Any, *, indent: int | None = 2) -> bool:
@@ -299,7 +292,8 @@ def _next_lines(result: RunResult, folder: Path, *, as_json: bool) -> list[str]:
     if result.status not in FINAL and not as_json:
         lines.append(f"to go on: {command('resume', result.run_id, folder)}")
     elif not as_json:
-        lines.append(f"to ask further: {command('run --continue', result.run_id, folder)} TASK")
+        name = shlex.quote(result.session or result.run_id)
+        lines.append(f"to ask further: {command('run --continue', name, folder)} TASK")
     return lines
 
 

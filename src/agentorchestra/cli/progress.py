@@ -7,7 +7,7 @@ from typing import Any
 
 from agentorchestra.cli.debate import Talk
 from agentorchestra.cli.output import one_line
-from agentorchestra.core.effects import OF_AGENTS, EffectKind
+from agentorchestra.core.effects import OF_AGENTS, EffectKind, called_as
 from agentorchestra.core.events import Event
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.spec import RunStatus
@@ -29,6 +29,7 @@ class Progress:
         self._top = ""
         self._agents: dict[EffectKey, str] = {}  # what those below the top agent are called here
         self._named: Counter[str] = Counter()
+        self._calls: dict[EffectKey, str] = {}  # what the models called the effects that they decided
         self._talk = Talk()
         self._only_talk = talk
 
@@ -82,7 +83,7 @@ class Progress:
         if kind in OF_AGENTS:
             arguments = effect.get("arguments", {})
             effect = {**effect, "arguments": {**arguments, "name": self._called(event, str(arguments.get("name", "")))}}
-        return f"  {describe(effect)}{by}"
+        return f"  {describe(effect, called=self._calls.get(EffectKey(event.branch, event.n or 0), ''))}{by}"
 
     def _called(self, event: Event, name: str) -> str:
         """Return what an agent is called here: a second one of a name has a number, as both may work at once."""
@@ -111,19 +112,21 @@ class Progress:
             if begun is not None:
                 lines.append(begun)
         outcome = body["outcome"]
-        error = outcome.get("error")
+        error, value = outcome.get("error"), outcome.get("value")
+        calls = value.get("tool_calls") if isinstance(value, dict) and event.n else None
+        for index, call in enumerate(calls if isinstance(calls, list) else ()):
+            self._calls[EffectKey(event.branch, (event.n or 0) + 1 + index)] = str(call.get("name", ""))
         if error:
             lines.append(f"    {outcome.get('status', 'error')}: {one_line(str(error))}")
         agent = self._agents.get(EffectKey(event.branch, event.n or 0))
-        value = outcome.get("value")
         ended = value.get("status") if isinstance(value, dict) else None
         if agent and not error and ended not in (None, RunStatus.COMPLETED):
             lines.append(f"  {agent} ends: {ended}")
         return "\n".join(lines) or None
 
 
-def describe(effect: dict[str, Any], width: int = 120) -> str:
-    """Return an effect's stored form in a few words: what it does, and with what."""
+def describe(effect: dict[str, Any], width: int = 120, *, called: str = "") -> str:
+    """Return an effect's stored form in a few words: what it does, and with what; `called` by its model."""
     kind = EffectKind(effect["kind"])
     name = str(effect.get("component", "")).rpartition("@")[0] or str(effect.get("component", ""))
     arguments = effect.get("arguments", {})
@@ -136,8 +139,11 @@ def describe(effect: dict[str, Any], width: int = 120) -> str:
             return f"agent {arguments.get('name', name)}: {one_line(str(arguments.get('instruction', '')), width)}"
         case EffectKind.ASK_HUMAN:
             return f"question: {one_line(str(arguments.get('question', '')), 400)}"
+        case EffectKind.INVOKE_ACTION if effect.get("purpose") == "code":  # inside a call that shows the code
+            return f"runs in {name}"
         case EffectKind.INVOKE_ACTION:
-            return one_line(f"{name}.{arguments.get('action', '')}({_named(arguments.get('arguments') or {})})", width)
+            called = called or called_as(kind, name, arguments)
+            return one_line(call_text(called, arguments.get("arguments") or {}), width)
         case EffectKind.RUN_CODE if name != "program":  # inside a call that shows the code
             return f"goes on in {name}" if arguments.get("part") else f"runs in {name}"
         case EffectKind.RUN_CODE if isinstance(arguments.get("code"), str):

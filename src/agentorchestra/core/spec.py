@@ -442,6 +442,8 @@ class RunManifest(BaseModel, frozen=True):
         checks: how answers are checked: 3 with what is open where plain words would be the answer, and with what was
             read counted as COUNTED says; 2 with sources that are sorted into held, misquoted and unknown, and with the
             figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without.
+        programs: how `python` and `bash` work: 1 in the folder of a terminal that their agent has, and pictures that
+            they make are named; 0 apart from it, and pictures are shown.
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
         components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.
@@ -505,6 +507,7 @@ class RunManifest(BaseModel, frozen=True):
     preset: str = NO_PRESET
     keep_tools: Keep = "workspace"
     checks: int = 0
+    programs: int = 0
     society: SocietySettings | None = None
     parts: PartSettings = PartSettings()
     components: dict[str, str] = {}
@@ -563,6 +566,7 @@ class RunResult(BaseModel):
         answer: the final answer as text, "" where there is none.
         output: the answer as the type that was asked for (`output_type=`), else the text.
         report: the longer account, where the system writes one.
+        session: the name of the one that it is a turn of; None for none.
         sources: quotes and places the answer stands on.
         usage: over all models; `usage_by_model` per model.
         cost_usd: None when a price is unknown.
@@ -587,6 +591,7 @@ class RunResult(BaseModel):
     usage_by_model: dict[str, Usage] = {}
     cost_usd: float | None = 0.0
     run_id: str = ""
+    session: str | None = None
     system: str = ""
     model: str = ""
     duration_s: float = 0.0

@@ -243,6 +243,7 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
         usage_by_model=dict(sorted((k, v) for k, v in run.usage_by_model.items() if k)),
         cost_usd=total.cost_usd,
         run_id=run_id,
+        session=manifest.session,
         system=manifest.system,
         model=manifest.model,
         duration_s=ended.active_s,

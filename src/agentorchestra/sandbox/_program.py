@@ -1,4 +1,6 @@
-"""Runs one Python program inside a sandbox: `python -P -s _program.py FILE LIBRARIES SEED RESULTS CALLS FUNCTIONS`.
+"""Runs one Python program inside a sandbox: `python -P -s _program.py SEED FILE LIBRARIES RESULTS CALLS FUNCTIONS`.
+
+In a terminal: `python3 _program.py SEED VARIABLES`. The program is its input, and calls no tools of the host.
 
 Prints the value of the last expression, as an interactive interpreter does. `tools.NAME(argument=value)` calls a tool
 of the host, and raises ToolError for what it could not do; FUNCTIONS, a JSON list, are tools with names of their own.
@@ -83,6 +85,13 @@ class _Tools:
         return answer.get("value")
 
 
+class _NoTools:
+    """Stands for the host's tools where there is no way to them."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        raise ToolError(f"a program in the terminal calls no tools: call {name} yourself, and give it what came back")
+
+
 class _Variables:
     """What programs leave for the next ones, in a file that the host keeps from one to the next.
 
@@ -90,11 +99,12 @@ class _Variables:
     the names that every program has (`own`).
     """
 
-    def __init__(self, own: dict[str, Any]) -> None:
+    def __init__(self, tools: dict[str, Any], path: str = VARIABLES) -> None:
+        own = {"__name__": "__main__", "__builtins__": builtins, "ToolError": ToolError, **tools}
         self.names: dict[str, Any] = dict(own)
         self.lost: dict[str, str] = {}  # of earlier programs: what could not be kept, and why
         self._own = own
-        self._path = os.path.abspath(VARIABLES)
+        self._path = os.path.abspath(path)
         self._process = os.getpid()
         self._wanted = os.path.exists(self._path)
 
@@ -222,34 +232,49 @@ def _formatted(error: BaseException, lost: dict[str, str]) -> str:
             one.stack = traceback.StackSummary.from_list([frame for frame in one.stack if frame.filename != __file__])
             todo += [one.__cause__, one.__context__]
     said = "".join(formatted.format())
-    if isinstance(error, NameError) and error.name in lost:
-        said += f"({error.name} of an earlier program was not kept: {lost[error.name]}. Make it anew.)\n"
+    name = getattr(error, "name", None)
+    if isinstance(error, NameError) and name in lost:
+        said += f"({name} of an earlier program was not kept: {lost[name]}. Make it anew.)\n"
+    missing = os.path.join("files", os.path.basename(str(getattr(error, "filename", ""))))
+    if isinstance(error, FileNotFoundError) and os.path.isfile(missing):
+        said += f"(there is {missing})\n"
     return said
 
 
-def main() -> None:
-    path, libraries, seed, results, calls, functions = sys.argv[1:]
+def _by_host(path: str, libraries: str, results: str, calls: str, functions: str) -> tuple[str, _Variables]:
+    """Return the program that the supervisor has put there, and the variables it sees."""
     if os.path.isdir(libraries):  # these, and not what the system happens to have
         sys.path[:] = [one for one in sys.path if os.path.basename(one) not in ("site-packages", "dist-packages")]
         sys.path[:] = [one for one in sys.path if one != libraries]
         sys.path.append(libraries)
     sys.path.append(os.getcwd())
     sys.argv = [path]
+    with open(path, encoding="utf-8", errors="surrogatepass") as source:
+        code = source.read()
+    tools = _Tools(int(results), int(calls))
+    variables = _Variables({"tools": tools, **{one: tools._function(one) for one in json.loads(functions)}})
+    variables.load()
+    variables.again()
+    return code, variables
+
+
+def _in_terminal(path: str) -> tuple[str, _Variables]:
+    """Return the program that comes through the input, and the variables that `path` holds for it."""
+    sys.path[0] = os.getcwd()
+    sys.argv = [""]
+    variables = _Variables({"tools": _NoTools()}, path)
+    variables.load()
+    return sys.stdin.read(), variables
+
+
+def main() -> None:
+    seed, *words = sys.argv[1:]
     random.seed(int(seed))
     warnings.formatwarning = lambda said, kind, *_: f"{kind.__name__}: {str(said).strip().partition(chr(10))[0]}\n"
     warnings.simplefilter("ignore", FutureWarning)  # of versions that are not installed
-    with open(path, encoding="utf-8", errors="surrogatepass") as source:
-        code = source.read()
-    name = "<program>"
+    code, variables = _by_host(*words) if len(words) > 1 else _in_terminal(*words)
+    names, name = variables.names, "<program>"
     linecache.cache[name] = (len(code), None, code.splitlines(True), name)
-    names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
-    tools = _Tools(int(results), int(calls))
-    names |= {"tools": tools, "ToolError": ToolError}
-    names |= {one: tools._function(one) for one in json.loads(functions)}
-    variables = _Variables(names)
-    variables.load()
-    variables.again()
-    names = variables.names
     try:
         tree = ast.parse(code, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None

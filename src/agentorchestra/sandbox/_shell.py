@@ -143,7 +143,7 @@ class Keeper:
                 pass_fds=(CONTROL,),
                 preexec_fn=before,
                 cwd=self.work,
-                env={**os.environ, "PS1": "", "PS2": "", "TERM": "dumb"},
+                env=os.environ | {"PS1": "", "PS2": "", "TERM": "dumb", "AGENTORCHESTRA_PYTHON": f"{HERE}/_program.py"},
             )
         finally:
             os.close(inside)

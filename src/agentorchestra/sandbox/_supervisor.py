@@ -200,8 +200,8 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
     if start["language"] == "python":
         program = os.path.join(start["temporary"], "program.py")
         # Not -I, which ignores PYTHONHASHSEED and PYTHONUNBUFFERED; the environment is ours.
-        command = [sys.executable, "-P", "-s", "-B", os.path.join(HERE, "_program.py"), program, start["libraries"]]
-        command += [str(start["seed"]), str(results_in), str(calls_out), json.dumps(start["functions"])]
+        command = [sys.executable, "-P", "-s", "-B", os.path.join(HERE, "_program.py"), str(start["seed"]), program]
+        command += [start["libraries"], str(results_in), str(calls_out), json.dumps(start["functions"])]
     else:
         program = os.path.join(start["temporary"], "program.sh")
         command = ["/bin/bash", program]

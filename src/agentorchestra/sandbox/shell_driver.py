@@ -43,7 +43,7 @@ from agentorchestra.sandbox.shell import (
 if TYPE_CHECKING:
     from agentorchestra.sandbox.screen import Screen
 
-SHELL_FILES = ("_shell.py", "_jobs.py", "_state.py", "_supervisor.py", "_terminal.py", "_after.sh")
+SHELL_FILES = ("_shell.py", "_jobs.py", "_state.py", "_supervisor.py", "_terminal.py", "_after.sh", "_program.py")
 """The files that have to be there inside."""
 
 _START_S = 30.0

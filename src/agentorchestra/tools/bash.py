@@ -8,7 +8,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import Tool, tool
-from agentorchestra.tools.workbench import Workbench
+from agentorchestra.tools.workbench import Workbench, has_terminal, in_terminal
 
 
 def bash_tool(workbench: Workbench) -> Tool[..., Any]:
@@ -26,6 +26,8 @@ def bash_tool(workbench: Workbench) -> Tool[..., Any]:
         """
         if not command.strip():
             raise ToolError("the command is empty; give one, e.g. ls -la")
-        return workbench.result(await workbench.run(ctx, "bash", command))
+        if has_terminal(ctx):
+            return await in_terminal(ctx, f"(\n{command}\n)")
+        return workbench.result(await workbench.run(ctx, "bash", command), ctx)
 
     return bash

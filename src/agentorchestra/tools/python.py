@@ -19,6 +19,7 @@ from pydantic import JsonValue
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import ToolError
+from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.protocols import BaseHandler, RunContext
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.state import PRIVATE
@@ -27,7 +28,7 @@ from agentorchestra.tea.programs.handler import MOST_STATE
 from agentorchestra.tea.programs.monty import MODULES, lacks
 from agentorchestra.tea.programs.processes import MontyPool
 from agentorchestra.tea.retrieval.discovery import OPENING
-from agentorchestra.tools.workbench import INTERPRETER, Workbench
+from agentorchestra.tools.workbench import INTERPRETER, TERMINAL, Workbench, has_terminal, in_terminal
 
 MONTY = "monty"  # the interpreter's name as a component
 # The variables that an agent's programs left: blobs by the name of the place where they ran.
@@ -99,6 +100,13 @@ class PythonTool(BaseHandler):
     async def _call(self, ctx: RunContext[Any], code: str) -> ToolResult:
         kept = ctx.vars.get(STATE)
         state: dict[str, JsonValue] = kept if isinstance(kept, dict) else {}
+        if has_terminal(ctx):
+            if TERMINAL not in state:
+                ctx.vars[STATE] = state = {TERMINAL: ctx.id("python")}
+            end, seed = f"END_{sha256_text(code)[:16]}", ctx.random.getrandbits(31)
+            kept = f'"$HOME/.{state[TERMINAL]}"'
+            run = f'touch {kept}; python3 -B "$AGENTORCHESTRA_PYTHON" {seed} {kept}'
+            return await in_terminal(ctx, f"{run} <<'{end}'\n{code}\n{end}")
         reason = "variables of earlier programs are in the sandbox" if INTERPRETER in state else needs(code)
         if not reason:
             outcome = await ctx.run_code(MONTY, {"code": code, **_only(state, MONTY)}, mode=Mode.PURE)
@@ -122,7 +130,7 @@ class PythonTool(BaseHandler):
         ended = await self._workbench.run(ctx, "python", code, names, variables=variables, earlier=earlier)
         if isinstance(ended.value, dict) and isinstance(ended.value.get("variables"), str):
             ctx.vars[STATE] = {INTERPRETER: ended.value["variables"]}
-        return self._workbench.result(ended)
+        return self._workbench.result(ended, ctx)
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Return what a program printed; what is lacking for one that cannot run here; an error for one that failed."""

@@ -20,6 +20,7 @@ from agentorchestra.tools.timer import wait_until
 from agentorchestra.tools.todo import todo
 from agentorchestra.tools.web.fetch import fetch_tool
 from agentorchestra.tools.web.reader import PageReader
+from agentorchestra.tools.web.search.local import Local
 from agentorchestra.tools.web.search.tool import Engines, search_tools
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
 
@@ -59,6 +60,7 @@ def builtin_tools(
     settings = settings or SandboxSettings()
     workbench = Workbench(sandbox or sandbox_for(settings), limits_for(settings), network=settings.network)
     python = PythonTool(workbench=workbench)
+    local = [one for one in engines.all if isinstance(one, Local)] if engines is not None else []
     found: list[Tool[..., Any]] = [
         todo,
         python.tool,
@@ -66,7 +68,7 @@ def builtin_tools(
         read_artifact,
         wait_until,
         *file_tools(folder),
-        fetch_tool(PageReader(web or WebSettings(), folder)),
+        fetch_tool(PageReader(web or WebSettings(), folder, local[0].copy_of if local else None)),
         *(search_tools(engines) if engines is not None else ()),
         ask_media,
     ]

@@ -23,8 +23,10 @@ from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag,
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.core.protocols import BaseHandler, RunContext
 from agentorchestra.runtime.results import ToolResult
+from agentorchestra.runtime.worlds import asked_environment
 from agentorchestra.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLimits
 from agentorchestra.sandbox._program import EARLIER, VARIABLES
+from agentorchestra.tea.calling.actions import action_effect, tool_result
 from agentorchestra.tea.programs.handler import given
 from agentorchestra.tea.programs.interpreter import Call, Host
 from agentorchestra.tea.programs.interpreter import Ran as Ended
@@ -32,6 +34,7 @@ from agentorchestra.tea.programs.interpreter import Ran as Ended
 # Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`
 Answer = Callable[[RunContext[Any], dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
 INTERPRETER = "sandbox"
+TERMINAL, LOOK = "terminal", "ask_media"
 FILE = "file:"  # names of the run's state that hold the files of the working folder
 SHOWN_PICTURES = 3
 SHOWN_BYTES = 4 << 20
@@ -238,7 +241,7 @@ class Workbench(BaseHandler):
             del self._live[slot]
             await live.end()
 
-    def result(self, outcome: Outcome) -> ToolResult:
+    def result(self, outcome: Outcome, ctx: RunContext[Any]) -> ToolResult:
         """Return what a model sees of a program, from the outcome of its last part; ToolError without a result."""
         if not outcome.ok or not isinstance(outcome.value, dict):
             raise ToolError(outcome.error or "the program gave no result")
@@ -253,9 +256,12 @@ class Workbench(BaseHandler):
         lines += self.ending(said)
         lines += self.about_files(outcome)
         made = outcome.artifacts
+        pictures = [one for one in made if one.media_type.startswith("image/") and one.size <= SHOWN_BYTES]
+        if pictures and ctx.manifest.programs and LOOK in (ctx.capabilities or {LOOK}):
+            pictures = []  # each costs a thousand tokens and more
+            lines.append(f"[{LOOK} looks at pictures]")
         text = "\n".join(lines) or "(no output)"
         blocks: list[Block] = [TextBlock(text=text, trust=Trust.UNTRUSTED)]  # its source is the tool
-        pictures = [one for one in made if one.media_type.startswith("image/") and one.size <= SHOWN_BYTES]
         for one in pictures[:SHOWN_PICTURES]:
             source = Source(kind="tool", ref=one.name)
             blocks.append(
@@ -336,6 +342,18 @@ def _keep_files(ctx: RunContext[Any], outcome: Outcome) -> None:
     removed = outcome.value.get("removed") if outcome.ok and isinstance(outcome.value, dict) else None
     for name in removed if isinstance(removed, list) else []:
         ctx.vars.pop(f"{FILE}{name}", None)
+
+
+async def in_terminal(ctx: Any, command: str) -> ToolResult:
+    """Run a command as the agent's terminal does: in its folder, in turn with its commands, judged and kept as they."""
+    terminal = asked_environment(ctx.run, TERMINAL)
+    effect = action_effect(terminal, "run", {"command": command}, role=ctx.role, provenance=ctx.provenance)
+    return tool_result(await ctx.perform(effect.model_copy(update={"purpose": "code"})))
+
+
+def has_terminal(ctx: RunContext[Any]) -> bool:
+    """Return True where programs work in the folder of a terminal, which their agent has."""
+    return bool(ctx.manifest.programs) and TERMINAL in (ctx.capabilities or ())
 
 
 class _Over(Exception):

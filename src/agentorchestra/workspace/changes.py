@@ -186,6 +186,13 @@ def apply(changes: Changes, run_folder: Path, earlier: Sequence[Changes] = ()) -
     return Applied(root, tuple(one.path for one in changes.files), written)
 
 
+def is_applied(changes: Changes, run_folder: Path) -> bool:
+    """Return True if the user's folder has all changes already, and no earlier call is to be finished. Blocks."""
+    applying = _Applying(changes, Path(changes.project.path), run_folder / _JOURNAL)
+    done = [applying.holds(one, one.new) for one in changes.files]
+    return bool(done) and all(done) and not (run_folder / _JOURNAL).exists()
+
+
 def _upon(changes: Changes, earlier: Sequence[Changes], applying: _Applying) -> Changes:
     """Return the changes with what the folder holds of an earlier turn's in place of what the session began with."""
     files = {one.path: one for one in changes.files}

@@ -217,6 +217,7 @@ class RunCreator:
             environments=equipment.environments,
             options=parts.redact_json(spec.options),
             checks=CHECKS,
+            programs=1,
             society=equipment.society,
             components=spec.components,
             task_folder=self._parts.host.task_place,

@@ -729,17 +729,22 @@ class Workspace(Generic[Deps]):
         """Return where two runs first differ, and how each goes on from there."""
         return compare_runs(await self.events(run_id), await self.events(other_id))
 
-    async def stream(self, task: str | RunSpec, **options: Unpack[RunOptions]) -> AsyncIterator[Notice]:
+    async def stream(
+        self, task: str | RunSpec, *, out: str | Path | None = None, **options: Unpack[RunOptions]
+    ) -> AsyncIterator[Notice]:
         """Run a task and yield what happens: events, streamed text, progress, at last the end with the result.
 
         Args:
-            task, options: as for `run`.
+            task, out, options: as for `run`; the files are written before the end is told.
         """
         self._need_open()
         spec, objects = run_request(task, options)
+        await self._check_out(out)
         run_id = await self._creator.create(spec, objects, begins=True)
         async with aclosing(self._driver.stream(run_id, objects)) as notices:
             async for notice in notices:
+                if notice.kind == "end":
+                    notice = notice.model_copy(update={"result": await self._handed_over(notice.result, out)})
                 yield notice
 
     @asynccontextmanager

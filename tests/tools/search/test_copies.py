@@ -64,10 +64,10 @@ def script(*steps: Any) -> ScriptedModel:
 
 
 def reading(query: str, chosen: Callable[[list[str]], list[str]]) -> ScriptedModel:
-    """Return a model that searches, reads what is chosen of the listed addresses, and ends."""
+    """Return a model that searches, reads what is chosen of the listed addresses at the site itself, and ends."""
 
     def read(request: Any) -> Any:
-        return decide(calls=[call("fetch", url=one) for one in chosen(listed(request))])
+        return decide(calls=[call("fetch", url=one, fresh=True) for one in chosen(listed(request))])
 
     return script(
         decide(calls=[call("search", query=query, limit=20)]), read, decide(calls=[call("done", answer="read")])
@@ -93,6 +93,38 @@ async def asked(site: Site, folder: Path, model: ScriptedModel, chosen: Settings
         return ""
     assert result.status is RunStatus.WAITING, (result.status, result.error)
     return "\n".join(one.question for one in result.questions)
+
+
+async def test_a_page_of_a_site_that_is_not_there_is_read_from_its_copy(tmp_path: Path) -> None:
+    at = "https://mill.example/docs"
+    write(tmp_path / "copy", "mill/index.html", "<title>Mill</title><h1>The tide mill</h1><p>It was built in 1713.")
+    write(tmp_path / "copy", "a b/x.html", f"<link rel=canonical href='{at}/wheel'><p>The wheel is of larch, 4.8 m.")
+    (tmp_path / "copy/out.html").symlink_to("/etc/hostname")
+    pages = [f"{at}/mill/", f"{at}/wheel", f"{at}/a%20b/x.html"]
+    lost = [f"{at}/none", f"{at}/out.html", f"{at}/..%2f..%2fetc/hostname"]
+    chosen = Settings.model_validate(
+        {
+            "search": {"engines": ["local"], "folders": [{"path": str(tmp_path / "copy"), "address": at}]},
+            "policy": {"allowed_hosts": ["mill.example"]},
+        }
+    )
+    model = script(
+        decide(calls=[call("search", query="tide mill larch wheel")]),
+        decide(calls=[call("fetch", url=one) for one in (*pages, *lost)]),
+        decide(calls=[call("done", answer="read")]),
+    )
+    async with workspace(tmp_path, chosen, model) as ws:
+        result = await ws.run("Look", model=model, system="react")
+        records = Ledger.of(await ws.store.load(result.run_id)).records.values()
+        found = [one.outcome for one in records if str(one.effect["component"]).startswith("fetch@")]
+        assert (await ws.replay(result.run_id)).answer == "read"
+    read = [one for one in found if one is not None and one.ok]
+    assert {one.trust for one in read} == {Trust.UNTRUSTED} and len(found) == 6
+    said = [one.blocks()[0] for one in read]
+    assert [one.source and one.source.ref for one in said] == pages
+    assert all("Note: read from the copy on this machine" in getattr(one, "text", "") for one in said)
+    assert ["1713" in str(one.value) for one in read] == [True, False, False]
+    assert [one.status for one in found if one is not None and not one.ok] == ["error"] * 3
 
 
 async def test_a_listed_page_is_read_without_a_question(site: Site, tmp_path: Path) -> None:

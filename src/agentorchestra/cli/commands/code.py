@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import click
@@ -138,7 +139,7 @@ of yours, or something that it changed was changed there meanwhile.""",
 )
 @run_argument
 @branch_option
-@click.option("--dry-run", is_flag=True, help="Only show the diff.")
+@click.option("--dry-run", is_flag=True, help="Only show the diff, or that DIR has all of it already.")
 @json_option("one object with what was applied, or with --dry-run the diff")
 @workspace_option
 async def apply(run: str, branch: str | None, dry_run: bool, as_json: bool, folder: Path) -> int:
@@ -147,11 +148,17 @@ async def apply(run: str, branch: str | None, dry_run: bool, as_json: bool, fold
     Each file has to be as it was when the run began. A second time changes nothing more. Where the command was killed,
     the next one brings it to its end.
     """
+    from agentorchestra.workspace.changes import Applied, is_applied
+
     async with opened_run(folder, run) as (workspace, record):
         if dry_run:
-            diff = await workspace.diff(record.id)
+            changes = await workspace.changes(record.id)
+            done = await asyncio.to_thread(is_applied, changes, workspace.run_folder(record.id))
+            diff = await asyncio.to_thread(changes.diff)
             if as_json:
-                emit_json({"run_id": record.id, "diff": diff})
+                emit_json({"run_id": record.id, "diff": diff, "is_applied": done})
+            elif done:
+                say(applied_line(Applied(Path(changes.project.path), tuple(one.path for one in changes.files))))
             else:
                 show_diff(diff)
             return 0

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import click
 
+from agentorchestra.cli.delivery import Out, hand_over, out_options
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import (
     WORDS,
@@ -66,6 +67,7 @@ Exit codes: as for `agentorchestra run`.""",
     help="A question nobody can answer now: the debate waits (exit code 3), or the answer is no.  "
     "[default: from the settings]",
 )
+@out_options
 @json_option("one object with the result")
 @preset_option
 @mcp_option
@@ -80,6 +82,7 @@ async def debate(
     budget_usd: float | None,
     timeout_s: float | None,
     on_ask: Literal["wait", "deny"] | None,
+    out: Out,
     as_json: bool,
     folder: Path,
 ) -> int:
@@ -89,6 +92,7 @@ async def debate(
     Each argument is written to stderr when it comes, under a mark such as [A1], the conclusion to stdout. A debate is a
     run like any other: `agentorchestra show`, `resume` and `replay` work on it.
     """
+    out.check()
     options: dict[str, Any] = {"experts": [*experts], **({"rounds": rounds} if rounds is not None else {})}
 
     async with opened(folder) as workspace:
@@ -112,6 +116,8 @@ async def debate(
             roles=roles,
             talk=True,
         )
+        handed = await hand_over(workspace, result, out, folder)
+    result = handed.result
     if result.report and not as_json:
         result = result.model_copy(update={"answer": ""})  # the report begins with it
-    return print_result(result, folder, as_json=as_json)
+    return print_result(result, folder, as_json=as_json, handed=handed)

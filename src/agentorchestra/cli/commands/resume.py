@@ -60,6 +60,7 @@ and --abandoned 0, or 1 if one of them could not go on.""",
 @click.option("--due", is_flag=True, help="All waiting runs whose time has come, or whose answer or mail is there.")
 @click.option("--abandoned", is_flag=True, help="All runs whose process is gone, but those that a server goes on with.")
 @budget_options
+@click.option("--max-steps", metavar="N", type=int, hidden=True, help="Refused; says how to go on.")
 @pin_option
 @out_options
 @unsafe_option
@@ -72,6 +73,7 @@ async def resume(
     abandoned: bool,
     budget_usd: float | None,
     timeout_s: float | None,
+    max_steps: int | None,
     pin: bool,
     out: Out,
     unsafe_local: bool,
@@ -86,6 +88,11 @@ async def resume(
     """
     if due + abandoned + (run is not None) != 1:
         raise UsageError("name a RUN, or give --due or --abandoned, one of the three")
+    if max_steps is not None:
+        raise UsageError(
+            "a run keeps the number of steps that it began with; one that has ended is gone on from by a turn of its "
+            f'own: agentorchestra run --continue {run or "RUN"} "Go on" --max-steps {max_steps}'
+        )
     budget = Budget(cost_usd=budget_usd, active_s=timeout_s)
     if abandoned and (pin or budget != Budget()):
         raise UsageError("--abandoned takes runs as they were left; for other limits or --pin name a RUN")

@@ -17,7 +17,6 @@ from agentorchestra.cli.output import (
     command,
     emit,
     emit_json,
-    made_files,
     one_line,
     plural,
     question_lines,
@@ -105,13 +104,11 @@ async def show(run: str, page: Path | None, as_patterns: bool, model: str | None
         events = await workspace.events(record.id)
         result = await workspace.result(record.id)
         gone = await abandoned(workspace, record)
-        made_in = workspace.run_folder(record.id)
         shown: dict[str, str] = {}
         if page is not None:
             from agentorchestra.cli.view.html import pictures
 
             shown = await pictures(result.files, workspace.store.get_blob)
-    made = made_files(made_in)
     view, talk = RunView.of(events), conversation(events)
     questions = () if record.status in FINAL else view.questions
     if as_json:
@@ -121,7 +118,7 @@ async def show(run: str, page: Path | None, as_patterns: bool, model: str | None
                 "abandoned": gone,
                 "result": result.model_dump(mode="json"),
                 "questions": [one.model_dump(mode="json") for one in questions],
-                "folder": str(made_in) if made else None,
+                "folder": result.folder,
                 "conversation": None if talk is None else talk.model_dump(mode="json"),
                 "events": [event.model_dump(mode="json") for event in events],
             }
@@ -132,7 +129,11 @@ async def show(run: str, page: Path | None, as_patterns: bool, model: str | None
 
         _write_page(page, render(view, record, result, gone=gone, talk=talk, pictures=shown), record)
         return 0
-    tail = [*_made(made_in, made), *_tail(view, result), *_open(questions, record, result, folder, gone=gone)]
+    tail = [
+        *([f"folder: {result.folder}"] if result.folder else []),
+        *_tail(view, result),
+        *_open(questions, record, result, folder, gone=gone),
+    ]
     emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *_messages(talk), *tail])))
     return 0
 
@@ -248,15 +249,10 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
     return lines
 
 
-def _made(folder: Path, made: list[str]) -> list[str]:
-    """Return what the run's environments made, and where it lies."""
-    if not made:
-        return []
-    return [f"folder: {folder}", f"  {plural(len(made), 'file')}: {first_names((one_line(name) for name in made), 20)}"]
-
-
 def _tail(view: RunView, result: RunResult) -> list[str]:
     lines = [f"{note.level}: {one_line(note.text, 500)}" for note in view.notes]
     lines += [""] if lines else []
     lines += [f"answer: {result.answer}", ""] if result.answer else []
+    made = first_names(f"{one_line(one.name)} ({plural(one.size, 'byte')})" for one in result.files)
+    lines += [f"made: {made}", ""] if result.files else []
     return [*lines, *account_lines(result, result.answer), summary_line(result)]

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from agentorchestra.cli.output import one_line, say
+from agentorchestra.cli.output import cut_line, one_line, plural, say
 from agentorchestra.cli.progress import Progress
 from agentorchestra.core.events import Event
 from agentorchestra.runtime.bus import Notice
@@ -32,6 +32,9 @@ FRAME_S = 0.125
 
 LOOK_S = 0.5
 """How often the log is read while the bus is silent: other processes are not on it."""
+
+LINES = 8
+"""Lines of what a tool prints that are shown where there is no picture, besides its last one."""
 
 _KEPT = 2000
 """Characters of streamed text that are kept for each effect."""
@@ -115,6 +118,8 @@ class PlainDisplay(Display):
             self._progress.line(event)
         self._progress.steps = steps
         self._seen = before[-1].seq if before else 0
+        self._printed: dict[str, tuple[int, str]] = {}  # by each effect under way: how many lines, and the last one
+        self._over: list[str] = []  # effects that ended
 
     async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
         while True:
@@ -132,11 +137,24 @@ class PlainDisplay(Display):
         line = self._progress.line(event)
         if line:
             say(line)
+        if event.type == "completed" and event.span:
+            self._over.append(event.span)
 
     def _said(self, notices: list[Notice]) -> None:
         for notice in notices:
-            if notice.kind == "progress":
-                say(f"  {one_line(notice.text)}")
+            for line in notice.text.splitlines() or [""] if notice.kind == "progress" else ():
+                shown = f"  {cut_line(line)}".rstrip()
+                count = self._printed.get(notice.key, (0, ""))[0] + 1
+                self._printed[notice.key] = count, shown
+                if count <= LINES:
+                    say(shown)
+        for key in self._over:
+            count, last = self._printed.pop(key, (0, ""))
+            if count > LINES + 1:
+                say(f"  [{plural(count - LINES - 1, 'further line')}]")
+            if count > LINES:
+                say(last)
+        self._over.clear()
 
 
 class LiveDisplay(Display):

@@ -76,6 +76,7 @@ class Span:
     opened: datetime | None = None  # when its present attempt was started
     failures: list[Failure] = field(default_factory=list)  # its failed attempts, oldest first, over all resumes
     superseded: bool = False  # its outcome was taken back by a larger budget
+    called: str = ""  # what the model called it that decided it; "" where none did
     left: bool = False  # the process that had it under way is gone, or was stopped
 
     @property
@@ -365,7 +366,9 @@ class RunView:
         record = self.ledger.records[key]
         span = self.spans.get(key)
         if span is None:
-            span = self.spans[key] = Span(key, record, event.actor, self.owner(key.branch))
+            owner = self.owner(key.branch)
+            call = owner.decided.get(key)
+            span = self.spans[key] = Span(key, record, event.actor, owner, called=call.name if call else "")
         span.record, span.superseded, span.left = record, False, False
         return span
 

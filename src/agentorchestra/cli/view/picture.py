@@ -157,7 +157,7 @@ def _call(span: Span, indent: str, now: datetime, width: int, said: Mapping[str,
     if span.kind is EffectKind.ASK_HUMAN:
         return [Line(_AGENT, Text(f"{indent}? {describe(span.effect, 500)}", style="bold yellow"))]
     tail = f"  {seconds:.0f} s"
-    text = Text(f"{indent}> {describe(span.effect, 500)}")
+    text = Text(f"{indent}> {describe(span.effect, 500, called=span.called)}")
     text.truncate(max(1, width - len(tail)), overflow="ellipsis")
     text.append(tail, style="dim")
     lines = [Line(_CALL, text)]

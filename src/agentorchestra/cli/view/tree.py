@@ -34,7 +34,7 @@ class Node:
     @property
     def label(self) -> str:
         """What it did, in a few words."""
-        return describe(self.span.effect) if self.span is not None else "candidates"
+        return describe(self.span.effect, called=self.span.called) if self.span is not None else "candidates"
 
 
 def tree(view: RunView) -> list[Node]:

@@ -72,8 +72,8 @@ class Terminal(FolderEnvironment):
     closed, and is interrupted when it takes longer than its time. terminal_start starts what takes long or serves
     others; with screen=true also what asks or draws (vim, a debugger, an installer), for terminal_send_keys and
     terminal_read_screen. When the run is resumed, directory and variables are back and the folder is as it was after
-    the last action; what ran in the background is gone. The tools python and bash, where you have them, work elsewhere:
-    they see the task's files and what they wrote themselves, and nothing of this folder; run Python here instead.
+    the last action; what ran in the background is gone. The tools python and bash, where you have them, work here too:
+    in the same directory, on the same files; their programs call no tools.
     """
 
     name = "terminal"
@@ -441,23 +441,21 @@ class _Progress:
         self._ctx, self._left, self._rest = ctx, _PROGRESS_LINES, ""
 
     def __call__(self, text: str) -> None:
-        if self._left < 0:
-            return
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             self._line(line)
         self._rest = self._rest[:_PROGRESS_CHARS]
 
     def end(self) -> None:
-        """Report the last line, which has no end."""
+        """Report the last line, which has no end, and how many were not reported."""
         if self._rest:
             self._line(self._rest)
+        if self._left < 0:
+            self._ctx.progress(f"[and {-self._left:,} more]")
 
     def _line(self, line: str) -> None:
         if self._left > 0:
             self._ctx.progress(line[:_PROGRESS_CHARS])
-        elif self._left == 0:
-            self._ctx.progress("[it prints more]")
         self._left -= 1
 
 

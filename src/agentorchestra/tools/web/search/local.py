@@ -24,6 +24,7 @@ from agentorchestra.tools.files.common import best_passages, with_index
 from agentorchestra.tools.files.index import Hit, PassageIndex, query_words
 from agentorchestra.tools.files.indexer import bring_up
 from agentorchestra.tools.files.storage import keep_files
+from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.search.service import day_of, of_site, plain
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
@@ -103,6 +104,22 @@ class Local:
             hits = await with_index(self._folder, work)
             return await asyncio.to_thread(_results, hits, known, query.limit)
 
+    async def copy_of(self, address: str) -> tuple[bytes, str] | None:
+        """Return what the copy of a site has at an address, and its media type; None where no folder has it."""
+        sites = [parse_address(f"{one.address.rstrip('/')}/").url for one in self._folders if one.address]
+        if not address.startswith((*sites,)):
+            return None
+        with self._kept() as place:
+            return await asyncio.to_thread(self._copy_of, address, place)
+
+    def _copy_of(self, address: str, place: Path) -> tuple[bytes, str] | None:
+        known = [one for one in self._in_folders(place) if one.base]
+        for head in (lambda _: "", _head):  # by their paths first: no file has to be read for that
+            for one in known:
+                if parse_address(_address(one, head(one))).url == address:
+                    return one.path.read_bytes(), one.ref.media_type
+        return None
+
     @contextmanager
     def _kept(self) -> Iterator[Path]:
         """Hold a place for names of the folders' contents while they are searched."""
@@ -118,7 +135,11 @@ class Local:
             yield Path(place)
 
     def _known(self, ctx: RunContext[Any], place: Path) -> list[_Known]:
-        known = [_Known(ref, ctx.file(ref.name), ref.name, given=True) for ref in ctx.manifest.files]
+        given = [_Known(ref, ctx.file(ref.name), ref.name, given=True) for ref in ctx.manifest.files]
+        return [*given, *self._in_folders(place)]
+
+    def _in_folders(self, place: Path) -> list[_Known]:
+        known = list[_Known]()
         for number, folder in enumerate(self._folders):
             source = self._near / folder.path
             target = place / str(number)
@@ -146,10 +167,7 @@ def _results(hits: Sequence[Hit], known: Sequence[_Known], limit: int) -> list[S
 
 
 def _result(hits: Sequence[Hit], known: _Known) -> SearchResult:
-    head = ""
-    if known.ref.media_type in ("text/html", "application/xhtml+xml"):
-        with known.path.open("rb") as file:
-            head = file.read(65_536).decode("utf-8", "replace")
+    head = _head(known)
     title = _TITLE.search(head)
     day = next((day for one in _PUBLISHED if (match := one.search(head)) and (day := day_of(match[0]))), None)
     return SearchResult(
@@ -160,6 +178,14 @@ def _result(hits: Sequence[Hit], known: _Known) -> SearchResult:
         place=hits[0].place or None,
         mirrored=bool(known.base),
     )
+
+
+def _head(known: _Known) -> str:
+    """Return the beginning of a page, "" for another file."""
+    if known.ref.media_type not in ("text/html", "application/xhtml+xml"):
+        return ""
+    with known.path.open("rb") as file:
+        return file.read(65_536).decode("utf-8", "replace")
 
 
 def _address(known: _Known, head: str) -> str:
