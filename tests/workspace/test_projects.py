@@ -155,7 +155,7 @@ async def test_the_agent_is_told_which_command_decides(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(decide)}) as ws:
         await ws.run("Fix it", model="m", system="mini_swe", project=user, tests="sh check.sh")
         await ws.run("Fix it", model="m", system="mini_swe", project=user)
-    assert "this command decides whether the work is done, by exit code 0; run it before: sh check.sh" in told[0]
+    assert "The work is done when this command ends with exit code 0. Run it before you finish: sh check.sh" in told[0]
     assert "this command decides" not in told[-1]
 
 
