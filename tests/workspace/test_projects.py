@@ -251,6 +251,8 @@ def test_a_branch_is_committed_beside_what_the_user_has(tmp_path: Path) -> None:
     assert git(user, "ls-tree", "-r", "--name-only", "fix").split() == ["a.txt", "sub/b", "sub/new"]
     assert (git(user, "show", "fix:sub/b"), applied.commit) == ("2", git(user, "rev-parse", "fix"))
     assert git(user, "status", "--short") == status
+    commit(changes(user, ("sub/b", "1\n", None), ("sub", None, "2\n")), "file", "A file in a folder's place")
+    assert git(user, "ls-tree", "--name-only", "file").split() == ["a.txt", "old", "sub"]
     with pytest.raises(ProjectError, match=r"there is a branch 'fix' already; give another name"):
         commit(made, "fix", "again")
     with pytest.raises(ProjectError, match=r"a.txt had changes that were not committed when the run began"):
