@@ -310,3 +310,26 @@ async def test_the_turns_of_a_session_share_a_project_and_what_was_applied_of_th
         other = repository(tmp_path / "other", CALC)
         with pytest.raises(ProjectError, match=r"works on a copy of .*user, and its turns share it"):
             await session.run("Fix that one", project=other)
+
+
+@needs_bubblewrap
+async def test_a_fork_has_the_folder_of_its_event_and_changes_of_its_own(tmp_path: Path) -> None:
+    user = repository(tmp_path / "user", CALC)
+    commands = ["sed -i 's/a - b/a + b/' calc.py", "echo '# first' >>calc.py", "echo '# second' >>calc.py"]
+    first_two, last = ([call("terminal_run", command=one) for one in some] for some in (commands[:2], commands[2:]))
+    steps = [*first_two, call("done", answer="done"), *last, call("done", answer="done")]
+    async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(steps)}) as ws:
+        first = await ws.run("Fix it", model="m", system="react", project=user)
+        keys = [one for one in await ws.events(first.run_id) if one.type == "completed" and one.branch == "/1.react"]
+        done = next(one for one in keys if "env:folder" in str(one.body))
+        fork = await ws.fork(first.run_id, at=done.seq)
+        assert "+    return a + b" in await ws.diff(fork) and "# first" not in await ws.diff(fork)
+        await ws.store.delete_runs([first.run_id])
+        result = await ws.resume(fork)
+        assert (result.status, "# first" in result.diff, "+# second" in result.diff) == (
+            RunStatus.COMPLETED,
+            False,
+            True,
+        )
+        await ws.apply(fork)
+        assert files_below(user)["calc.py"] == b"def add(a, b):\n    return a + b\n# second\n"

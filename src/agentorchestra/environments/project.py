@@ -420,7 +420,7 @@ def is_untouched(place: Path) -> bool:
 def seen_at(project: Project, work: str) -> str:
     """Return where commands see the folder: where the project lies, so that paths in files fit, or at `work`."""
     path = project.path
-    taken = any(path == one or path.startswith(f"{one}/") for one in _NOT_THERE)
+    taken = not path or any(path == one or path.startswith(f"{one}/") for one in _NOT_THERE)
     hides = any(Path(one).is_relative_to(path) for one in ("/home", "/opt", "/tmp", python_base(), *project.pythons))
     return work or WORK if taken or hides or Path(path).is_relative_to(python_base()) else path
 

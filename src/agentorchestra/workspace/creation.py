@@ -728,6 +728,7 @@ class RunCreator:
                 "app": host.app,
                 "app_folder": host.app_folder,
                 "task_folder": host.task_place,
+                "project": manifest.project and Project(path="", began=manifest.project.began),
                 "tools": {name: pin_of(equipment.tools.get(name) or made[name]) for name in manifest.tools},
                 "agents": {name: pin_of(catalog.agents[name]) for name in manifest.agents},
                 "prompts": equipment.prompts.pins() | {name: manifest.prompts[name] for name in given},
