@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 import venv
 from pathlib import Path
 from typing import Any
@@ -333,3 +335,37 @@ async def test_a_fork_has_the_folder_of_its_event_and_changes_of_its_own(tmp_pat
         )
         await ws.apply(fork)
         assert files_below(user)["calc.py"] == b"def add(a, b):\n    return a + b\n# second\n"
+
+
+APPLY = """
+import sys
+from pathlib import Path
+from agentorchestra.core.errors import ProjectError
+from agentorchestra.workspace.changes import apply
+from tests.support.projects import changes
+user = Path(sys.argv[1])
+made = changes(user, ("a", "1", "2"), (sys.argv[2], sys.argv[3] or None, "2"), ("z", "1", None))
+try:
+    apply(made, user.parent / "run")
+except ProjectError as exc:
+    print(exc)
+"""
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize(("path", "old"), [("mounted/b", "1"), pytest.param("mounted/new", "", marks=pytest.mark.long)])
+def test_nothing_is_applied_where_a_part_of_the_folder_is_another_file_system(
+    tmp_path: Path, path: str, old: str
+) -> None:
+    user, elsewhere = tmp_path / "user", tmp_path / "elsewhere"
+    write(user, {"a": "1", "z": "1", "mounted/here": ""})
+    write(elsewhere, {"b": "1"})
+    mounted = ["bwrap", "--dev-bind", "/", "/", "--bind", str(elsewhere), str(user / "mounted"), "--"]
+    words = [*mounted, sys.executable, "-c", APPLY, str(user), path, old]
+    done = subprocess.run(
+        words, cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONPATH": "."}, capture_output=True, text=True
+    )
+    assert "cannot be written: Invalid cross-device link; nothing of it was changed" in done.stdout, done
+    assert files_below(user) == {"a": b"1", "z": b"1", "mounted/here": b""}
+    assert files_below(elsewhere) == {"b": b"1"}
+    assert not (tmp_path / "run/apply.json").exists()

@@ -154,9 +154,9 @@ def _outermost(folder: Path, found: Iterable[str]) -> list[str]:
 
 
 def _check_size(held: Survey, limits: FolderLimits) -> None:
-    deep = next((one for one in held.files if one.count("/") > MAX_DEPTH), None)
+    deep = next((one for one in held.files if one.count("/") >= MAX_DEPTH), None)
     if deep is not None:
-        raise ProjectError(f"{deep[:200]}... lies more than {MAX_DEPTH} folders deep in {held.folder}; ignore it")
+        raise ProjectError(f"{deep[:200]}... lies more than {MAX_DEPTH - 1} folders deep in {held.folder}; ignore it")
     each = [_size(f"{held.folder}/{path}") for path in held.files]
     total, many = sum(each), len(held.files) > limits.entries
     if not many and total <= limits.bytes:

@@ -129,7 +129,7 @@ def _told_apart(manifest: Manifest, project: Project, apart: set[str]) -> dict[s
         for one in manifest.entries
         if one.kind in ("file", "link")
         and one.path not in apart
-        and GIT not in (part.lower() for part in one.path.split("/"))
+        and GIT not in one.path.lower().split("/")
         and not any(one.path == place or one.path.startswith(f"{place}/") for place in project.seen)
     }
 
