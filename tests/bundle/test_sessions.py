@@ -62,7 +62,7 @@ async def test_of_a_run_from_elsewhere_no_folder_of_this_machine_is_meant(tmp_pa
     steps = [call("terminal_run", command=look), call("done", answer="done")]
     async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(steps)}) as ws:
         result = await ws.run("Look", model="m", system="react", project=user)
-        at = next(one.seq for one in await ws.events(result.run_id) if one.type == "started" and one.n > 1)
+        at = next(one.seq for one in await ws.events(result.run_id) if one.type == "started" and (one.n or 0) > 1)
         bundle = (await ws.export(result.run_id, tmp_path / "run.zip")).path
     with zipfile.ZipFile(bundle) as held:
         assert not [one for one in held.namelist() if b"SECRET" in held.read(one)]

@@ -1,7 +1,7 @@
 """Git of this machine, asked about a repository of the user's.
 
 It is never run in the copy that agents work in: they may have written its configuration. Of the user's own repository
-no program is started: no hook, no file monitor, no filter, nothing that fetches.
+no program is started: no hook, no file monitor, no filter of its own, nothing that fetches.
 """
 
 from __future__ import annotations

@@ -843,7 +843,7 @@ def _check_same_project(spec: RunSpec, before: Project | None) -> None:
     """
     if spec.project is None or (before is not None and str(spec.project.resolve()) == before.path):
         return
-    folder = f"on a copy of {before.path}" if before is not None else "in a folder of its own"
+    folder = f"on a copy of {before.path}" if before and before.path else "in a folder of its own"
     raise ProjectError(
         f"the session {spec.session!r} works {folder}, and its turns share it: leave {spec.project} (--in) out, or "
         "begin another session for it"
