@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 import venv
 from pathlib import Path
 from typing import Any
@@ -302,6 +304,8 @@ def test_a_branch_is_committed_beside_what_the_user_has(tmp_path: Path) -> None:
     assert git(user, "ls-tree", "-r", "--name-only", "fix").split() == ["a.txt", "sub/b", "sub/new"]
     assert (git(user, "show", "fix:sub/b"), applied.commit) == ("2", git(user, "rev-parse", "fix"))
     assert git(user, "status", "--short") == status
+    commit(changes(user, ("sub/b", "1\n", None), ("sub", None, "2\n")), "file", "A file in a folder's place")
+    assert git(user, "ls-tree", "--name-only", "file").split() == ["a.txt", "old", "sub"]
     with pytest.raises(ProjectError, match=r"there is a branch 'fix' already; give another name"):
         commit(made, "fix", "again")
     with pytest.raises(ProjectError, match=r"a.txt had changes that were not committed when the run began"):
@@ -359,3 +363,60 @@ async def test_the_turns_of_a_session_share_a_project_and_what_was_applied_of_th
         other = repository(tmp_path / "other", CALC)
         with pytest.raises(ProjectError, match=r"works on a copy of .*user, and its turns share it"):
             await session.run("Fix that one", project=other)
+
+
+@needs_bubblewrap
+async def test_a_fork_has_the_folder_of_its_event_and_changes_of_its_own(tmp_path: Path) -> None:
+    user = repository(tmp_path / "user", CALC)
+    commands = ["sed -i 's/a - b/a + b/' calc.py", "echo '# first' >>calc.py", "echo '# second' >>calc.py"]
+    first_two, last = ([call("terminal_run", command=one) for one in some] for some in (commands[:2], commands[2:]))
+    steps = [*first_two, call("done", answer="done"), *last, call("done", answer="done")]
+    async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(steps)}) as ws:
+        first = await ws.run("Fix it", model="m", system="react", project=user)
+        keys = [one for one in await ws.events(first.run_id) if one.type == "completed" and one.branch == "/1.react"]
+        done = next(one for one in keys if "env:folder" in str(one.body))
+        fork = await ws.fork(first.run_id, at=done.seq)
+        assert "+    return a + b" in await ws.diff(fork) and "# first" not in await ws.diff(fork)
+        await ws.store.delete_runs([first.run_id])
+        result = await ws.resume(fork)
+        assert (result.status, "# first" in result.diff, "+# second" in result.diff) == (
+            RunStatus.COMPLETED,
+            False,
+            True,
+        )
+        await ws.apply(fork)
+        assert files_below(user)["calc.py"] == b"def add(a, b):\n    return a + b\n# second\n"
+
+
+APPLY = """
+import sys
+from pathlib import Path
+from agentorchestra.core.errors import ProjectError
+from agentorchestra.workspace.changes import apply
+from tests.support.projects import changes
+user = Path(sys.argv[1])
+made = changes(user, ("a", "1", "2"), (sys.argv[2], sys.argv[3] or None, "2"), ("z", "1", None))
+try:
+    apply(made, user.parent / "run")
+except ProjectError as exc:
+    print(exc)
+"""
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize(("path", "old"), [("mounted/b", "1"), pytest.param("mounted/new", "", marks=pytest.mark.long)])
+def test_nothing_is_applied_where_a_part_of_the_folder_is_another_file_system(
+    tmp_path: Path, path: str, old: str
+) -> None:
+    user, elsewhere = tmp_path / "user", tmp_path / "elsewhere"
+    write(user, {"a": "1", "z": "1", "mounted/here": ""})
+    write(elsewhere, {"b": "1"})
+    mounted = ["bwrap", "--dev-bind", "/", "/", "--bind", str(elsewhere), str(user / "mounted"), "--"]
+    words = [*mounted, sys.executable, "-c", APPLY, str(user), path, old]
+    done = subprocess.run(
+        words, cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONPATH": "."}, capture_output=True, text=True
+    )
+    assert "cannot be written: Invalid cross-device link; nothing of it was changed" in done.stdout, done
+    assert files_below(user) == {"a": b"1", "z": b"1", "mounted/here": b""}
+    assert files_below(elsewhere) == {"b": b"1"}
+    assert not (tmp_path / "run/apply.json").exists()

@@ -114,7 +114,7 @@ async def finish(
     """
     record = await workspace.store.get_run(result.run_id)
     project = record.manifest.project if record is not None else None
-    if project is None:
+    if project is None or not project.path:
         code = print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
         return code if code_of is None else code_of(result)
     place = Path(project.path)

@@ -360,7 +360,7 @@ class Project(BaseModel, frozen=True):
     """The folder of the user's that a run works on a copy of (docs/coding.md).
 
     Attributes:
-        path: where it lies, absolute and without links.
+        path: where it lies, absolute and without links; "" for one of another machine.
         began: SHA-256 of the blob with the snapshot of the copy as it began.
         seen: folders in it that commands see read-only, and that were not copied; relative to it.
         pythons: folders of this machine with the Pythons that virtual environments among `seen` were made of.

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from agentorchestra.core.errors import ProjectError
 from agentorchestra.core.spec import Project
-from agentorchestra.environments.beneath import OutsideError, closing, opened, parts_of, remove
+from agentorchestra.environments.beneath import MAX_DEPTH, OutsideError, closing, opened, parts_of, remove
 from agentorchestra.environments.manifest import Entry, FolderLimits, LeftOut, encoded, shown_size, stored
 from agentorchestra.environments.packs import LARGE, is_full, packed
 from agentorchestra.environments.repository import Repository, repository_at
@@ -154,6 +154,9 @@ def _outermost(folder: Path, found: Iterable[str]) -> list[str]:
 
 
 def _check_size(held: Survey, limits: FolderLimits) -> None:
+    deep = next((one for one in held.files if one.count("/") >= MAX_DEPTH), None)
+    if deep is not None:
+        raise ProjectError(f"{deep[:200]}... lies more than {MAX_DEPTH - 1} folders deep in {held.folder}; ignore it")
     each = [_size(f"{held.folder}/{path}") for path in held.files]
     total, many = sum(each), len(held.files) > limits.entries
     if not many and total <= limits.bytes:
@@ -384,10 +387,10 @@ def _own_git(repository: Repository) -> dict[str, bytes]:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+    """Return a file's bytes; none of what a link leads to, which may be any file of the user's."""
+    with suppress(OSError), open(os.open(path, _FILE), "rb") as file:  # noqa: PTH123 - a descriptor
+        return file.read()
+    return b""
 
 
 def _pythons(held: Survey) -> Iterator[str]:
@@ -417,7 +420,7 @@ def is_untouched(place: Path) -> bool:
 def seen_at(project: Project, work: str) -> str:
     """Return where commands see the folder: where the project lies, so that paths in files fit, or at `work`."""
     path = project.path
-    taken = any(path == one or path.startswith(f"{one}/") for one in _NOT_THERE)
+    taken = not path or any(path == one or path.startswith(f"{one}/") for one in _NOT_THERE)
     hides = any(Path(one).is_relative_to(path) for one in ("/home", "/opt", "/tmp", python_base(), *project.pythons))
     return work or WORK if taken or hides or Path(path).is_relative_to(python_base()) else path
 

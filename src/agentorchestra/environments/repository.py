@@ -1,7 +1,7 @@
 """Git of this machine, asked about a repository of the user's.
 
 It is never run in the copy that agents work in: they may have written its configuration. Of the user's own repository
-neither hooks nor a file monitor are started.
+no program is started: no hook, no file monitor, no filter of its own, nothing that fetches.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def repository_at(folder: Path) -> Repository | None:
     done = _started(folder, ("rev-parse", "--show-prefix", "--absolute-git-dir", "--git-common-dir"))
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()
-        if "not a git repository" in said or "must be run in a work tree" in said:
+        if "not a git repository (or any" in said or "must be run in a work tree" in said:
             return None
         raise ProjectError(f"git cannot read {folder}: {said.splitlines()[0] if said else 'no reason given'}")
     lines = os.fsdecode(done.stdout).split("\n")
@@ -87,6 +87,8 @@ def _started(
         raise ProjectError("git is not installed, and work on a folder of yours needs it; install git")
     # What a hook that called this program has set would lead git to another repository.
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    own |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", **(env or {})}
+    # Of a partial clone git would fetch what is missing, with programs that the repository names.
+    own |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_LITERAL_PATHSPECS": "1"}
+    own |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **(env or {})}
     quiet = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
     return subprocess.run([git, *quiet, *words], cwd=folder, input=data, capture_output=True, env=own, check=False)

@@ -129,7 +129,7 @@ def _told_apart(manifest: Manifest, project: Project, apart: set[str]) -> dict[s
         for one in manifest.entries
         if one.kind in ("file", "link")
         and one.path not in apart
-        and GIT not in (part.lower() for part in one.path.split("/"))
+        and GIT not in one.path.lower().split("/")
         and not any(one.path == place or one.path.startswith(f"{place}/") for place in project.seen)
     }
 
@@ -461,12 +461,14 @@ def commit(changes: Changes, name: str, message: str) -> Applied:
     """Commit the changes as a new branch on the commit that the run began at; no file of the user's changes. Blocks.
 
     Raises:
-        ProjectError: the branch cannot be made, or a changed file was not committed when the run began.
+        ProjectError: the branch cannot be made, a changed file was not committed when the run began, or it would go
+            through a filter of the repository's own.
     """
     root, head = Path(changes.project.path), changes.project.head
     repository = check_branch(root, name)
     if not changes.files:
         raise ProjectError(f"the run changed nothing, so there is nothing to commit as {name!r}")
+    _check_filters(repository, [one.path for one in changes.files])
     dirty = [one.path for one in changes.files if not _was_committed(repository, head, one)]
     if dirty:
         raise ProjectError(
@@ -484,7 +486,7 @@ def commit(changes: Changes, name: str, message: str) -> Applied:
             else:
                 lines += b"%b %b\t%b\0" % (one.new.mode.encode(), _object(repository, one.path, one.new).encode(), path)
         repository.run("update-index", "-z", "--index-info", data=bytes(lines), env=env)
-        tree = repository.run("write-tree", env=env).decode().strip()
+        tree = repository.run("write-tree", "--missing-ok", env=env).decode().strip()
     who = {
         f"GIT_{role}_{what.upper()}": value
         for role in ("AUTHOR", "COMMITTER")
@@ -497,6 +499,20 @@ def commit(changes: Changes, name: str, message: str) -> Applied:
     return Applied(root, tuple(one.path for one in changes.files), len(changes.files), name, made)
 
 
+def _check_filters(repository: Repository, paths: Sequence[str]) -> None:
+    """Refuse to commit through filters that the repository itself configures: they are programs of whoever made it."""
+    lines = repository.text("config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.").splitlines()
+    own = {one.partition(".")[2].rpartition(".")[0] for one in lines if one.startswith(("local\t", "worktree\t"))}
+    data = b"".join(os.fsencode(one) + b"\0" for one in paths)
+    used = repository.run("check-attr", "-z", "--stdin", "filter", data=data).split(b"\0")[2::3] if own else []
+    if names := sorted(own & {os.fsdecode(one) for one in used}):
+        raise ProjectError(
+            f"the configuration of the repository {repository.folder} names the programs of the filter {names[0]!r}, "
+            "and they are not run: apply the changes without --branch and commit them, or configure it with "
+            "git config --global"
+        )
+
+
 def _object(repository: Repository, path: str, file: File) -> str:
     """Write a file's content as an object, as `git add` would; return its name."""
     how = ("--no-filters",) if file.kind == "link" else ("--path", path)
@@ -507,6 +523,6 @@ def _was_committed(repository: Repository, head: str, change: Change) -> bool:
     """Return True if a path was, when the run began, as in the commit that it began at."""
     line = repository.run("ls-tree", "-z", head, "--", change.path).rstrip(b"\0").decode(errors="surrogateescape")
     if change.old is None or not line:
-        return change.old is None and not line
+        return change.old is None and line.partition(" ")[0] in ("", "040000")  # what lay in a folder is told apart
     mode, _, name = line.partition("\t")[0].split(" ")
     return (mode, name) == (change.old.mode, _object(repository, change.path, change.old))

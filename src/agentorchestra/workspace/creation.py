@@ -736,6 +736,7 @@ class RunCreator:
                 "app": host.app,
                 "app_folder": host.app_folder,
                 "task_folder": host.task_place,
+                "project": manifest.project and Project(path="", began=manifest.project.began),
                 "tools": {name: pin_of(equipment.tools.get(name) or made[name]) for name in manifest.tools},
                 "agents": {name: pin_of(catalog.agents[name]) for name in manifest.agents},
                 "prompts": equipment.prompts.pins() | {name: manifest.prompts[name] for name in given},
@@ -850,7 +851,7 @@ def _check_same_project(spec: RunSpec, before: Project | None) -> None:
     """
     if spec.project is None or (before is not None and str(spec.project.resolve()) == before.path):
         return
-    folder = f"on a copy of {before.path}" if before is not None else "in a folder of its own"
+    folder = f"on a copy of {before.path}" if before and before.path else "in a folder of its own"
     raise ProjectError(
         f"the session {spec.session!r} works {folder}, and its turns share it: leave {spec.project} (--in) out, or "
         "begin another session for it"

@@ -985,7 +985,8 @@ class Workspace(Generic[Deps]):
         record = await self._parts.record(run_id)
         if record.status in (RunStatus.CREATED, RunStatus.RUNNING):
             raise ProjectError(f"run {run_id} is {record.status.value}; apply what it changed when it has stopped")
-        if record.imported is not None:
+        project = record.manifest.project
+        if record.imported is not None or (project is not None and not project.path):
             raise ProjectError(f"run {run_id} came from elsewhere, and the folder that it names is not meant here")
         changes = await self.changes(run_id)
         if branch is None:

@@ -111,9 +111,15 @@ def keep_files(
         names = {one.name for one in refs}
         stay = [one for one in before if one.name not in names]
         for one in stay:
+            place = kept_place(store, one.sha256)
+            if not place.exists():
+                raise FileInputError(
+                    f"{one.name}, which this session was given, is not on this machine: give it again, run the turn "
+                    "where it was given, or let machines share files with the setting `artifacts`"
+                )
             with writing(target):
                 (target / one.name).parent.mkdir(parents=True, exist_ok=True)
-                link_kept(kept_place(store, one.sha256), target / one.name)
+                link_kept(place, target / one.name)
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise
