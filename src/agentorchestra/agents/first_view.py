@@ -6,13 +6,13 @@ Agents open rarely used tools when they want them; of very many tools the best a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentorchestra.agents.conversation import conversation, files_in_conversation
 from agentorchestra.agents.state import add_tools
-from agentorchestra.agents.types import Kit
+from agentorchestra.agents.types import TERMINAL, Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
 from agentorchestra.core.ids import EffectKey
@@ -34,6 +34,7 @@ _LARGE = 100_000
 
 _FILE_TOOLS = frozenset({"read_file", "search_files"})
 _RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact", "tool_generator"})
+_BESIDE_A_SHELL = frozenset({"python", "search", "fetch"})
 
 
 async def short_files(ctx: BranchContext[Any], *, goes_on: bool = False) -> tuple[Block, ...]:
@@ -56,8 +57,14 @@ def files_shown(context: Sequence[Block]) -> frozenset[str]:
     return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
 
 
-def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str]) -> tuple[str, ...]:
-    """Return the packaged tools and agents that need not stand in a first prompt beside the files shown."""
+def waiting_tools(
+    names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str], *, shell: bool = False
+) -> tuple[str, ...]:
+    """Return the packaged tools and agents that need not stand in a first prompt beside the files shown.
+
+    Args:
+        shell: whether the agent works in a terminal.
+    """
     kinds = {ref.media_type.partition("/")[0] for ref in files}
     looked_at = bool(kinds & {"image", "video"}) or any(ref.media_type == "application/pdf" for ref in files)
     left = [ref for ref in files if ref.name not in shown]
@@ -68,13 +75,23 @@ def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozens
         "transcribe_file": bool(kinds & {"audio", "video"}),
         "analyze_file": not plain,
         **dict.fromkeys(_RARE, False),
+        **dict.fromkeys(_BESIDE_A_SHELL, not shell),
     }
     return tuple(name for name in names if not fits.get(name, True))
 
 
-def _rare_actions(environments: Sequence[Environment]) -> tuple[str, ...]:
-    """Return the actions that environments say are rarely used, by the names of their tools."""
-    return tuple(f"{one.name}_{action}" for one in environments for action in sorted(getattr(one, "rarely_used", ())))
+def _waiting_actions(environments: Mapping[str, Environment], *, few: bool) -> tuple[str, ...]:
+    """Return the actions that need not stand in a first prompt, by the names of their tools.
+
+    Args:
+        few: whether an environment begins with the actions that it names, where it names some.
+    """
+    found: list[str] = []
+    for name, one in environments.items():
+        first = getattr(one, "begins_with", ()) if few else ()
+        later = {action.name for action in one.actions()} - {*first} if first else getattr(one, "rarely_used", ())
+        found += [f"{name}_{action}" for action in sorted(later)]
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -105,22 +122,27 @@ async def choose_first_view(
     offered: Sequence[str],
     code: bool,
     provenance: tuple[Provenance, ...],
+    environments: Mapping[str, Environment],
 ) -> FirstView | None:
     """Choose what fits the task: of very many tools by a search; None where everything is shown.
 
     Args:
         tools: what it may call; what finds and opens the others is added.
         offered: the names of those that are agents.
+        environments: those that it works in, by name.
     """
     room = ctx.manifest.prompt_tool_chars
     given = set(kit.given)
     packaged = [name for name in spec.tools if name in kit.tools and name not in given]
     waiting: tuple[str, ...] = ()
-    if ctx.manifest.first_tools == "fitting" and not code and not spec.on_demand:
-        named = [*packaged, *(name for name in kit.packaged if name in offered)]
-        seen = files_shown(spec.context) | files_in_conversation(ctx)
-        waiting = waiting_tools(named, ctx.manifest.files, seen)
-        waiting += _rare_actions([kit.environments[name]() for name in spec.tools if name in kit.environments])
+    few = ctx.manifest.first_actions == "few"
+    if ctx.manifest.first_tools == "fitting" and not code:
+        if not spec.on_demand:  # else its caller chose its tools
+            named = [*packaged, *(name for name in kit.packaged if name in offered)]
+            seen = files_shown(spec.context) | files_in_conversation(ctx)
+            waiting = waiting_tools(named, ctx.manifest.files, seen, shell=few and TERMINAL in environments)
+        if few or not spec.on_demand:
+            waiting += _waiting_actions(environments, few=few)
         waiting = tuple(name for name in waiting if name in tools.names)  # a replay may be without later actions
     recorded = ctx.run.ledger.records.get(EffectKey(ctx.branch, ctx.last_n + 1))
     if recorded is not None:  # whether there was a search stays so, whatever size the tools have by now
@@ -130,7 +152,7 @@ async def choose_first_view(
     if not searched:
         if not waiting:
             return None
-        deferred = DeferredTools(tools, waiting)
+        deferred = DeferredTools(tools, waiting, by_name=few)
         add_tools(ctx, *deferred.own)
         return FirstView(deferred, (), ())
     others = {*tools.names} - {*packaged, *offered, tools.finish}

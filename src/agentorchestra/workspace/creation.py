@@ -210,6 +210,7 @@ class RunCreator:
             environments=equipment.environments,
             options=parts.redact_json(spec.options),
             checks=CHECKS,
+            first_actions="few",
             society=equipment.society,
             components=spec.components,
             task_folder=self._parts.host.task_place,
