@@ -99,7 +99,7 @@ def system_text(
         code=code,
         max_tools=kit.max_calls,
         tools=_entries(listed),
-        environments=[{"name": name, "rules": one.rules()} for name, one in environments.items()],
+        environments=[{"name": name, "rules": _rules(one, ctx)} for name, one in environments.items()],
         has_todo="todo" in tools.names,
         agents=[{"name": one.name, "description": one.description} for one in agents],
         max_steps=spec.max_steps,
@@ -119,6 +119,13 @@ def system_text(
         fields=fields,
     )
     return f"{text}\n\n{acting}"
+
+
+def _rules(environment: Environment, ctx: BranchContext[Any]) -> str:
+    """Return an environment's rules: those that fit the actions with which an agent of this run begins."""
+    before = None if ctx.manifest.first_actions else getattr(environment, "rules_before", None)
+    text: str = environment.rules() if before is None else before()
+    return text
 
 
 def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:

@@ -13,6 +13,7 @@ from agentorchestra.environments.browser.actions.logins import LoginActions
 from agentorchestra.environments.browser.actions.navigation import NavigationActions
 from agentorchestra.environments.browser.actions.pdfs import PdfActions
 from agentorchestra.environments.browser.actions.pointer import PointerActions
+from agentorchestra.environments.browser.actions.steps import StepActions
 from agentorchestra.environments.browser.actions.video import VideoActions
 from agentorchestra.environments.browser.session.boundary import Boundary, why_not_shown
 from agentorchestra.environments.browser.session.chromium import check_installed
@@ -57,7 +58,7 @@ _AGAIN = frozenset(
 _NEWS = 3  # how many times shorter than the page what changed must be to be told besides
 
 
-class Browser(VideoActions, PdfActions, LoginActions, PointerActions, NavigationActions):
+class Browser(VideoActions, PdfActions, LoginActions, PointerActions, NavigationActions, StepActions):
     """Pages of the web in a real browser."""
 
     name = "browser"
@@ -70,8 +71,13 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
         return made
 
     @property
+    def begins_with(self) -> frozenset[str]:
+        """Return the actions that do most of what is done on pages, and what is given the user's secrets."""
+        return frozenset({"act", "look", *(["fill_secret"] if self.settings.logins else ())})
+
+    @property
     def rarely_used(self) -> frozenset[str]:
-        """Return the actions that most tasks do without: an agent opens their schemas when it wants them."""
+        """Return the actions whose schemas an agent of a run opens that was recorded before `begins_with`."""
         return _RARE if self.settings.logins else _RARE | {"fill_secret"}
 
     def repeatable(self, action: str) -> bool:
@@ -92,6 +98,10 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
     def rules(self) -> str:
         """Return state, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
+
+    def rules_before(self) -> str:
+        """Return the rules of runs that were recorded before `begins_with`."""
+        return rules_text("browser_before")
 
     async def state(self) -> tuple[Block, ...]:
         """List the tabs, for whoever looks from outside; an agent sees the page of its own tab as well."""

@@ -75,6 +75,7 @@ def action(
     after: Sequence[Condition] = (),
     tags: Sequence[Literal["read", "write", "network", "execute", "spend", "send"]] = (),
     composite: bool = False,
+    name: str = "",
 ) -> Callable[[Callable[..., Any]], Any]: ...
 def action(
     function: Callable[..., Any] | None = None,
@@ -85,6 +86,7 @@ def action(
     after: Sequence[Condition] = (),
     tags: Sequence[str] = (),
     composite: bool = False,
+    name: str = "",
 ) -> Any:
     """Make a method, sync or async, an action; bare (`@action`) or with arguments.
 
@@ -99,24 +101,26 @@ def action(
         tags: what it touches besides the environment, for policy: `send`, `network`, ...
         composite: it does nothing but perform effects: it asks a model or a person, and acts on its own environment
             through `call`. It holds nothing of the instance, and is entered again by a resume.
+        name: by which it is called, where that is not the method's.
 
     Raises:
         ToolDefinitionError: with the sentence that says what to change.
     """
 
     def make(function: Callable[..., Any], namespace: Mapping[str, Any]) -> Action:
-        name = function.__name__
-        if name == "state":
+        method = function.__name__
+        called = name or method
+        if called == "state":
             raise ToolDefinitionError("an action cannot be named 'state': that is what an environment shows")
-        if name == "state_for" or callable(getattr(ActionEnvironment, name, None)):
-            raise ToolDefinitionError(f"an action cannot be named {name!r}: environments have that; take another name")
+        if method == "state_for" or callable(getattr(ActionEnvironment, method, None)):
+            raise ToolDefinitionError(f"an action cannot be named {method!r}: environments have that; take another name")
         if composite and (before or after):
-            raise ToolDefinitionError(f"action {name!r} is composite: put its conditions on the actions that it calls")
+            raise ToolDefinitionError(f"action {called!r} is composite: put its conditions on the actions that it calls")
         unknown = sorted(set(tags) - {one.value for one in Tag})
         if unknown:
-            raise ToolDefinitionError(f"action {name!r} has the unknown tag {unknown[0]!r}; the tags: {', '.join(Tag)}")
-        signature = read_signature(function, name, namespace)
-        schema = ToolSchema(name=name, description=signature.description, parameters=signature.parameters)
+            raise ToolDefinitionError(f"action {called!r} has the unknown tag {unknown[0]!r}; the tags: {', '.join(Tag)}")
+        signature = read_signature(function, called, namespace)
+        schema = ToolSchema(name=called, description=signature.description, parameters=signature.parameters)
         return Action(
             function,
             schema,
@@ -147,7 +151,7 @@ class ActionEnvironment:
         """Collects the actions; what is inherited is an action too."""
         super().__init_subclass__(**options)
         found = {name: one for base in reversed(cls.__mro__) for name, one in vars(base).items()}
-        cls._actions = {name: one for name, one in found.items() if isinstance(one, Action)}
+        cls._actions = {one.schema.name: one for one in found.values() if isinstance(one, Action)}
         cls.name = cls.__dict__.get("name") or cls.name or cls.__name__.lower()
         cls.content_hash = sha256_json([_source(cls), cls.name, [one.schema.digest for one in cls._actions.values()]])
 
@@ -208,7 +212,10 @@ class ActionEnvironment:
     async def call(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> ToolResult:
         """Act on this environment from one of its composite actions, by an effect; raise ToolError if it fails."""
         role = getattr(ctx, "role", "agent")
-        return tool_result(await ctx.perform(action_effect(self, action, dict(arguments), role=role)))
+        declared = self._actions[action].schema  # by which policy reads the arguments
+        return tool_result(
+            await ctx.perform(action_effect(self, action, dict(arguments), role=role, declared=declared))
+        )
 
     def _held(self) -> dict[str, Any]:
         held = vars(self).items()
