@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,12 +12,14 @@ from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.trace import CALLED_BY_CODE
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentSpec
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.permission import OF_EVERY_AGENT
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import AgentToolset, Offered
+from agentorchestra.tea.retrieval.discovery import OPEN_TOOLS
 from agentorchestra.tools.done import done_tool
 
 CODE_TOOL = "python"
@@ -40,29 +43,33 @@ async def toolset_of(
     tools = [*(tool for tool in named if tool.name not in made), *made.values()]
     agent_state(ctx).own_tools = {tool.name: tool for tool in tools if tool is not kit.tools.get(tool.name)} | made
     environments = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
+    recorded, later = _as_recorded(environments, ctx)
     toolset = agent_state(ctx).toolset = AgentToolset(
-        tools, environments, offered=offered, role=spec.role, without=_later_actions(environments, ctx)
+        tools, environments, offered=offered, role=spec.role, without=later, recorded=recorded
     )
     return toolset, environments
 
 
-def _later_actions(environments: Mapping[str, Environment], ctx: BranchContext[Any]) -> frozenset[str]:
-    """Return the actions that environments got since a run was recorded: the requests of its replay do not offer them.
+def _as_recorded(
+    environments: Mapping[str, Environment], ctx: BranchContext[Any]
+) -> tuple[Mapping[str, ToolSchema], frozenset[str]]:
+    """Return the schemas that a replay shows of changed environments, and the actions that these got since.
 
-    A run that goes on has them: what it recorded before holds whatever its requests offer today.
+    A run that goes on has today's: what it recorded before holds whatever its requests offer today.
     """
-    if not ctx.run.replaying or ctx.run.ledger.upgraded_at:
-        return frozenset()
-    pins = ctx.manifest.tools
+    pins, codec = ctx.manifest.tools, ctx.run.ledger.codec
     changed = [
         one for one in environments.values() if one.name in pins and pins[one.name].content_hash != one.content_hash
     ]
-    recorded = ctx.run.ledger.codec.schemas() if changed else {}
-    found: set[str] = set()
+    if not changed or not ctx.run.replaying or ctx.run.ledger.upgraded_at:
+        return {}, frozenset()
+    shown = codec.schemas()
+    known = {*shown, *(name for text in codec.descriptions(OPEN_TOOLS) for name in re.findall(r"\w+", text))}
+    later: set[str] = set()
     for one in changed:
         names = {f"{one.name}_{schema.name}" for schema in one.actions()}
-        found |= names - {*recorded} if names & {*recorded} else set()
-    return frozenset(found)
+        later |= names - known if names & known else set()
+    return shown, frozenset(later)
 
 
 def actions_of(

@@ -566,7 +566,7 @@ class TeamSettings(BaseModel, frozen=True, extra="forbid"):
             that did not find it.
         agents: those that the planner has; None for all (000, table 4). Agents that work for others stay with them.
         systems: systems that the planner may delegate to besides its agents, such as `aorchestra`.
-        models: that a delegation may choose from, by profile or `provider:model`; none for those of the run's roles.
+        models: that a delegation may choose from, by profile or `provider:model`; none: each agent has its role's.
     """
 
     verify: Literal["web", "off"] = "web"

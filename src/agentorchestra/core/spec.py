@@ -422,7 +422,7 @@ class RunManifest(BaseModel, frozen=True):
         overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`,
             `component:KIND:NAME`.
         schemas: SHA-256 of the blob with the schemas of its tools by name.
-        choices: names of the models a delegation may choose from; None for any.
+        choices: names of the models a delegation may choose from; None for all profiles of the settings.
         memory: the memory system of its top agent, "" for none.
         memory_session: the session whose memory is read: its own, for a fork that of the run it was forked from.
         prompt_tool_chars: characters of tools' schemas that a prompt may hold (`tea/retrieval/`), 0 for all.

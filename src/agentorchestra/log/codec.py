@@ -140,6 +140,10 @@ class EffectCodec:
             found.setdefault(schema.name, schema)
         return found
 
+    def descriptions(self, name: str) -> list[str]:
+        """Return what models were told of the tools with a name."""
+        return [schema.description for schema in self._schemas.values() if schema.name == name]
+
     def _schema(self, digest: str) -> ToolSchema:
         try:
             return self._schemas[digest]

@@ -287,11 +287,9 @@ class RunCreator:
         settings, host = self._settings, self._parts.host
         mixed = wanted.mixture or {}
         names = [one for name in (*_named(model, roles), *mixed) for one in models.chain(name)]
-        # Every delegate's schema lists them: all profiles of the settings would be read again with each request.
-        choices = settings.team.models or tuple(dict.fromkeys(_named(model, roles)))
         for one in settings.team.models:
             models.check(one)
-        asked = {*names, *choices, *settings.models}
+        asked = {*names, *settings.team.models, *settings.models}
         seeing = self._media_models(models, model, roles)
         perhaps = {one for each in seeing.values() for one in each} if media_cost else ()
         return {
@@ -305,7 +303,7 @@ class RunCreator:
             "forced": tuple(
                 name for name, one in _clients(asked, models) if one.native_tools and one.profile.may_force
             ),
-            "choices": choices,
+            "choices": settings.team.models,
             "sandbox": self._catalog.sandbox,
             "keep_tools": settings.generator.keep,
             "app": host.app,

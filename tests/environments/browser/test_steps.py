@@ -15,9 +15,12 @@ from agentorchestra import Workspace
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.testing import ScriptedModel, call, decide
 
 pytestmark = [pytest.mark.long, pytest.mark.real]
+
+ACTION = EffectKind.INVOKE_ACTION
 
 
 def step(do: str, ref: str = "", text: str = "") -> dict[str, str]:
@@ -144,11 +147,8 @@ async def test_one_step_is_asked_about_and_the_others_are_done_once(tmp_path: Pa
             result = await ws.resume(result.run_id)
             assert result.status is RunStatus.COMPLETED and "step 3 was not done" in result.answer, result
             assert [one["name"] for one in site.forms] == [word]
-            actions = [
-                str(one.body["effect"]["arguments"]["action"])
-                for one in await ws.events(result.run_id)
-                if one.type == "effect_completed" and one.body["effect"]["kind"] == EffectKind.INVOKE_ACTION
-            ]
+            records = Ledger.of(await ws.events(result.run_id)).records.values()
+            actions = [one.effect["arguments"].get("action") for one in records if one.effect["kind"] == ACTION]
             assert [actions.count(name) for name in ("input_text", "click", "go_to_url")] == [1, 2, 2]
 
 

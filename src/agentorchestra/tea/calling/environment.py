@@ -113,12 +113,18 @@ def action(
         if called == "state":
             raise ToolDefinitionError("an action cannot be named 'state': that is what an environment shows")
         if method == "state_for" or callable(getattr(ActionEnvironment, method, None)):
-            raise ToolDefinitionError(f"an action cannot be named {method!r}: environments have that; take another name")
+            raise ToolDefinitionError(
+                f"an action cannot be named {method!r}: environments have that; take another name"
+            )
         if composite and (before or after):
-            raise ToolDefinitionError(f"action {called!r} is composite: put its conditions on the actions that it calls")
+            raise ToolDefinitionError(
+                f"action {called!r} is composite: put its conditions on the actions that it calls"
+            )
         unknown = sorted(set(tags) - {one.value for one in Tag})
         if unknown:
-            raise ToolDefinitionError(f"action {called!r} has the unknown tag {unknown[0]!r}; the tags: {', '.join(Tag)}")
+            raise ToolDefinitionError(
+                f"action {called!r} has the unknown tag {unknown[0]!r}; the tags: {', '.join(Tag)}"
+            )
         signature = read_signature(function, called, namespace)
         schema = ToolSchema(name=called, description=signature.description, parameters=signature.parameters)
         return Action(
