@@ -1,4 +1,4 @@
-"""What an agent is shown of its environments: a few actions, the others by name; beside very many tools all that fit."""
+"""What an agent is shown of its environments: a few actions, the others by name; beside many tools all that fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`act`: several steps in one call, each judged and recorded as the single action; `look`: what the state does not show."""
+"""`act`: several steps in one call, each judged as the single action; `look`: what the state does not show."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.long, pytest.mark.real]
 ACTION = EffectKind.INVOKE_ACTION
 
 
-def step(do: str, ref: str = "", text: str = "") -> dict[str, str]:
+def step(do: str, ref: str = "", text: str = "") -> Any:
     """A step, without what is not given."""
     return {"do": do} | {name: value for name, value in (("ref", ref), ("text", text)) if value}
 
@@ -82,7 +82,7 @@ async def test_steps_stop_at_the_first_that_fails(tmp_path: Path) -> None:
     ],
 )
 async def test_what_cannot_be_is_refused_before_any_step(
-    tmp_path: Path, steps: list[dict[str, str]], site: str, sentence: str
+    tmp_path: Path, steps: list[Any], site: str, sentence: str
 ) -> None:
     async with at_work(tmp_path) as hand:
         assert not (await hand.did("act", steps=steps, site=site)).ok

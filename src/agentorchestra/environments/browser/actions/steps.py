@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Required
 
 from pydantic import Field, JsonValue
-from typing_extensions import Required, TypedDict
+from typing_extensions import TypedDict
 
-from agentorchestra.core.content import Source, TextBlock, Trust, text_of
+from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Inside, Ref, Site
 from agentorchestra.environments.browser.actions.base import PAGE, TabActions
@@ -77,7 +77,7 @@ class StepActions(TabActions):
                 raise ToolError(f"{done}{_named(number, what)} failed: {error}{left}") from None
             blocks = [one for one in result.content if isinstance(one, TextBlock)]
             sources |= {one.source.ref: None for one in blocks if one.source is not None}
-            lines.append(f"{_named(number, what)}: {text_of(blocks[:1])}")
+            lines.append(f"{_named(number, what)}: {blocks[0].text if blocks else ''}")
             if left and ctx.vars.get(PAGE) != before and what["do"] not in _LEADS_ON:
                 lines.append(f"the page is another one now{left}: look at the state and go on")
                 break
