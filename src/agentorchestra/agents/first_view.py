@@ -6,12 +6,13 @@ Agents open rarely used tools when they want them; of very many tools the best a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentorchestra.agents.conversation import conversation, files_in_conversation
 from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.toolkit import told_of
 from agentorchestra.agents.types import TERMINAL, Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
@@ -57,14 +58,8 @@ def files_shown(context: Sequence[Block]) -> frozenset[str]:
     return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
 
 
-def waiting_tools(
-    names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str], *, shell: bool = False
-) -> tuple[str, ...]:
-    """Return the packaged tools and agents that need not stand in a first prompt beside the files shown.
-
-    Args:
-        shell: whether the agent works in a terminal.
-    """
+def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str]) -> tuple[str, ...]:
+    """Return the packaged tools and agents that need not stand in a first prompt beside the files shown."""
     kinds = {ref.media_type.partition("/")[0] for ref in files}
     looked_at = bool(kinds & {"image", "video"}) or any(ref.media_type == "application/pdf" for ref in files)
     left = [ref for ref in files if ref.name not in shown]
@@ -75,23 +70,19 @@ def waiting_tools(
         "transcribe_file": bool(kinds & {"audio", "video"}),
         "analyze_file": not plain,
         **dict.fromkeys(_RARE, False),
-        **dict.fromkeys(_BESIDE_A_SHELL, not shell),
     }
     return tuple(name for name in names if not fits.get(name, True))
 
 
-def _waiting_actions(environments: Mapping[str, Environment], *, few: bool) -> tuple[str, ...]:
-    """Return the actions that need not stand in a first prompt, by the names of their tools.
-
-    Args:
-        few: whether an environment begins with the actions that it names, where it names some.
-    """
-    found: list[str] = []
-    for name, one in environments.items():
-        first = getattr(one, "begins_with", ()) if few else ()
-        later = {action.name for action in one.actions()} - {*first} if first else getattr(one, "rarely_used", ())
-        found += [f"{name}_{action}" for action in sorted(later)]
-    return tuple(found)
+def _waiting_actions(environments: Mapping[str, Environment], told: Collection[str] | None) -> set[str]:
+    """Return the tools of actions with which no environment begins; those `told` of, in a run from before that."""
+    return {
+        tool
+        for name, one in environments.items()
+        for action in one.actions()
+        if (tool := f"{name}_{action.name}")
+        and (action.name not in getattr(one, "begins_with", [action.name]) if told is None else tool in told)
+    }
 
 
 @dataclass(frozen=True)
@@ -118,18 +109,17 @@ async def choose_first_view(
     ctx: BranchContext[Any],
     kit: Kit,
     tools: AgentToolset,
+    environments: Mapping[str, Environment],
     *,
     offered: Sequence[str],
     code: bool,
     provenance: tuple[Provenance, ...],
-    environments: Mapping[str, Environment],
 ) -> FirstView | None:
     """Choose what fits the task: of very many tools by a search; None where everything is shown.
 
     Args:
-        tools: what it may call; what finds and opens the others is added.
+        tools, environments: what it may call, where it works; what finds and opens the others is added.
         offered: the names of those that are agents.
-        environments: those that it works in, by name.
     """
     room = ctx.manifest.prompt_tool_chars
     given = set(kit.given)
@@ -140,10 +130,11 @@ async def choose_first_view(
         if not spec.on_demand:  # else its caller chose its tools
             named = [*packaged, *(name for name in kit.packaged if name in offered)]
             seen = files_shown(spec.context) | files_in_conversation(ctx)
-            waiting = waiting_tools(named, ctx.manifest.files, seen, shell=few and TERMINAL in environments)
-        if few or not spec.on_demand:
-            waiting += _waiting_actions(environments, few=few)
-        waiting = tuple(name for name in waiting if name in tools.names)  # a replay may be without later actions
+            waiting = waiting_tools(named, ctx.manifest.files, seen)
+            if few and TERMINAL in environments:
+                waiting += tuple(name for name in named if name in _BESIDE_A_SHELL)
+        later = _waiting_actions(environments, None if few else told_of(ctx))
+        waiting = tuple(name for name in tools.names if name in {*waiting, *later})
     recorded = ctx.run.ledger.records.get(EffectKey(ctx.branch, ctx.last_n + 1))
     if recorded is not None:  # whether there was a search stays so, whatever size the tools have by now
         searched = str(recorded.effect.get("component", "")).partition("@")[0] in (FIND_TOOLS, FIND_AGENTS)

@@ -93,13 +93,14 @@ def system_text(
     """
     code = ctx.manifest.action == "code"
     fields = ctx.manifest.reasoning == "fields"
+    rules = "rules" if ctx.manifest.first_actions else "rules_before"
     text = render(
         kit.prompts.get(prompt),
         native=native or code,  # no JSON format beside the one that programs have
         code=code,
         max_tools=kit.max_calls,
         tools=_entries(listed),
-        environments=[{"name": name, "rules": _rules(one, ctx)} for name, one in environments.items()],
+        environments=[{"name": name, "rules": getattr(one, rules, one.rules)()} for name, one in environments.items()],
         has_todo="todo" in tools.names,
         agents=[{"name": one.name, "description": one.description} for one in agents],
         max_steps=spec.max_steps,
@@ -119,13 +120,6 @@ def system_text(
         fields=fields,
     )
     return f"{text}\n\n{acting}"
-
-
-def _rules(environment: Environment, ctx: BranchContext[Any]) -> str:
-    """Return an environment's rules: those that fit the actions with which an agent of this run begins."""
-    before = None if ctx.manifest.first_actions else getattr(environment, "rules_before", None)
-    text: str = environment.rules() if before is None else before()
-    return text
 
 
 def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:

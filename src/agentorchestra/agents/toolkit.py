@@ -57,19 +57,24 @@ def _as_recorded(
 
     A run that goes on has today's: what it recorded before holds whatever its requests offer today.
     """
-    pins, codec = ctx.manifest.tools, ctx.run.ledger.codec
+    pins, shown = ctx.manifest.tools, ctx.run.ledger.codec.schemas()
     changed = [
         one for one in environments.values() if one.name in pins and pins[one.name].content_hash != one.content_hash
     ]
     if not changed or not ctx.run.replaying or ctx.run.ledger.upgraded_at:
         return {}, frozenset()
-    shown = codec.schemas()
-    known = {*shown, *(name for text in codec.descriptions(OPEN_TOOLS) for name in re.findall(r"\w+", text))}
+    known = {*shown, *told_of(ctx)}
     later: set[str] = set()
     for one in changed:
         names = {f"{one.name}_{schema.name}" for schema in one.actions()}
         later |= names - known if names & known else set()
     return shown, frozenset(later)
+
+
+def told_of(ctx: BranchContext[Any]) -> set[str]:
+    """Return the names in what `open_tools` said of itself in the recording that is replayed."""
+    said = ctx.run.ledger.codec.descriptions(OPEN_TOOLS) if ctx.run.replaying else []
+    return {name for text in said for name in re.findall(r"\w+", text)}
 
 
 def actions_of(

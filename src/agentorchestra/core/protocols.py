@@ -617,7 +617,7 @@ class Environment(Protocol):
     snapshot puts back; where there is none it is not, and the outcome is uncertain. `state_for(ctx)` takes the place of
     `state()` where each agent sees something else; `ctx` is the RunContext of the look. `stops_at_failure = True`: of
     the actions of one decision, those behind one that failed are not done. `begins_with` names the actions whose
-    schemas stand in a first prompt, or `rarely_used` those that do not: an agent opens them when it wants them.
+    schemas stand in a first prompt; an agent opens the others when it wants them.
     `mistaken(action, arguments, ctx)` returns a sentence on what a mere look at the open instance finds wrong with a
     call, before policy judges it, else None.
 

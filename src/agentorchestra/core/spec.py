@@ -429,8 +429,7 @@ class RunManifest(BaseModel, frozen=True):
         kept: what agents remember from the session's earlier runs: the run's state begins with it.
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
         first_tools: see the settings; "": all, and in the last step `done` alone.
-        first_actions: "few": an environment begins with the actions that it names (`begins_with`); "": with all that
-            are not `rarely_used`.
+        first_actions: "few": an environment begins with the actions that it names (`begins_with`); "": with others.
         in_view_chars: characters of short files that stand in a first prompt, 0 for none.
         forced: names of the models whose requests may force the call of one tool.
         environments: names of the packaged environments that its top agent works in.

@@ -39,13 +39,6 @@ _FRESH_S = 0.1  # how long what the probe saw at the end of an action is as good
 _LOOKS = 2.5  # times `call_s` that a look at a page takes at most: of a large page a second, plainer one is taken
 
 
-_RARE = frozenset(
-    {
-        *("inspect", "select_text"),
-        *("answer_prompt", "drag", "find_archive_url", "go_forward", "hover", "mouse_path", "mouse_wheel"),
-        *("pdf_viewer", "scroll_to_text", "type_text", "upload", "video_viewer"),
-    }
-)
 _AGAIN = frozenset(
     {
         *("go_to_url", "go_back", "go_forward", "reload", "open_tab", "switch_tab", "close_tab", "wait", "scroll"),
@@ -62,6 +55,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
     """Pages of the web in a real browser."""
 
     name = "browser"
+    begins_with = frozenset({"act", "look"})
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Browser:
@@ -69,16 +63,6 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
         made = cls(parts.settings.browser, parts.settings.web)
         made.search = parts.settings.search
         return made
-
-    @property
-    def begins_with(self) -> frozenset[str]:
-        """Return the actions that do most of what is done on pages, and what is given the user's secrets."""
-        return frozenset({"act", "look", *(["fill_secret"] if self.settings.logins else ())})
-
-    @property
-    def rarely_used(self) -> frozenset[str]:
-        """Return the actions whose schemas an agent of a run opens that was recorded before `begins_with`."""
-        return _RARE if self.settings.logins else _RARE | {"fill_secret"}
 
     def repeatable(self, action: str) -> bool:
         """Return True if it may be done again after a crash: pages are got again, nothing was given to them."""

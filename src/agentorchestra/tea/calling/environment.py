@@ -75,7 +75,6 @@ def action(
     after: Sequence[Condition] = (),
     tags: Sequence[Literal["read", "write", "network", "execute", "spend", "send"]] = (),
     composite: bool = False,
-    name: str = "",
 ) -> Callable[[Callable[..., Any]], Any]: ...
 def action(
     function: Callable[..., Any] | None = None,
@@ -86,12 +85,11 @@ def action(
     after: Sequence[Condition] = (),
     tags: Sequence[str] = (),
     composite: bool = False,
-    name: str = "",
 ) -> Any:
     """Make a method, sync or async, an action; bare (`@action`) or with arguments.
 
     Its types and its docstring make the schema, as they do for `@tool`; a parameter annotated as `RunContext`, or a
-    first one called `ctx`, takes the run's context.
+    first one called `ctx`, takes the run's context. An underscore at the end of the method's name is not the action's.
 
     Args:
         function: the method, when used bare.
@@ -101,32 +99,24 @@ def action(
         tags: what it touches besides the environment, for policy: `send`, `network`, ...
         composite: it does nothing but perform effects: it asks a model or a person, and acts on its own environment
             through `call`. It holds nothing of the instance, and is entered again by a resume.
-        name: by which it is called, where that is not the method's.
 
     Raises:
         ToolDefinitionError: with the sentence that says what to change.
     """
 
     def make(function: Callable[..., Any], namespace: Mapping[str, Any]) -> Action:
-        method = function.__name__
-        called = name or method
-        if called == "state":
+        name = function.__name__.rstrip("_")
+        if name == "state":
             raise ToolDefinitionError("an action cannot be named 'state': that is what an environment shows")
-        if method == "state_for" or callable(getattr(ActionEnvironment, method, None)):
-            raise ToolDefinitionError(
-                f"an action cannot be named {method!r}: environments have that; take another name"
-            )
+        if name == "state_for" or callable(getattr(ActionEnvironment, function.__name__, None)):
+            raise ToolDefinitionError(f"an action cannot be named {name!r}: environments have that; take another name")
         if composite and (before or after):
-            raise ToolDefinitionError(
-                f"action {called!r} is composite: put its conditions on the actions that it calls"
-            )
+            raise ToolDefinitionError(f"action {name!r} is composite: put its conditions on the actions that it calls")
         unknown = sorted(set(tags) - {one.value for one in Tag})
         if unknown:
-            raise ToolDefinitionError(
-                f"action {called!r} has the unknown tag {unknown[0]!r}; the tags: {', '.join(Tag)}"
-            )
-        signature = read_signature(function, called, namespace)
-        schema = ToolSchema(name=called, description=signature.description, parameters=signature.parameters)
+            raise ToolDefinitionError(f"action {name!r} has the unknown tag {unknown[0]!r}; the tags: {', '.join(Tag)}")
+        signature = read_signature(function, name, namespace)
+        schema = ToolSchema(name=name, description=signature.description, parameters=signature.parameters)
         return Action(
             function,
             schema,
@@ -219,9 +209,7 @@ class ActionEnvironment:
         """Act on this environment from one of its composite actions, by an effect; raise ToolError if it fails."""
         role = getattr(ctx, "role", "agent")
         declared = self._actions[action].schema  # by which policy reads the arguments
-        return tool_result(
-            await ctx.perform(action_effect(self, action, dict(arguments), role=role, declared=declared))
-        )
+        return tool_result(await ctx.perform(action_effect(self, action, arguments, role=role, declared=declared)))
 
     def _held(self) -> dict[str, Any]:
         held = vars(self).items()

@@ -46,7 +46,7 @@ _SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\"
 
 
 PAGE = "agent:browser:page"
-"""Of an agent's own state: how many times its page became another one, by an action or below one."""
+"""Of an agent's own state: how many times its page became another one."""
 
 
 @dataclass
