@@ -150,7 +150,7 @@ async def test_a_tool_is_opened_at_the_end_of_the_list(lease: Path) -> None:
     assert "todo" not in first and second == third == [*first, "todo"]
     opening = next(one for one in model.requests[0].tools if one.name == "open_tools")
     assert opening.description.splitlines()[1:] == [
-        "- analyze_file, archived_page, ask_media, bash, read_artifact, read_file, search_files, todo, wait_until"
+        "analyze_file, archived_page, ask_media, bash, read_artifact, read_file, search_files, todo, wait_until"
     ]
 
 

@@ -72,21 +72,12 @@ class LaterTill(Till):
     name = "till"
 
     @action
-    def put(self, amount: int, quickly: bool = False) -> str:
-        """Put coins in.
-
-        Args:
-            amount: coins.
-        """
-        return f"{amount} coins are in"
-
-    @action
     def empty(self) -> str:
         """Take all out."""
         return "it is empty"
 
 
-async def test_what_waits_is_opened_by_its_name_and_replays_when_the_environment_is_another(tmp_path: Path) -> None:
+async def test_what_waits_is_opened_by_its_name_and_replays_when_there_are_more(tmp_path: Path) -> None:
     calls = [call("open_tools", names=["till_ring"]), call("till_ring"), call("till_put", amount=3)]
     steps = [decide(calls=[one]) for one in (*calls, call("done", answer="3"))]
     model = ScriptedModel(steps)
@@ -96,7 +87,7 @@ async def test_what_waits_is_opened_by_its_name_and_replays_when_the_environment
     first, second = ([one.name for one in request.tools] for request in model.requests[:2])
     assert "till_put" in first and "till_ring" not in first and second == [*first, "till_ring"]
     opening = next(one for one in model.requests[0].tools if one.name == "open_tools")
-    assert opening.description.endswith("\n- till_ring")
+    assert opening.description.endswith(", till_ring, todo, wait_until")
     async with Workspace(tmp_path, environments={"till": LaterTill}, settings=Settings(system="react")) as ws:
         assert (await ws.replay(result.run_id)).answer == "3"
 

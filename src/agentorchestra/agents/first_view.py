@@ -12,7 +12,6 @@ from typing import Any
 
 from agentorchestra.agents.conversation import conversation, files_in_conversation
 from agentorchestra.agents.state import add_tools
-from agentorchestra.agents.toolkit import told_of
 from agentorchestra.agents.types import TERMINAL, Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
@@ -24,7 +23,7 @@ from agentorchestra.loop import opened_by
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.retrieval.deferred import DeferredTools
-from agentorchestra.tea.retrieval.discovery import FIND_AGENTS, FIND_TOOLS, Discovery, Finder
+from agentorchestra.tea.retrieval.discovery import FIND_AGENTS, FIND_TOOLS, OPEN_TOOLS, Discovery, Finder
 from agentorchestra.tea.retrieval.retriever import Retriever
 
 VIEW = "files_in_view"
@@ -133,7 +132,7 @@ async def choose_first_view(
             waiting = waiting_tools(named, ctx.manifest.files, seen)
             if few and TERMINAL in environments:
                 waiting += tuple(name for name in named if name in _BESIDE_A_SHELL)
-        later = _waiting_actions(environments, None if few else told_of(ctx))
+        later = _waiting_actions(environments, None if few else ctx.run.ledger.codec.words_of(OPEN_TOOLS))
         waiting = tuple(name for name in tools.names if name in {*waiting, *later})
     recorded = ctx.run.ledger.records.get(EffectKey(ctx.branch, ctx.last_n + 1))
     if recorded is not None:  # whether there was a search stays so, whatever size the tools have by now

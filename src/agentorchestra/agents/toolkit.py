@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.trace import CALLED_BY_CODE
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.errors import UnknownComponentError
-from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentSpec
 from agentorchestra.runtime.context import BranchContext
@@ -43,38 +41,30 @@ async def toolset_of(
     tools = [*(tool for tool in named if tool.name not in made), *made.values()]
     agent_state(ctx).own_tools = {tool.name: tool for tool in tools if tool is not kit.tools.get(tool.name)} | made
     environments = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
-    recorded, later = _as_recorded(environments, ctx)
     toolset = agent_state(ctx).toolset = AgentToolset(
-        tools, environments, offered=offered, role=spec.role, without=later, recorded=recorded
+        tools, environments, offered=offered, role=spec.role, without=_later_actions(environments, ctx)
     )
     return toolset, environments
 
 
-def _as_recorded(
-    environments: Mapping[str, Environment], ctx: BranchContext[Any]
-) -> tuple[Mapping[str, ToolSchema], frozenset[str]]:
-    """Return the schemas that a replay shows of changed environments, and the actions that these got since.
+def _later_actions(environments: Mapping[str, Environment], ctx: BranchContext[Any]) -> frozenset[str]:
+    """Return the actions that environments got since a run was recorded: the requests of its replay do not offer them.
 
-    A run that goes on has today's: what it recorded before holds whatever its requests offer today.
+    A run that goes on has them: what it recorded before holds whatever its requests offer today.
     """
-    pins, shown = ctx.manifest.tools, ctx.run.ledger.codec.schemas()
+    if not ctx.run.replaying or ctx.run.ledger.upgraded_at:
+        return frozenset()
+    pins = ctx.manifest.tools
     changed = [
         one for one in environments.values() if one.name in pins and pins[one.name].content_hash != one.content_hash
     ]
-    if not changed or not ctx.run.replaying or ctx.run.ledger.upgraded_at:
-        return {}, frozenset()
-    known = {*shown, *told_of(ctx)}
-    later: set[str] = set()
+    codec = ctx.run.ledger.codec
+    recorded = {*codec.schemas(), *codec.words_of(OPEN_TOOLS)} if changed else set()
+    found: set[str] = set()
     for one in changed:
         names = {f"{one.name}_{schema.name}" for schema in one.actions()}
-        later |= names - known if names & known else set()
-    return shown, frozenset(later)
-
-
-def told_of(ctx: BranchContext[Any]) -> set[str]:
-    """Return the names in what `open_tools` said of itself in the recording that is replayed."""
-    said = ctx.run.ledger.codec.descriptions(OPEN_TOOLS) if ctx.run.replaying else []
-    return {name for text in said for name in re.findall(r"\w+", text)}
+        found |= names - recorded if names & recorded else set()
+    return frozenset(found)
 
 
 def actions_of(

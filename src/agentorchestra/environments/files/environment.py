@@ -73,8 +73,8 @@ class FilesEnvironment(FolderEnvironment):
 
         Args:
             path: the file.
-            part: "p. 3", "rows 1-20", "Sheet1!B2:D9", a member's name, "line 1, characters 5000-9000".
-            view_range: first and last line (page, row): [1, 400]; [401, -1] to the end.
+            part: a place: "p. 3", "rows 1-20", "Sheet1!B2:D9", the name of a member, "line 1, characters 5000-9000".
+            view_range: the first and the last line (page, row) to show: [1, 400]; [401, -1] to the end.
         """
         place = self._place(path)
         held = await disk.in_thread(lambda: disk.copied(place, self._stands_on.temporary))
@@ -143,9 +143,9 @@ class FilesEnvironment(FolderEnvironment):
 
         Args:
             path: the file.
-            old: as it stands there, with enough around it to be there once.
-            new: in its place.
-            every: wherever it stands.
+            old: the text as it stands there, with enough around it to stand there once.
+            new: what stands there afterwards.
+            every: replace it wherever it stands.
         """
 
         def change(text: str, name: str) -> tuple[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Protocol
 
 from agentorchestra.core.effects import Effect, EffectKind, Provenance
@@ -57,7 +56,7 @@ class Offered(Protocol):
 class AgentToolset:
     """What one agent (`role`) may call: tools, `offered` agents, environments by instance; each name once.
 
-    The actions in `without` are left out; those in `recorded` have these schemas.
+    The actions in `without` are left out.
     """
 
     def __init__(
@@ -68,7 +67,6 @@ class AgentToolset:
         offered: Sequence[Offered] = (),
         role: str = "agent",
         without: Container[str] = (),
-        recorded: Mapping[str, ToolSchema] = MappingProxyType({}),
     ) -> None:
         self._role = role
         self._callable: dict[str, Tool | _Action | _Offer] = {}
@@ -83,7 +81,7 @@ class AgentToolset:
                 name = f"{instance}_{schema.name}"
                 if name in without:
                     continue
-                shown = recorded.get(name) or schema.model_copy(update={"name": name})
+                shown = schema.model_copy(update={"name": name})
                 self._add(name, _Action(instance, environment, schema.name, shown))
 
     def add(self, tool: Tool) -> None:

@@ -28,7 +28,7 @@ LINE_CHARS = 80
 class DeferredTools:
     """The toolset of an agent whose rarely used tools (`waiting`, at least one) are opened when they are wanted.
 
-    Each has a line in the description of `open_tools`, or with `by_name` those of an environment have one together.
+    Each has a line in the description of `open_tools`, or with `by_name` its name.
     """
 
     def __init__(self, tools: AgentToolset, waiting: Sequence[str], *, by_name: bool = False) -> None:
@@ -67,12 +67,8 @@ class DeferredTools:
 
     def _made(self) -> Tool[..., Any]:
         lines = [f"- {name}: {_first_words(self._tools.schema(name).description)}" for name in self._waiting]
-        if self._by_name:
-            groups: dict[str, list[str]] = {}
-            for name in self._waiting:
-                groups.setdefault(self._tools.path(name), []).append(name)
-            lines = [f"- {', '.join(names)}" for names in groups.values()]
-        described = "\n".join(["Open further tools; you can call them from the next step on:", *lines])
+        told = [", ".join(self._waiting)] if self._by_name else lines
+        described = "\n".join(["Open further tools; you can call them from the next step on:", *told])
 
         @tool(effect="pure", thread=False, cut=False, name=OPEN_TOOLS, description=described)
         def opening(names: list[str]) -> dict[str, JsonValue]:

@@ -356,10 +356,10 @@ class TabActions(FolderEnvironment):
         if tab is not None and tab.dialog is None:
             tab.dialogs = 0
 
-    def _page(self, ctx: Any) -> tuple[int, int, bool]:
+    def _page(self, ctx: Any) -> tuple[int, int, bool] | None:
         """Return the number of this agent's tab, of the document in it, and whether a dialog is open."""
         tab = self._at_hand(ctx)
-        return (0, 0, False) if tab is None else (tab.number, tab.documents, tab.dialog is not None)
+        return tab and (tab.number, tab.documents, tab.dialog is not None)
 
     def _at_hand(self, ctx: Any) -> Tab | None:
         """Return this agent's tab as it is; nothing is opened for this."""

@@ -106,12 +106,12 @@ def _search_tool(
         Args:
             query: A few words.
             limit: Results at most, 1 to 50.
-            since: Published on or after: "2024-01-31", "2024".
-            until: Published, or archived, on or before.
-            language: "en".
-            region: Of a country: "de".
-            site: Only this host: "docs.python.org".
-            engines: Only these: ["wikipedia"].
+            since: Published on this day or later: "2024-01-31", "2024-01", "2024".
+            until: Published, or as archived, on this day or earlier.
+            language: Two letters, e.g. "en".
+            region: Two letters of a country, e.g. "de".
+            site: Only this host, e.g. "docs.python.org".
+            engines: Only these, e.g. ["wikipedia"].
         """
         given = {"since": since, "until": until, "language": language, "region": region, "site": site}
         wanted = query_of(query, limit=limit, now=ctx.now, **given)
