@@ -359,7 +359,7 @@ class TabActions(FolderEnvironment):
     def _page(self, ctx: Any) -> tuple[int, int, bool] | None:
         """Return the number of this agent's tab, of the document in it, and whether a dialog is open."""
         tab = self._at_hand(ctx)
-        return tab and (tab.number, tab.documents, tab.dialog is not None)
+        return None if tab is None else (tab.number, tab.documents, tab.dialog is not None)
 
     def _at_hand(self, ctx: Any) -> Tab | None:
         """Return this agent's tab as it is; nothing is opened for this."""
