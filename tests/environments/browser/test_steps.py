@@ -69,7 +69,9 @@ async def test_steps_stop_at_the_first_that_fails(tmp_path: Path) -> None:
         steps = [step("type", name, "Ada"), step("select", name, "Grace"), step("click", send)]
         said = await hand.did("act", steps=steps, site=hand.site.host)
         assert not said.ok and hand.said.startswith(f"1. type {name}: {name} is filled in"), hand.said
-        assert f"2. select {name} failed: {name} is no list" in hand.said and f"; not done: 3. click {send}" in hand.said
+        assert (
+            f"2. select {name} failed: {name} is no list" in hand.said and f"; not done: 3. click {send}" in hand.said
+        )
         assert not hand.site.forms
 
 
