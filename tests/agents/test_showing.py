@@ -149,7 +149,9 @@ async def test_a_tool_is_opened_at_the_end_of_the_list(lease: Path) -> None:
     first, second, third = ([one.name for one in request.tools] for request in model.requests)
     assert "todo" not in first and second == third == [*first, "todo"]
     opening = next(one for one in model.requests[0].tools if one.name == "open_tools")
-    assert "\n- todo: Keep a plan" in opening.description
+    assert opening.description.splitlines()[1:] == [
+        "analyze_file, archived_page, ask_media, bash, read_artifact, read_file, search_files, todo, wait_until"
+    ]
 
 
 async def test_a_tool_that_waits_is_executed_when_it_is_called(lease: Path) -> None:

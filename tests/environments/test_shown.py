@@ -1,4 +1,4 @@
-"""What an agent is shown of its environments: all that they can do, when there is not room for everything else."""
+"""What an agent is shown of its environments: a few actions, the others by name; beside many tools all that fit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from agentorchestra import Workspace, tool
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import Settings
+from agentorchestra.tea.calling.environment import ActionEnvironment, action
 from agentorchestra.testing import ScriptedModel, call, decide
 
 THREE = ("files", "terminal", "git")
@@ -36,10 +37,59 @@ async def seen(folder: Path, *, tools: int, **settings: Any) -> set[str]:
     return {found.name for found in first[0].tools}
 
 
-async def test_three_environments_have_room_beside_the_packaged_tools(tmp_path: Path) -> None:
+async def test_environments_begin_with_a_few_actions(tmp_path: Path) -> None:
     names = await seen(tmp_path / "ws", tools=0)
-    assert {"files_write", "terminal_run", "git_init", "git_status", "open_tools", "search"} <= names
-    assert "find_tools" not in names
+    assert names == {
+        *("files_read", "files_write", "files_edit", "terminal_run", "git_status", "git_diff", "git_commit"),
+        *("done", "open_tools"),
+    }
+
+
+class Till(ActionEnvironment):
+    """A till."""
+
+    name = "till"
+    begins_with = frozenset({"put"})
+
+    @action
+    def put(self, amount: int) -> str:
+        """Put coins in.
+
+        Args:
+            amount: how many coins, as a whole number.
+        """
+        return f"{amount} coins are in"
+
+    @action
+    def ring(self) -> str:
+        """Ring the bell."""
+        return "it rang"
+
+
+class LaterTill(Till):
+    """A till."""
+
+    name = "till"
+
+    @action
+    def empty(self) -> str:
+        """Take all out."""
+        return "it is empty"
+
+
+async def test_what_waits_is_opened_by_its_name_and_replays_when_there_are_more(tmp_path: Path) -> None:
+    calls = [call("open_tools", names=["till_ring"]), call("till_ring"), call("till_put", amount=3)]
+    steps = [decide(calls=[one]) for one in (*calls, call("done", answer="3"))]
+    model = ScriptedModel(steps)
+    async with Workspace(tmp_path, environments={"till": Till}, settings=Settings(system="react")) as ws:
+        result = await ws.run("Ring, then put three coins in.", model=model)
+        assert result.answer == "3", result.error
+    first, second = ([one.name for one in request.tools] for request in model.requests[:2])
+    assert "till_put" in first and "till_ring" not in first and second == [*first, "till_ring"]
+    opening = next(one for one in model.requests[0].tools if one.name == "open_tools")
+    assert opening.description.endswith(", till_ring, todo, wait_until")
+    async with Workspace(tmp_path, environments={"till": LaterTill}, settings=Settings(system="react")) as ws:
+        assert (await ws.replay(result.run_id)).answer == "3"
 
 
 async def test_what_was_chosen_comes_before_what_every_agent_has(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.transformations.a2t import a2t
 from agentorchestra.agents.user_messages import MOST_TOLD
 from agentorchestra.core.content import Trust
-from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.errors import UnknownComponentError, UnknownModelError
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Settings
@@ -216,6 +216,30 @@ async def test_the_planner_has_the_agents_that_the_settings_choose(chosen: list[
     assert result.answer == "rested"
     assert seen - {"todo", "done", "python", "open_tools"} == offered
     assert asked_for(events) == [("auditor", "agent")] * ("auditor" in offered)
+
+
+@pytest.mark.parametrize("chosen", [[], ["model_3", "model_7"]])
+async def test_delegates_offer_the_models_that_the_settings_choose_and_no_others(chosen: list[str]) -> None:
+    offered: dict[str, Any] = {}
+
+    def lead(request: ModelRequest) -> ModelResponse:
+        offered.update(
+            {one.name: one.parameters["properties"].get("model", {}).get("enum", []) for one in request.tools}
+        )
+        return done("rested")
+
+    profiles = {f"model_{number}": {"model": "openai:any"} for number in range(53)}
+    given = Settings.model_validate({"models": profiles, "team": {"models": chosen}, "sandbox": {"backend": "none"}})
+    async with Workspace(store=MemoryStore(), settings=given, environ={"OPENAI_API_KEY": "none"}) as ws:
+        await ws.run("Rest.", model=by_prompt(planner=lead))
+    assert offered["deep_researcher"] == offered["deep_analyzer"] == chosen
+
+
+async def test_a_model_that_delegations_may_not_choose_is_refused() -> None:
+    given = Settings.model_validate({"team": {"models": ["nobody"]}})
+    async with Workspace(store=MemoryStore(), settings=given) as ws:
+        with pytest.raises(UnknownModelError, match="nobody"):
+            await ws.run("Rest.", model=by_prompt(planner=lambda request: done("rested")))
 
 
 async def test_an_agent_of_the_team_that_is_not_there_is_refused() -> None:

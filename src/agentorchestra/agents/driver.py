@@ -96,7 +96,7 @@ async def build_agent(
     told, sources = first_message(spec, ctx, kit, goes_on=bool(before))
     agents = [one.schema for one in offered]
     shown = await choose_first_view(
-        spec, ctx, kit, toolset, offered=[one.name for one in agents], code=code, provenance=sources
+        spec, ctx, kit, toolset, environments, offered=[one.name for one in agents], code=code, provenance=sources
     )
     tools = toolset if shown is None else shown.discovery
     schemas = listed = toolset.schemas()

@@ -6,14 +6,14 @@ Agents open rarely used tools when they want them; of very many tools the best a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentorchestra.agents.conversation import conversation, files_in_conversation
 from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.state import add_tools
-from agentorchestra.agents.types import Kit
+from agentorchestra.agents.types import TERMINAL, Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
 from agentorchestra.core.ids import EffectKey
@@ -25,7 +25,7 @@ from agentorchestra.models.prices import IMAGE_TOKENS
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.retrieval.deferred import DeferredTools
-from agentorchestra.tea.retrieval.discovery import FIND_AGENTS, FIND_TOOLS, Discovery, Finder
+from agentorchestra.tea.retrieval.discovery import FIND_AGENTS, FIND_TOOLS, OPEN_TOOLS, Discovery, Finder
 from agentorchestra.tea.retrieval.retriever import Retriever
 
 VIEW = "files_in_view"
@@ -36,6 +36,7 @@ _LARGE = 100_000
 
 _FILE_TOOLS = frozenset({"read_file", "search_files"})
 _RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact", "tool_generator"})
+_BESIDE_A_SHELL = frozenset({"python", "search", "fetch"})
 
 
 async def short_files(ctx: BranchContext[Any], spec: AgentSpec, *, goes_on: bool = False) -> tuple[Block, ...]:
@@ -79,9 +80,15 @@ def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozens
     return tuple(name for name in names if not fits.get(name, True))
 
 
-def _rare_actions(environments: Sequence[Environment]) -> tuple[str, ...]:
-    """Return the actions that environments say are rarely used, by the names of their tools."""
-    return tuple(f"{one.name}_{action}" for one in environments for action in sorted(getattr(one, "rarely_used", ())))
+def _waiting_actions(environments: Mapping[str, Environment], told: Collection[str] | None) -> set[str]:
+    """Return the tools of actions with which no environment begins; those `told` of, in a run from before that."""
+    return {
+        tool
+        for name, one in environments.items()
+        for action in one.actions()
+        if (tool := f"{name}_{action.name}")
+        and (action.name not in getattr(one, "begins_with", [action.name]) if told is None else tool in told)
+    }
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,7 @@ async def choose_first_view(
     ctx: BranchContext[Any],
     kit: Kit,
     tools: AgentToolset,
+    environments: Mapping[str, Environment],
     *,
     offered: Sequence[str],
     code: bool,
@@ -116,19 +124,23 @@ async def choose_first_view(
     """Choose what fits the task: of very many tools by a search; None where everything is shown.
 
     Args:
-        tools: what it may call; what finds and opens the others is added.
+        tools, environments: what it may call, where it works; what finds and opens the others is added.
         offered: the names of those that are agents.
     """
     room = ctx.manifest.prompt_tool_chars
     given = set(kit.given)
     packaged = [name for name in spec.tools if name in kit.tools and name not in given]
     waiting: tuple[str, ...] = ()
-    if ctx.manifest.first_tools == "fitting" and not code and not spec.on_demand:
-        named = [*packaged, *(name for name in kit.packaged if name in offered)]
-        seen = files_shown(spec.context) | files_in_conversation(ctx)
-        waiting = waiting_tools(named, ctx.manifest.files, seen)
-        waiting += _rare_actions([kit.environments[name]() for name in spec.tools if name in kit.environments])
-        waiting = tuple(name for name in waiting if name in tools.names)  # a replay may be without later actions
+    few = ctx.manifest.first_actions == "few"
+    if ctx.manifest.first_tools == "fitting" and not code:
+        if not spec.on_demand:  # else its caller chose its tools
+            named = [*packaged, *(name for name in kit.packaged if name in offered)]
+            seen = files_shown(spec.context) | files_in_conversation(ctx)
+            waiting = waiting_tools(named, ctx.manifest.files, seen)
+            if few and TERMINAL in environments:
+                waiting += tuple(name for name in named if name in _BESIDE_A_SHELL)
+        later = _waiting_actions(environments, None if few else ctx.run.ledger.codec.words_of(OPEN_TOOLS))
+        waiting = tuple(name for name in tools.names if name in {*waiting, *later})
     recorded = ctx.run.ledger.records.get(EffectKey(ctx.branch, ctx.last_n + 1))
     if recorded is not None:  # whether there was a search stays so, whatever size the tools have by now
         searched = str(recorded.effect.get("component", "")).partition("@")[0] in (FIND_TOOLS, FIND_AGENTS)
@@ -137,7 +149,7 @@ async def choose_first_view(
     if not searched:
         if not waiting:
             return None
-        deferred = DeferredTools(tools, waiting)
+        deferred = DeferredTools(tools, waiting, by_name=few)
         add_tools(ctx, *deferred.own)
         return FirstView(deferred, (), ())
     others = {*tools.names} - {*packaged, *offered, tools.finish}

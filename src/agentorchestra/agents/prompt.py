@@ -99,13 +99,14 @@ def system_text(
     """
     code = ctx.manifest.action == "code"
     fields = ctx.manifest.reasoning == "fields"
+    rules = "rules" if ctx.manifest.first_actions else "rules_before"
     text = render(
         kit.prompts.get(prompt),
         native=native or code,  # no JSON format beside the one that programs have
         code=code,
         max_tools=kit.max_calls,
         tools=_entries(listed),
-        environments=[{"name": name, "rules": one.rules()} for name, one in environments.items()],
+        environments=[{"name": name, "rules": getattr(one, rules, one.rules)()} for name, one in environments.items()],
         has_todo="todo" in tools.names,
         agents=[{"name": one.name, "description": one.description} for one in agents],
         max_steps=spec.max_steps,

@@ -17,6 +17,7 @@ from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.permission import OF_EVERY_AGENT
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import AgentToolset, Offered
+from agentorchestra.tea.retrieval.discovery import OPEN_TOOLS
 from agentorchestra.tools.done import done_tool
 
 CODE_TOOL = "python"
@@ -57,11 +58,12 @@ def _later_actions(environments: Mapping[str, Environment], ctx: BranchContext[A
     changed = [
         one for one in environments.values() if one.name in pins and pins[one.name].content_hash != one.content_hash
     ]
-    recorded = ctx.run.ledger.codec.schemas() if changed else {}
+    codec = ctx.run.ledger.codec
+    recorded = {*codec.schemas(), *codec.words_of(OPEN_TOOLS)} if changed else set()
     found: set[str] = set()
     for one in changed:
         names = {f"{one.name}_{schema.name}" for schema in one.actions()}
-        found |= names - {*recorded} if names & {*recorded} else set()
+        found |= names - recorded if names & recorded else set()
     return frozenset(found)
 
 

@@ -616,9 +616,10 @@ class Environment(Protocol):
     an action that changes the state whether it may be performed again after a crash, because all it touches is what a
     snapshot puts back; where there is none it is not, and the outcome is uncertain. `state_for(ctx)` takes the place of
     `state()` where each agent sees something else; `ctx` is the RunContext of the look. `stops_at_failure = True`: of
-    the actions of one decision, those behind one that failed are not done. `rarely_used` names actions
-    whose schemas an agent opens when it wants them. `mistaken(action, arguments, ctx)` returns a
-    sentence on what a mere look at the open instance finds wrong with a call, before policy judges it, else None.
+    the actions of one decision, those behind one that failed are not done. `begins_with` names the actions whose
+    schemas stand in a first prompt; an agent opens the others when it wants them.
+    `mistaken(action, arguments, ctx)` returns a sentence on what a mere look at the open instance finds wrong with a
+    call, before policy judges it, else None.
 
     Several environments can work on one thing, such as a folder: they name the same `ground` and have the members of
     `Grounded`. The effects of all of them name the ground as their instance, so they share its lock, the order of its

@@ -566,12 +566,14 @@ class TeamSettings(BaseModel, frozen=True, extra="forbid"):
             that did not find it.
         agents: those that the planner has; None for all (000, table 4). Agents that work for others stay with them.
         systems: systems that the planner may delegate to besides its agents, such as `aorchestra`.
+        models: that a delegation may choose from, by profile or `provider:model`; none: each agent has its role's.
     """
 
     verify: Literal["web", "off"] = "web"
     verifier: str = ""
     agents: tuple[str, ...] | None = None
     systems: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
 
 
 class ResearchSettings(BaseModel, frozen=True, extra="forbid"):
@@ -791,7 +793,7 @@ class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
         question: whether they are shown the user's question too.
         toolset: the tools they may get: all of the run (`all`), or those of a benchmark (002, table 6). Where tests
             grade the work (`terminal`, `swe`) the orchestrator submits it instead of answering.
-        models: that a delegation may choose from, by profile or `provider:model`; none for all profiles.
+        models: that a delegation may choose from, by profile or `provider:model`; none for those of `team.models`.
         guide: what a model is good for, a sentence for each that has one.
         mask: whether models are called `model_1`, `model_2`, ... in the prompt, so that only price and guide count.
         review_from: decisions from which a sub-agent's log is reviewed; one that was cut off always is.

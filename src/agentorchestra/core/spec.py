@@ -425,13 +425,14 @@ class RunManifest(BaseModel, frozen=True):
         overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`,
             `component:KIND:NAME`.
         schemas: SHA-256 of the blob with the schemas of its tools by name.
-        choices: names of the models a delegation may choose from; None for any.
+        choices: names of the models a delegation may choose from; None for all profiles of the settings.
         memory: the memory system of its top agent, "" for none.
         memory_session: the session whose memory is read: its own, for a fork that of the run it was forked from.
         prompt_tool_chars: characters of tools' schemas that a prompt may hold (`tea/retrieval/`), 0 for all.
         kept: what agents remember from the session's earlier runs: the run's state begins with it.
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
         first_tools: see the settings; "": all, and in the last step `done` alone.
+        first_actions: "few": an environment begins with the actions that it names (`begins_with`); "": with others.
         in_view_chars: characters of short files that stand in a first prompt, 0 for none.
         in_view_pictures: pictures that stand there beside them, at most.
         forced: names of the models whose requests may force the call of one tool.
@@ -498,6 +499,7 @@ class RunManifest(BaseModel, frozen=True):
     kept: dict[str, JsonValue] = {}
     prompt_tool_chars: int = 0
     first_tools: FirstTools | Literal[""] = ""
+    first_actions: Literal["few", ""] = ""
     in_view_chars: int = 0
     in_view_pictures: int = 0
     reasoning: Reasoning = "fields"

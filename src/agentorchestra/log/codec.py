@@ -6,6 +6,7 @@ holds and gives only the messages appended to it, so a run's log grows linearly 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import JsonValue
@@ -139,6 +140,11 @@ class EffectCodec:
         for schema in self._schemas.values():
             found.setdefault(schema.name, schema)
         return found
+
+    def words_of(self, name: str) -> set[str]:
+        """Return the words in what models were told of the tools with a name."""
+        said = (schema.description for schema in self._schemas.values() if schema.name == name)
+        return {word for text in said for word in re.findall(r"\w+", text)}
 
     def _schema(self, digest: str) -> ToolSchema:
         try:

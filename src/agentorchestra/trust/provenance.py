@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import JsonValue
 
 from agentorchestra.core.content import Block, TextBlock, Trust, lowest
-from agentorchestra.core.effects import OF_MODELS, Effect, EffectKind, Outcome, Provenance, Tag, provenance_of
+from agentorchestra.core.effects import OF_MODELS, Effect, EffectKind, Mode, Outcome, Provenance, Tag, provenance_of
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.trust.addresses import links_in
 from agentorchestra.trust.arguments import Leaf, harmless, leaves_of, shown_text
@@ -131,7 +131,9 @@ class SeenProvenance:
         if self.trust is Trust.SYSTEM or effect.kind not in _MERGED:
             return effect
         # Whether a site may be sent something depends on every source that was in view, not on the least of them.
+        # So it is with an action made of others, which may send.
         to_site = Tag.SEND in effect.tags and any(leaf.site for leaf in leaves_of(effect))
+        to_site = to_site or (effect.kind is EffectKind.INVOKE_ACTION and effect.mode is Mode.COMPOSITE)
         if self.trust.rank >= effect.lowest_trust.rank and not to_site:
             return effect
         seen = {one for one in self._sources if one.trust is self.trust}

@@ -218,6 +218,7 @@ class RunCreator:
             options=parts.redact_json(spec.options),
             checks=CHECKS,
             programs=1,
+            first_actions="few",
             society=equipment.society,
             components=spec.components,
             task_folder=self._parts.host.task_place,
@@ -294,7 +295,9 @@ class RunCreator:
         settings, host = self._settings, self._parts.host
         mixed = wanted.mixture or {}
         names = [one for name in (*_named(model, roles), *mixed) for one in models.chain(name)]
-        asked = {*names, *settings.models}
+        for one in settings.team.models:
+            models.check(one)
+        asked = {*names, *settings.team.models, *settings.models}
         seeing = self._media_models(models, model, roles)
         perhaps = {one for each in seeing.values() for one in each} if media_cost else ()
         return {
@@ -308,7 +311,7 @@ class RunCreator:
             "forced": tuple(
                 name for name, one in _clients(asked, models) if one.native_tools and one.profile.may_force
             ),
-            "choices": tuple(sorted(settings.models)),
+            "choices": settings.team.models,
             "sandbox": self._catalog.sandbox,
             "keep_tools": settings.generator.keep,
             "app": host.app,

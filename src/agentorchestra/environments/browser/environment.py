@@ -13,6 +13,7 @@ from agentorchestra.environments.browser.actions.logins import LoginActions
 from agentorchestra.environments.browser.actions.navigation import NavigationActions
 from agentorchestra.environments.browser.actions.pdfs import PdfActions
 from agentorchestra.environments.browser.actions.pointer import PointerActions
+from agentorchestra.environments.browser.actions.steps import StepActions
 from agentorchestra.environments.browser.actions.video import VideoActions
 from agentorchestra.environments.browser.session.boundary import Boundary, why_not_shown
 from agentorchestra.environments.browser.session.chromium import check_installed
@@ -38,13 +39,6 @@ _FRESH_S = 0.1  # how long what the probe saw at the end of an action is as good
 _LOOKS = 2.5  # times `call_s` that a look at a page takes at most: of a large page a second, plainer one is taken
 
 
-_RARE = frozenset(
-    {
-        *("inspect", "select_text"),
-        *("answer_prompt", "drag", "find_archive_url", "go_forward", "hover", "mouse_path", "mouse_wheel"),
-        *("pdf_viewer", "scroll_to_text", "type_text", "upload", "video_viewer"),
-    }
-)
 _AGAIN = frozenset(
     {
         *("go_to_url", "go_back", "go_forward", "reload", "open_tab", "switch_tab", "close_tab", "wait", "scroll"),
@@ -57,10 +51,11 @@ _AGAIN = frozenset(
 _NEWS = 3  # how many times shorter than the page what changed must be to be told besides
 
 
-class Browser(VideoActions, PdfActions, LoginActions, PointerActions, NavigationActions):
+class Browser(VideoActions, PdfActions, LoginActions, PointerActions, NavigationActions, StepActions):
     """Pages of the web in a real browser."""
 
     name = "browser"
+    begins_with = frozenset({"act", "look"})
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Browser:
@@ -68,11 +63,6 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
         made = cls(parts.settings.browser, parts.settings.web)
         made.search = parts.settings.search
         return made
-
-    @property
-    def rarely_used(self) -> frozenset[str]:
-        """Return the actions that most tasks do without: an agent opens their schemas when it wants them."""
-        return _RARE if self.settings.logins else _RARE | {"fill_secret"}
 
     def repeatable(self, action: str) -> bool:
         """Return True if it may be done again after a crash: pages are got again, nothing was given to them."""
@@ -92,6 +82,10 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
     def rules(self) -> str:
         """Return state, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
+
+    def rules_before(self) -> str:
+        """Return the rules of runs that were recorded before `begins_with`."""
+        return rules_text("browser_before")
 
     async def state(self) -> tuple[Block, ...]:
         """List the tabs, for whoever looks from outside; an agent sees the page of its own tab as well."""

@@ -40,6 +40,7 @@ class FilesEnvironment(FolderEnvironment):
     """A folder with files: read them part by part, write, change by replacement, move, delete, search, unpack."""
 
     name = "files"
+    begins_with = frozenset({"read", "write", "edit"})
 
     def __init__(self, parts: EnvironmentParts | None = None) -> None:
         self._parts = parts

@@ -51,6 +51,7 @@ class Git(FolderEnvironment):
     """Git repositories in the folder: commits, branches, merges; clone, fetch, pull and push to given remotes."""
 
     name = "git"
+    begins_with = frozenset({"status", "diff", "commit"})
 
     def __init__(
         self,

@@ -78,6 +78,7 @@ class Terminal(FolderEnvironment):
 
     name = "terminal"
     on_machine = True
+    begins_with = frozenset({"run"})
 
     def __init__(
         self,

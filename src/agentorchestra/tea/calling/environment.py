@@ -89,7 +89,7 @@ def action(
     """Make a method, sync or async, an action; bare (`@action`) or with arguments.
 
     Its types and its docstring make the schema, as they do for `@tool`; a parameter annotated as `RunContext`, or a
-    first one called `ctx`, takes the run's context.
+    first one called `ctx`, takes the run's context. An underscore at the end of the method's name is not the action's.
 
     Args:
         function: the method, when used bare.
@@ -105,10 +105,10 @@ def action(
     """
 
     def make(function: Callable[..., Any], namespace: Mapping[str, Any]) -> Action:
-        name = function.__name__
+        name = function.__name__.rstrip("_")
         if name == "state":
             raise ToolDefinitionError("an action cannot be named 'state': that is what an environment shows")
-        if name == "state_for" or callable(getattr(ActionEnvironment, name, None)):
+        if name == "state_for" or callable(getattr(ActionEnvironment, function.__name__, None)):
             raise ToolDefinitionError(f"an action cannot be named {name!r}: environments have that; take another name")
         if composite and (before or after):
             raise ToolDefinitionError(f"action {name!r} is composite: put its conditions on the actions that it calls")
@@ -147,7 +147,7 @@ class ActionEnvironment:
         """Collects the actions; what is inherited is an action too."""
         super().__init_subclass__(**options)
         found = {name: one for base in reversed(cls.__mro__) for name, one in vars(base).items()}
-        cls._actions = {name: one for name, one in found.items() if isinstance(one, Action)}
+        cls._actions = {one.schema.name: one for one in found.values() if isinstance(one, Action)}
         cls.name = cls.__dict__.get("name") or cls.name or cls.__name__.lower()
         cls.content_hash = sha256_json([_source(cls), cls.name, [one.schema.digest for one in cls._actions.values()]])
 
@@ -208,7 +208,8 @@ class ActionEnvironment:
     async def call(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> ToolResult:
         """Act on this environment from one of its composite actions, by an effect; raise ToolError if it fails."""
         role = getattr(ctx, "role", "agent")
-        return tool_result(await ctx.perform(action_effect(self, action, dict(arguments), role=role)))
+        declared = self._actions[action].schema  # by which policy reads the arguments
+        return tool_result(await ctx.perform(action_effect(self, action, arguments, role=role, declared=declared)))
 
     def _held(self) -> dict[str, Any]:
         held = vars(self).items()

@@ -1,7 +1,7 @@
-"""Tools that an agent rarely needs: a line each in the description of `open_tools`, their schemas when it opens them.
+"""Tools that an agent rarely needs: their names in the description of `open_tools`, their schemas when it opens them.
 
     what fits the task ─────────────> schemas in every prompt
-    the others ─> a line ─> open_tools > schemas from the next step on, behind the others
+    the others ─> a name ─> open_tools > schemas from the next step on, behind the others
                          └> called by name: executed as any other
 
 What an agent may do does not change: only what stands in its prompt. The list of schemas grows at its end alone, so
@@ -26,10 +26,14 @@ LINE_CHARS = 80
 
 
 class DeferredTools:
-    """The toolset of an agent whose rarely used tools (`waiting`, at least one) are opened when they are wanted."""
+    """The toolset of an agent whose rarely used tools (`waiting`, at least one) are opened when they are wanted.
 
-    def __init__(self, tools: AgentToolset, waiting: Sequence[str]) -> None:
+    Each has a line in the description of `open_tools`, or with `by_name` its name.
+    """
+
+    def __init__(self, tools: AgentToolset, waiting: Sequence[str], *, by_name: bool = False) -> None:
         self._tools = tools
+        self._by_name = by_name
         self._waiting = tuple(sorted(waiting))
         self.own = (self._made(),)
         for one in self.own:
@@ -63,7 +67,8 @@ class DeferredTools:
 
     def _made(self) -> Tool[..., Any]:
         lines = [f"- {name}: {_first_words(self._tools.schema(name).description)}" for name in self._waiting]
-        described = "\n".join(["Open further tools; you can call them from the next step on:", *lines])
+        told = [", ".join(self._waiting)] if self._by_name else lines
+        described = "\n".join(["Open further tools; you can call them from the next step on:", *told])
 
         @tool(effect="pure", thread=False, cut=False, name=OPEN_TOOLS, description=described)
         def opening(names: list[str]) -> dict[str, JsonValue]:

@@ -45,6 +45,10 @@ _NOT_PLAIN = frozenset(("disabled", "readonly", "suggests values"))
 _SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
 
 
+PAGE = "agent:browser:page"
+"""Of an agent's own state: how many times its page became another one."""
+
+
 @dataclass
 class First:
     """What a function of page.js does before it is waited for what it sets off: two calls in one."""
@@ -320,6 +324,7 @@ class TabActions(FolderEnvironment):
         self._begin(ctx)
         records = self.settings.record and self.mutates(action)
         point = await pointed_at(_usable(self._at_hand(ctx)), ctx, arguments) if records else None
+        page = self._page(ctx)
         try:
             return self._sourced(await super().act(action, arguments, ctx))
         except DialogOpened:
@@ -330,6 +335,8 @@ class TabActions(FolderEnvironment):
                     self._tab.note(one)
             raise
         finally:
+            if self._page(ctx) != page:
+                ctx.vars[PAGE] = ctx.vars.get(PAGE, 0) + 1
             if self.mutates(action) and self._session is not None:
                 await self._session.save()
             if records and self._session is not None:
@@ -348,6 +355,11 @@ class TabActions(FolderEnvironment):
         tab = self._at_hand(ctx)
         if tab is not None and tab.dialog is None:
             tab.dialogs = 0
+
+    def _page(self, ctx: Any) -> tuple[int, int, bool] | None:
+        """Return the number of this agent's tab, of the document in it, and whether a dialog is open."""
+        tab = self._at_hand(ctx)
+        return None if tab is None else (tab.number, tab.documents, tab.dialog is not None)
 
     def _at_hand(self, ctx: Any) -> Tab | None:
         """Return this agent's tab as it is; nothing is opened for this."""
