@@ -349,8 +349,8 @@ class Exchange(BaseModel, frozen=True):
     status: RunStatus = RunStatus.COMPLETED
 
 
-CHECKS = 2
-"""The way in which new runs check answers; see `RunManifest.checks`."""
+CHECKS = 3
+"""The way in which new runs read replies and check answers; see `RunManifest.checks`."""
 
 
 class Project(BaseModel, frozen=True):
@@ -435,7 +435,7 @@ class RunManifest(BaseModel, frozen=True):
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: of the settings that it was started with; it goes on with no other.
         keep_tools: where tools stay that are generated in it (`generator.keep`).
-        checks: how answers are checked: 2 with sources that are sorted into held, misquoted and unknown, and with the
+        checks: how replies are read and answers checked: 3 with replies in all their forms; 2 with sources that are sorted into held, misquoted and unknown, and with the
             figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without.
         society: who takes part and leads, where its system is a society.
         parts: see the settings.

@@ -22,6 +22,7 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, Outcome, Tag
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, PlannedTest, PlannedUse, PolicyView
+from agentorchestra.core.reply_text import read_json
 from agentorchestra.trust.arguments import KEY, Leaf, harmless
 from agentorchestra.trust.arguments import leaves as leaves_in
 from agentorchestra.trust.readings import MOST_READ, Readings, speaks_of, topics
@@ -61,7 +62,6 @@ MOST_CHARS = 500_000
 makes a value one of several."""
 
 _BRANCH = "/0.plan-"
-_FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
 _QUOTED = re.compile(r"(?<!\w)[\"“„«]([^\"“”„«»]{2,2000})[\"”“»](?!\w)")
 _ENDS = ".!? "
 _PERCENT = re.compile(
@@ -173,7 +173,7 @@ def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
         return outcome.error or "nobody could be asked for a plan"
     arguments = effect.get("arguments") or {}
     try:
-        value = json_in(outcome.response.text)
+        value = read_json(outcome.response.text)
         if not isinstance(value, dict) or "uses" not in value:
             return 'the reply is no JSON object with the field "uses"'
         shown = arguments.get("sources", ())  # earlier versions recorded their names alone
@@ -191,12 +191,6 @@ def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
         return str(exc)
     unknown = sorted({one.tool for one in plan.uses} - plan.known - plan.described.keys())
     return f"there is no tool {', '.join(unknown)}; name tools of the list" if unknown else plan
-
-
-def json_in(text: str) -> Any:
-    """Return the JSON of a reply, also from a code block; JSONDecodeError for other texts."""
-    fenced = _FENCED.match(text)
-    return json.loads(fenced[1] if fenced else text)
 
 
 # -- a call and the plan ---------------------------------------------------------------------------------------------
