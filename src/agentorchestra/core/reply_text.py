@@ -83,7 +83,9 @@ def _channels(text: str) -> tuple[list[str], str]:
     """Return the thoughts and the rest of a text in gpt-oss's channels, also where the tokens themselves are lost."""
     if text.startswith("analysis") and ("assistantfinal" in text or "assistantcommentary" in text):
         text = _PLAIN_CHANNEL.sub(r"<|channel|>\1<|message|>", text)
-    found = list(_MESSAGE.finditer(text))
+    elif text.startswith(("commentary to=", "analysis to=")):
+        text = f"<|channel|>{text}"
+    found = list(_MESSAGE.finditer(text)) if "<|message|>" in text else []
     if not found:
         return [], text
     thoughts, rest = [], [text[: found[0].start()]]
@@ -101,6 +103,9 @@ def _channels(text: str) -> tuple[list[str], str]:
 def _marked(text: str) -> tuple[list[str], str]:
     thoughts: list[str] = []
     rest: list[str] = []
+    lower = text.casefold()
+    if not any(word in lower for word in ("think", "thought", "reason", "reflection", "scratch")):
+        return [], text
     at = start = depth = closed = 0
     fenced = False
     for mark in _MARKS.finditer(text):
@@ -197,11 +202,11 @@ def _refuse(constant: str) -> Any:
 
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
 _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|\\.|//|/\*|#|,', re.DOTALL)
-_BEGINS = re.compile(r"[{\[]")
+_BEGINS = re.compile(r'\{(?=\s*["}])|\[(?=\s*[\[{"\]\dtfn-])')
 _AFTER_COMMA = re.compile(r"\s*[}\]]")
 _MOST_LITERAL = 200_000  # characters of a Python literal that are read
-_WORK = 10
-"""Characters that may be read in vain, as a multiple of a text's own."""
+_WORK, _DEEP = 20, 100_000
+"""Characters that may be read in vain, as a multiple of a text's own; those that a value nested too deep counts for."""
 
 
 def _is_json(text: str) -> bool:
@@ -277,9 +282,10 @@ def values_in(text: str) -> Iterator[Any]:
         try:
             value, end = _DECODER.raw_decode(text, start)
         except json.JSONDecodeError as exc:
-            left -= (len(text) if exc.msg.startswith("Unterminated") else exc.pos) - start + 1
+            read = (len(text) if exc.msg.startswith("Unterminated") else exc.pos) - start
+            left -= read + exc.pos // 10 + 1  # the lines up to there are counted for the error
         except (ValueError, RecursionError):
-            left -= 10_000
+            left -= _DEEP
         else:
             yield value
         begun = _BEGINS.search(text, end)

@@ -99,7 +99,7 @@ def _typed(value: JsonValue, schema: Any, *, finishes: bool = False) -> JsonValu
     elif value is not None and wanted and wanted <= {"string", "null"} and "enum" not in schema:
         if not isinstance(value, list | dict) or finishes:
             return canonical_json(value)
-    elif isinstance(value, float) and value.is_integer() and "integer" in wanted and "number" not in wanted:
+    elif isinstance(value, float) and value.is_integer() and "integer" in wanted:
         return int(value)
     if isinstance(value, str) and isinstance(schema, dict) and value not in (known := schema.get("enum", (value,))):
         plain = value.strip().casefold()

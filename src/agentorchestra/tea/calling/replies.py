@@ -85,13 +85,13 @@ def read_reply(
     """
     tools = {one.name: one for one in schemas}
     thoughts, text = ("", response.text) if former else split_thoughts(response.text)
-    fields, cut = decision_fields(text), response.finish_reason == "length"
+    fields, cut = decision_fields(text, former=former), response.finish_reason == "length"
     listed = [one for one in _listed_in(fields) if not native or former or _resolved(one[0], tools) in tools]
     words, written, broken = ("", listed, None) if listed and not native else _written(text, tools, former=former)
     if not written and broken is None:
         words, written = ("" if listed else text), listed
-    if not native and not written and broken is None and "python" in tools and (code := program_in(text)):
-        written = [("python", {"code": code})]
+    if not native and not written and broken is None and "python" in tools:
+        words, written = _program(text)
     calls, unread, problem = [_call(*one) for one in written], False, ""
     if broken is not None and broken.name:
         unread = not former
@@ -108,7 +108,7 @@ def read_reply(
     repairs = ["" for _ in calls]
     if not former:
         for index, call in enumerate([*calls]):
-            calls[index] = _repaired(call, tools, finish, whole=not unread or call is not calls[-1])
+            calls[index] = _repaired(call, tools, finish, whole=not unread or index < len(calls) - 1)
             changed = how or ("" if calls[index] == call else f"written as {call.name} {str(call.arguments)[:200]}")
             repairs[index] = changed
     said = str((fields or {}).get("thinking") or (fields or {}).get("thought") or "")
@@ -141,6 +141,7 @@ def _repaired(call: ToolCall, tools: Mapping[str, ToolSchema], finish: str, *, w
     return call.model_copy(update={"name": name, "arguments": arguments})
 
 
+_SHORT = 100  # characters before the object of a reply that is one
 _NUMBER = re.compile(r":\d+\Z")
 
 
@@ -153,7 +154,7 @@ def _resolved(name: str, tools: Mapping[str, ToolSchema]) -> str:
         same = [one for one in tools if _plain(one) == _plain(candidate)] if candidate else []
         if candidate in tools or len(same) == 1:
             return candidate if candidate in tools else same[0]
-    return name
+    return short.rpartition(".")[2] or name
 
 
 def _plain(name: str) -> str:
@@ -200,16 +201,24 @@ def _listed_in(fields: Mapping[str, Any] | None) -> list[Written]:
     return found
 
 
-def decision_fields(text: str) -> dict[str, Any] | None:
+def decision_fields(text: str, *, former: bool = False) -> dict[str, Any] | None:
     """Return the JSON object in a reply that looks most like a decision, wherever it is; None without one."""
+    try:
+        whole = None if former or "{" not in text[:_SHORT] else read_json(text)
+        if isinstance(whole, dict):
+            return whole
+    except ValueError:
+        pass
     found = [one for one in values_in(text) if isinstance(one, dict)]
     return max(found, key=lambda one: sum(field in one for field in DECISION_FIELDS) + ("tool" in one), default=None)
 
 
-def program_in(text: str) -> str:
-    """Return the one program that a reply holds, fenced as Python; "" for none and for several."""
-    found = [one.inside for one in fenced_blocks(text) if one.closed and one.language in PYTHON]
-    return found[0] if len(found) == 1 else ""
+def _program(text: str) -> tuple[str, list[Written]]:
+    """Return the words around the one program that a reply holds, fenced as Python, and its call."""
+    found = [one for one in fenced_blocks(text) if one.closed and one.language in PYTHON]
+    if len(found) != 1:
+        return text, []
+    return text[: found[0].start] + text[found[0].end :], [("python", {"code": found[0].inside})]
 
 
 # -- calls in a text ---------------------------------------------------------------------------------------------------
@@ -219,7 +228,7 @@ _ELEMENT = r"<(?:function(?:=|[ ]name=)|(?:antml:|｜DSML｜)?invoke[ ]name=)"
 _OPENS = re.compile(
     rf"""(?P<line>
       <tool_calls?> | <TOOLCALL> | <(?:seed|minimax):tool_call> | <(?:antml:)?function_calls?> | <tools>
-      | (?={_ELEMENT}) | (?:commentary|analysis)?[ ]?to=(?=functions\.)
+      | (?={_ELEMENT})
     ) | <｜DSML｜(?:function|tool)_calls> | <\|tool_calls?(?:_start|_begin|_section_begin)?\|?>
     | <[|｜]tool[▁_]calls?[▁_]begin[|｜]> | <\|python_(?:tag|start)\|> | <\|START_ACTION\|> | <\|action_start\|>
     | <\|plugin\|> | <\|tools_prefix\|> | <start_function_call> | \[TOOL_CALLS\] | functools(?=\[) | ✿FUNCTION✿:
@@ -227,8 +236,9 @@ _OPENS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_LEADS = re.compile(r"<|✿|\[T|functools\[")
 _CLOSES = re.compile(
-    r"""</(?:tool_calls?|TOOLCALL|(?:seed|minimax):tool_call|(?:antml:)?function_calls?|tools|function|invoke)>
+    r"""</(?:tool_calls?|TOOLCALL|(?:seed|minimax):tool_call|(?:antml:)?function_calls?|tools|function|(?:antml:)?invoke)>
     | </｜DSML｜\w+> | <\|/?tool_calls?(?:_end|_section_end)?\|> | <tool_call\|> | <[|｜]tool[▁_]calls?[▁_]end[|｜]>
     | <\|(?:python_end|END_ACTION|action_end|tools_suffix|call|end|eom_id|eot_id)\|> | <end_function_call>
     | ✿RESULT✿:? """,
@@ -245,7 +255,7 @@ _KEYED = re.compile(r"(?P<name>[\w.:/-]{1,100})\s*(?=<arg_key>|</tool_call>)")
 _KEY = re.compile(r"\s*<arg_key>(?P<name>[^<]{1,100})</arg_key>\s*<arg_value>")
 _HEAD = re.compile(rf"{_ELEMENT}[\"']?(?P<name>[^\"'<>]{{1,100}})[\"']?>", re.IGNORECASE)
 _PARAMETER = re.compile(
-    r"\s*<(?:｜DSML｜)?parameter(?:=| name=)[\"']?(?P<name>[^\"'<>=]{1,100})[\"']?(?: [^<>]{0,40})?>\n?"
+    r"\s*<(?:antml:|｜DSML｜)?parameter(?:=| name=)[\"']?(?P<name>[^\"'<>=]{1,100})[\"']?(?: [^<>]{0,40})?>\n?"
 )
 _GEMMA = re.compile(r"call:(?P<name>[\w.:/-]{1,100})(?=\{)")
 _BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)\s*:")
@@ -289,7 +299,7 @@ def _written(
 
 def _opening(text: str, at: int) -> re.Match[str] | None:
     """Return the next mark that opens a call: an element counts at the start of a line, a token of a model anywhere."""
-    for mark in _OPENS.finditer(text, at):
+    for mark in filter(None, (_OPENS.match(text, lead.start()) for lead in _LEADS.finditer(text, at))):
         before = text[max(0, mark.start() - _INDENT) : mark.start()]
         start = before.rpartition("\n")[2].strip() == "" and (len(before) < _INDENT or "\n" in before)
         if mark["line"] is None or start or before.endswith(">"):
@@ -369,7 +379,7 @@ def _element(text: str, at: int) -> tuple[list[Written], int]:
     return [(name, body or {})], closed.end()
 
 
-_PARAMETER_END = re.compile(r"</(?:｜DSML｜)?parameter>|(?=\n<parameter[= ])|(?=\n?</function>)|(?=\n?</invoke>)")
+_PARAMETER_END = re.compile(r"</(?:antml:|｜DSML｜)?parameter>|(?=\n<parameter[= ])|(?=\n?</function>)|(?=\n?</invoke>)")
 _ELEMENT_END = re.compile(r"</(?:antml:|｜DSML｜)?(?:function|invoke)>", re.IGNORECASE)
 
 
