@@ -67,14 +67,17 @@ def response_of(case: dict[str, Any]) -> ModelResponse:
     finish = reply.get("finish_reason") or reply.get("stop_reason") or reply.get("finishReason")
     if case["provider"] == "openai":
         message = reply["message"]
-        text = message.get("content") or ""
-        thinking = message.get("reasoning_content") or message.get("reasoning") or ""
+        text = message.get("content") or message.get("refusal") or ""
+        if isinstance(text, list):
+            thinking = "".join(part["text"] for chunk in text for part in chunk.get("thinking", ()))
+            text = "".join(chunk.get("text", "") for chunk in text)
+        thinking = thinking or message.get("reasoning_content") or message.get("reasoning") or ""
         for one in message.get("tool_calls") or ():
             calls.append((one.get("id", ""), one["function"]["name"], one["function"].get("arguments", "")))
     elif case["provider"] == "anthropic":
         for block in reply["content"]:
             text += block.get("text", "")
-            thinking += block.get("thinking", "")
+            thinking += f"\n{block.get('thinking', '')}"
             if block["type"] == "tool_use":
                 calls.append((block["id"], block["name"], block["input"]))
     else:
@@ -143,11 +146,16 @@ def _plain(text: str) -> str:
 def _made(call: ToolCall, effect: Effect) -> dict[str, Any]:
     if effect.invalid is not None:
         return {"name": call.name, "refused": True}
-    return {"name": effect.name, "arguments": _without_defaults({"arguments": effect.arguments})}
+    return {"name": effect.name, "arguments": _without_defaults({"name": effect.name, "arguments": effect.arguments})}
 
 
 def _without_defaults(call: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in call["arguments"].items() if value is not None}
+    given = {name: value for name, value in call["arguments"].items() if value is not None}
+    if isinstance(given.get("code"), str):
+        given["code"] = given["code"].rstrip("\n")
+    if call["name"] == "done" and str(given.get("answer"))[:1] in ("{", "["):
+        given["answer"] = json.loads(given["answer"])
+    return given
 
 
 def lines() -> Iterator[str]:

@@ -26,7 +26,7 @@ _MESSAGE = re.compile(
 _PLAIN_CHANNEL = re.compile(r"(?:\A|assistant)(analysis|final|commentary(?: to=[\w.]+)?)(?=[\s\W]|[A-Z0-9]|\w)")
 _SAID = re.compile(r"\A\s*Here(?:'s| is) my thought process:(?P<thoughts>.*?)^Here(?:'s| is) my response:", re.S | re.M)
 _ENDS = re.compile(
-    r"(?:<\|(?:im_end|eot_id|eom_id|end|return|call|endoftext|END_OF_TURN_TOKEN)\|>|</s>|<eos>|<end_of_turn>|<turn\|>"
+    r"(?:<\|(?:im_end|eot_id|eom_id|end|return|endoftext|END_OF_TURN_TOKEN)\|>|</s>|<eos>|<end_of_turn>|<turn\|>"
     r"|<｜end▁of▁sentence｜>|\s)+\Z"
 )
 _TURN = re.compile(r"\A\s*(?:<\|im_start\|>assistant\n|<\|start_header_id\|>assistant<\|end_header_id\|>|<s>\s*)")

@@ -48,6 +48,8 @@ def mended(
         text = unfenced(arguments).strip()
         try:
             arguments = json.loads(text, strict=False) if former else read_json(text)
+            if isinstance(arguments, str) and not former and arguments.lstrip().startswith("{"):
+                arguments = read_json(arguments)  # written as JSON twice
         except ValueError:
             broken = not former and (not text or text[0] in '{["<')
             return None if only is None or broken else {only: text if not former else unfenced(arguments)}

@@ -87,11 +87,18 @@ def read_reply(
     thoughts, text = ("", response.text) if former else split_thoughts(response.text)
     fields, cut = decision_fields(text, former=former), response.finish_reason == "length"
     listed = [one for one in _listed_in(fields) if not native or former or _resolved(one[0], tools) in tools]
-    words, written, broken = ("", listed, None) if listed and not native else _written(text, tools, former=former)
-    if not written and broken is None:
-        words, written = ("" if listed else text), listed
+    if not native and (listed or any(name in (fields or ()) for name in DECISION_FIELDS)):
+        words, written, broken = text.partition("{")[0].partition("```")[0], listed, None
+    else:
+        words, written, broken = _written(text, tools, former=former)
+    if not written and broken is None and listed:
+        words, written = "", listed
     if not native and not written and broken is None and "python" in tools:
         words, written = _program(text)
+    if cut and not written and broken is None and not former and (begun := _LINE.search(text)) is not None:
+        name = _ANY_NAME.search(text, begun.start(), begun.start() + 2_000)
+        if name is not None and _resolved(name[1], tools) in tools:
+            words, broken = text[: begun.start()].partition("```")[0], _BrokenError(name[1], text[begun.start() :])
     calls, unread, problem = [_call(*one) for one in written], False, ""
     if broken is not None and broken.name:
         unread = not former
@@ -133,10 +140,10 @@ def _repaired(call: ToolCall, tools: Mapping[str, ToolSchema], finish: str, *, w
     """Return a call of the tool that is meant, with its arguments in the types that it takes."""
     name = _resolved(call.name, tools)
     if name not in tools:
-        return call
+        return call if name == call.name else call.model_copy(update={"name": name})
     parameters = tools[name].parameters
     arguments = mended(call.arguments, parameters, finishes=name == finish) if whole else None
-    if arguments is None or (arguments == call.arguments and name == call.name):
+    if arguments is None or (repr(arguments) == repr(call.arguments) and name == call.name):
         return call if name == call.name else call.model_copy(update={"name": name})
     return call.model_copy(update={"name": name, "arguments": arguments})
 
@@ -154,7 +161,7 @@ def _resolved(name: str, tools: Mapping[str, ToolSchema]) -> str:
         same = [one for one in tools if _plain(one) == _plain(candidate)] if candidate else []
         if candidate in tools or len(same) == 1:
             return candidate if candidate in tools else same[0]
-    return short.rpartition(".")[2] or name
+    return short.removeprefix("functions.") or name
 
 
 def _plain(name: str) -> str:
@@ -251,8 +258,9 @@ _NAMED = re.compile(
     |<\|channel\|>\w{0,20}|\bjson\b|```|✿ARGS✿:)* (?=\{)""",
     re.VERBOSE,
 )
+_TOLD = re.compile(r"(?P<name>[\w.]{1,100})[ ]?\w{0,20}<\|message\|>")
 _KEYED = re.compile(r"(?P<name>[\w.:/-]{1,100})\s*(?=<arg_key>|</tool_call>)")
-_KEY = re.compile(r"\s*<arg_key>(?P<name>[^<]{1,100})</arg_key>\s*<arg_value>")
+_KEY = re.compile(r"\s*<arg_key>(?P<name>[^<]{1,100})</arg_key>\s*(?:</arg_key>\s*)?<arg_value>")
 _HEAD = re.compile(rf"{_ELEMENT}[\"']?(?P<name>[^\"'<>]{{1,100}})[\"']?>", re.IGNORECASE)
 _PARAMETER = re.compile(
     r"\s*<(?:antml:|｜DSML｜)?parameter(?:=| name=)[\"']?(?P<name>[^\"'<>=]{1,100})[\"']?(?: [^<>]{0,40})?>\n?"
@@ -291,6 +299,8 @@ def _written(
             else:
                 return text, [], None  # quoted: words go on behind it
     except _BrokenError as exc:
+        if not exc.name and not calls and words[-1].rpartition("\n")[2].strip():
+            return text, [], None  # words about a mark
         return "".join(words).strip(), calls, exc
     if not calls or (former and not all(name in tools for name, _ in calls)):
         return text, [], None
@@ -330,6 +340,10 @@ def _body(text: str, at: int, tools: Mapping[str, ToolSchema]) -> tuple[list[Wri
         return [(named["name"], value)], end
     elif (keyed := _KEYED.match(text, at)) is not None:
         return _pairs(text, keyed)
+    elif (told := _TOLD.match(text, at)) is not None:
+        if (closed := _CLOSES.search(text, at)) is None:
+            raise _BrokenError(told["name"], text[told.end() :])
+        return [(told["name"], text[told.end() : closed.start()])], closed.end()
     end = _end(text, at)
     body = text[at:end].strip()
     if (gemma := _GEMMA.match(body)) is not None:
