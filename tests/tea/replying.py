@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,16 +40,16 @@ def schemas() -> dict[str, tuple[ToolSchema, ...]]:
 SCHEMAS = schemas()
 
 
-def cases(folder: Path = FOLDER) -> list[dict[str, Any]]:
-    """All cases, long ones written out."""
+def cases(*, long: bool = False) -> list[dict[str, Any]]:
+    """All cases; texts that are repeated up to 2 MB are so only where `long`, else up to 50 kB."""
     found = []
-    for path in sorted(folder.rglob("*.jsonl")):
+    for path in sorted(FOLDER.rglob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             case = json.loads(line)
             if again := case.pop("repeat", None):
-                long = again["of"] * again["times"]
-                case["reply"] = _put(case["reply"], again["in"], long)
-                case["becomes"] = _put(case["becomes"], again["in"], long)
+                text = again["of"] * (again["times"] if long else again["times"] // 40 + 1)
+                case["reply"] = _put(case["reply"], again["in"], text)
+                case["becomes"] = _put(case["becomes"], again["in"], text)
             found.append(case)
     return found
 
@@ -105,12 +106,16 @@ def tool(schema: ToolSchema) -> Tool[..., Any]:
     return made.finishing() if schema.name == "done" else made
 
 
+@cache
+def toolset(name: str) -> AgentToolset:
+    return AgentToolset([tool(one) for one in SCHEMAS[name]])
+
+
 def decided(case: dict[str, Any], response: ModelResponse) -> tuple[Reply, Decision]:
     """What is read of a reply, and what an agent decides by it."""
     native = case["offered"] == "native"
     listed = SCHEMAS[case["tools"]]
-    toolset = AgentToolset([tool(one) for one in listed])
-    decider = ModelDecider(model="m", tools=toolset, tail=lambda state, view: "", native=native)
+    decider = ModelDecider(model="m", tools=toolset(case["tools"]), tail=lambda state, view: "", native=native)
     ctx: Any = SimpleNamespace(manifest=SimpleNamespace(checks=CHECKS), actor="agent")
     outcome = Outcome(value=response.model_dump(mode="json", exclude_defaults=True), trust=Trust.AGENT)
     decision = decider._interpret(State(messages=()), outcome, ctx, (), (), final=False)
@@ -167,4 +172,4 @@ def lines() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(lines()))  # noqa: T201
+    print("\n".join(lines()))

@@ -12,7 +12,7 @@ from typing import Any
 from agentorchestra.agents.decider import ModelDecider
 from agentorchestra.core.effects import Effect, Provenance
 from agentorchestra.core.messages import ModelResponse, ToolCall
-from agentorchestra.core.reply_text import PYTHON, fenced_blocks
+from agentorchestra.core.reply_text import FENCED, PYTHON
 from agentorchestra.loop import State
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.replies import Reply, decision_fields
@@ -30,12 +30,11 @@ class CodeReply:
 
 def written(text: str) -> CodeReply:
     """Return the programs of a reply: its blocks fenced as Python, else those without a language."""
-    every = fenced_blocks(text)
-    blocks = [one for one in every if one.inside.strip()]
-    chosen = [one for one in blocks if one.language in PYTHON] or [one for one in blocks if not one.language]
-    ends = [0, *(one.end for one in every)]
-    words = "\n".join(text[at : block.start] for at, block in zip(ends, every, strict=False)) + text[ends[-1] :]
-    return CodeReply(tuple(one.inside for one in chosen), words.strip(), bool(chosen) and not chosen[-1].closed)
+    blocks = [match for match in FENCED.finditer(text) if match["inside"].strip()]
+    named = [match for match in blocks if match["language"].casefold() in PYTHON]
+    chosen = named or [match for match in blocks if not match["language"]]
+    cut = bool(chosen) and chosen[-1]["open"] is not None
+    return CodeReply(tuple(match["inside"] for match in chosen), FENCED.sub("\n", text).strip(), cut)
 
 
 @dataclass

@@ -86,7 +86,7 @@ def _channels(text: str) -> tuple[list[str], str]:
             rest.append(text[match.start() : end])
         else:
             (thoughts if match["channel"].startswith("analysis") else rest).append(body)
-    return thoughts, "\n".join(one for one in rest if one.strip())
+    return thoughts, "\n".join(one.strip() for one in rest if one.strip())
 
 
 def _marked(text: str) -> tuple[list[str], str]:
@@ -181,14 +181,16 @@ def read_json(text: str) -> Any:
     tidy = text
     for _ in range(2):  # behind a comma there may be a comment
         tidy = _LOOSE.sub(lambda token: token[0] if token[0][0] in '"\\' else "", tidy)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for read in (lambda: DECODER.decode(tidy), lambda: DECODER.decode(json.dumps(ast.literal_eval(text)))):
-            try:
-                return read()
-            except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-                continue
-    raise ValueError(f"no JSON but {text[:_NEAR]!r}")
+    try:
+        return DECODER.decode(tidy)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return DECODER.decode(json.dumps(ast.literal_eval(text)))
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        raise ValueError(f"no JSON but {text[:_NEAR]!r}") from None
 
 
 def values_in(text: str) -> Iterator[Any]:

@@ -435,8 +435,9 @@ class RunManifest(BaseModel, frozen=True):
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: of the settings that it was started with; it goes on with no other.
         keep_tools: where tools stay that are generated in it (`generator.keep`).
-        checks: how replies are read and answers checked: 3 with replies in all their forms; 2 with sources that are sorted into held, misquoted and unknown, and with the
-            figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without.
+        checks: how replies are read and answers checked: 3 with replies in all their forms; 2 with sources that are
+            sorted into held, misquoted and unknown, and with the figures of answers that no other agent took part in;
+            1 with what tools and programs gave, 0 without.
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
         components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.

@@ -52,7 +52,7 @@ def mended(
                 arguments = read_json(arguments)  # written as JSON twice
         except ValueError:
             broken = not former and (not text or text[0] in '{["<')
-            return None if only is None or broken else {only: text if not former else unfenced(arguments)}
+            return None if only is None or broken else {only: unfenced(str(arguments)) if former else text}
     if former:
         if not isinstance(arguments, dict):
             return None

@@ -164,7 +164,7 @@ def _listed(value: Any, *, marked: bool) -> list[Written]:
     for one in value if isinstance(value, list) and all(isinstance(one, dict) for one in value) else ():
         inner = next((one[key] for key in ("function", "function_call") if isinstance(one.get(key), dict)), one)
         name = next((inner[key] for key in _NAME_KEYS if isinstance(inner.get(key), str)), None)
-        given = next((inner[key] for key in ARGUMENT_KEYS if key in inner), {} if marked else None)
+        given: Any = next((inner[key] for key in ARGUMENT_KEYS if key in inner), {} if marked else None)
         if name is None and marked and len(inner) == 1:
             ((name, given),) = inner.items()
         if name is None or given is None or not (marked or isinstance(given, dict | str)):
@@ -206,7 +206,7 @@ _OPENS = re.compile(
     | (?P<weak>```[ \t]*(?:json|tool_code|tool_calls?|xml|python|py)?[ \t]*\n\s* | (?=[{{\[]))""",
     re.VERBOSE | re.IGNORECASE,
 )
-_LEADS = re.compile(r"<|\[|\{|```|functools\[")
+_LEADS = re.compile(r"<|\[T|functools\[|^[ \t]*(?=```|\{|\[)", re.MULTILINE)
 _CLOSES = re.compile(
     r"""</(?:tool_calls?|TOOLCALL|(?:seed|minimax):tool_call|(?:antml:)?function_calls?|function|(?:antml:)?invoke)>
     | </｜DSML｜\w+> | <\|/?tool_calls?(?:_end|_section_end)?\|> | <tool_call\|> | <[|｜]tool[▁_]calls?[▁_]end[|｜]>
@@ -216,7 +216,8 @@ _CLOSES = re.compile(
 _BLANK = re.compile(r"(?:[\s,;}\]]|```)+")
 _NAMED = re.compile(
     r"""(?:function\s*<[|｜]tool[▁_]sep[|｜]>)? (?P<name>[\w.:/-]{1,100})
-    (?:\s|<[|｜]tool[▁_]sep[|｜]>|\[ARGS\]|\bjson\b|```|<\|tool_call_argument_begin\|>|\[CALL_ID\]\w{1,40}|<\|constrain\|>|<\|message\|>|<\|channel\|>\w{0,20})* (?=\{)""",
+    (?:\s|<[|｜]tool[▁_]sep[|｜]>|\[ARGS\]|\[CALL_ID\]\w{1,40}|\bjson\b|```
+    |<\|tool_call_argument_begin\|>|<\|constrain\|>|<\|message\|>|<\|channel\|>\w{0,20})* (?=\{)""",
     re.VERBOSE,
 )
 _TOLD = re.compile(r"(?P<name>[\w.]{1,100})[ ]?\w{0,20}<\|message\|>")
@@ -238,9 +239,12 @@ _MOST_WEAK = 20  # blocks and brackets in a text that are tried
 
 def _opening(text: str, at: int, *, former: bool) -> re.Match[str] | None:
     """Return the next mark that opens a call: elements and fences at the start of a line, a model's tokens anywhere."""
-    for mark in filter(None, (_OPENS.match(text, lead.start()) for lead in _LEADS.finditer(text, at))):
-        token = mark["line"] is None and mark["weak"] is None
-        if not former if token else starts_line(text, mark.start()) or (mark["line"] and text[mark.start() - 1] == ">"):
+    for lead in _LEADS.finditer(text, at):
+        mark = _OPENS.match(text, lead.start() if lead[0].strip() else lead.end())
+        token = mark is not None and mark["line"] is None and mark["weak"] is None
+        if mark is None or (former and token):
+            continue
+        if not mark["line"] or text[mark.start() - 1] == ">" or starts_line(text, mark.start()):
             return mark
     return None
 
@@ -347,11 +351,12 @@ def _pythonic(body: str, tools: Mapping[str, ToolSchema]) -> list[Written]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             nodes: list[Any] = [getattr(one, "value", None) for one in ast.parse(body).body]
-        for node in [each for one in nodes for each in (one.elts if isinstance(one, ast.List | ast.Tuple) else [one])]:
-            call = node.args[0] if ast.unparse(node.func) == "print" and "print" not in tools else node
+        nodes = [each for one in nodes for each in (one.elts if isinstance(one, ast.List | ast.Tuple) else [one])]
+        for node in nodes:
+            call: Any = node.args[0] if ast.unparse(node.func) == "print" and "print" not in tools else node
             name = _resolved(ast.unparse(call.func).removesuffix(".call"), tools)
             takes = [*tools[name].parameters.get("properties", {})] if name in tools else []
-            given = dict(zip(takes, map(ast.literal_eval, call.args), strict=False))
+            given: dict[str, Any] = dict(zip(takes, map(ast.literal_eval, call.args), strict=False))
             given |= {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
             found.append((name, read_json(canonical_json(given))))
     except (SyntaxError, ValueError, TypeError, AttributeError, IndexError, RecursionError, MemoryError):
