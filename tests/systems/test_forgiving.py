@@ -149,6 +149,15 @@ async def test_thoughts_in_the_text_are_neither_answer_nor_history(tmp_path: Pat
     assert (await ran(tmp_path / "words", words, finish="text")).answer == "It is 5."
 
 
+async def test_a_call_in_a_thought_without_end_is_not_made_and_it_is_said(tmp_path: Path) -> None:
+    def told(request: ModelRequest) -> ModelResponse:
+        assert "nothing but thoughts, and no call in them is made" in seen(request)
+        return decide(calls=[call("done", answer="5")])
+
+    model = ScriptedModel([say(f"<think>I add.\n<tool_call>{ADD}</tool_call>"), told])
+    assert (await ran(tmp_path, model)).answer == "5"
+
+
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [

@@ -113,6 +113,10 @@ def read_reply(
         repairs[index] = how or (f"written as {call.name} {call.arguments}"[:200] if calls[index] != call else "")
     said = str((fields or {}).get("thinking") or (fields or {}).get("thought") or "")
     thoughts = "\n\n".join(one for one in (response.thinking, thoughts, said) if one)
+    if not former and thoughts and not (calls or text.strip()) and response.finish_reason == "stop":
+        problem = (
+            f"your reply was nothing but thoughts, and no call in them is made; call a tool, or {finish}, after them"
+        )
     return Reply(thoughts, words.strip(), text, tuple(calls), cut, unread, tuple(repairs), fields, problem)
 
 
