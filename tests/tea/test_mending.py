@@ -88,7 +88,8 @@ def test_names_of_one_argument_stand_for_it_where_a_tool_has_no_other() -> None:
 
 def test_an_answer_of_any_type_is_an_answer_and_other_texts_are_not_made_of_objects() -> None:
     answer = {"properties": {"answer": {"type": "string"}, "report": {"type": "string"}}, "required": ["answer"]}
-    for given, taken in ((42, "42"), ({"town": "Ulm"}, '{"town":"Ulm"}'), ([1, 2], "[1,2]")):
+    pairs: tuple[tuple[Any, str], ...] = ((42, "42"), ({"town": "Ulm"}, '{"town":"Ulm"}'), ([1, 2], "[1,2]"))
+    for given, taken in pairs:
         assert mended({"answer": given}, answer, finishes=True) == {"answer": taken}
         assert mended(given, answer, finishes=True) == {"answer": taken}
     assert mended({"answer": {"town": "Ulm"}}, answer) == {"answer": {"town": "Ulm"}}

@@ -100,7 +100,7 @@ def read_reply(
     if broken is not None and broken.name:
         calls.append(_call(broken.name, broken.text))
     elif broken is not None and not cut:
-        problem = f"your reply held a call that cannot be read ({text[-80:]!r}); write its name and arguments as JSON"
+        problem = "your reply held a call that cannot be read; write it again, with its name and arguments as JSON"
     how = "written into the text" if native and calls else ""
     if own := response.tool_calls:
         if not former and (beside := {one.name for one in calls} - {one.name for one in own}):
@@ -110,18 +110,30 @@ def read_reply(
     repairs = ["" for _ in calls]
     for index, call in enumerate([] if former else [*calls]):
         calls[index] = _repaired(call, tools, finish, whole=not unread or index < len(calls) - 1)
-        repairs[index] = how or (f"written as {call.name} {call.arguments}"[:200] if calls[index] != call else "")
+        repairs[index] = how or _difference(call, calls[index])
     said = str((fields or {}).get("thinking") or (fields or {}).get("thought") or "")
     thoughts = "\n\n".join(one for one in (response.thinking, thoughts, said) if one)
     if not former and thoughts and not (calls or text.strip()) and response.finish_reason == "stop":
         problem = (
             f"your reply was nothing but thoughts, and no call in them is made; call a tool, or {finish}, after them"
         )
-    return Reply(thoughts, words.strip(), text, tuple(calls), cut, unread, tuple(repairs), fields, problem)
+    return Reply(
+        thoughts, words if former else words.strip(), text, tuple(calls), cut, unread, tuple(repairs), fields, problem
+    )
 
 
 def _call(name: str, given: JsonValue) -> ToolCall:
     return ToolCall(id="", name=name, arguments=given if isinstance(given, dict | str) else canonical_json(given))
+
+
+def _difference(written: ToolCall, meant: ToolCall) -> str:
+    """Return what was read otherwise in a call: its name, and the names of arguments, without their values."""
+    said = [] if written.name == meant.name else [f"called {written.name[:100]}"]
+    if written.arguments != meant.arguments and isinstance(meant.arguments, dict):
+        before = written.arguments if isinstance(written.arguments, dict) else {}
+        changed = [name for name, value in meant.arguments.items() if before.get(name) != value]
+        said.append(f"written otherwise: {', '.join(changed)}")
+    return "; ".join(said)
 
 
 def _repaired(call: ToolCall, tools: Mapping[str, ToolSchema], finish: str, *, whole: bool) -> ToolCall:
@@ -245,12 +257,19 @@ def _opening(text: str, at: int, *, former: bool) -> re.Match[str] | None:
     """Return the next mark that opens a call: elements and fences at the start of a line, a model's tokens anywhere."""
     for lead in _LEADS.finditer(text, at):
         mark = _OPENS.match(text, lead.start() if lead[0].strip() else lead.end())
-        token = mark is not None and mark["line"] is None and mark["weak"] is None
-        if mark is None or (former and token):
+        if mark is None or (former and not _was_read(text, mark)):
             continue
-        if not mark["line"] or text[mark.start() - 1] == ">" or starts_line(text, mark.start()):
+        behind = text[mark.start() - 1 : mark.start()] == ">"
+        if mark["line"] is None or behind or starts_line(text, mark.start()):
             return mark
     return None
+
+
+def _was_read(text: str, mark: re.Match[str]) -> bool:
+    """Return whether runs that began before `READ_WHOLE` took a mark for the beginning of a call."""
+    if mark["weak"] is not None:
+        return not text[: mark.start()].strip()
+    return mark["line"] == "<tool_call>" or text.startswith("<function=", mark.end())
 
 
 def _written(
