@@ -8,7 +8,6 @@ one of its shape there, or the only one of the field that the plan names, or of 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -174,8 +173,11 @@ def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
     arguments = effect.get("arguments") or {}
     try:
         value = read_json(outcome.response.text)
-        if not isinstance(value, dict) or "uses" not in value:
-            return 'the reply is no JSON object with the field "uses"'
+    except ValueError:
+        return "the reply is no JSON"
+    if not isinstance(value, dict) or "uses" not in value:
+        return 'the reply is no JSON object with the field "uses"'
+    try:
         shown = arguments.get("sources", ())  # earlier versions recorded their names alone
         described = shown if isinstance(shown, dict) else dict.fromkeys(shown, "")
         plan = Plan(uses=value["uses"], known=frozenset(map(str, arguments.get("tools", ()))), described=described)
@@ -185,8 +187,6 @@ def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
     except ValidationError as exc:
         first = exc.errors()[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    except json.JSONDecodeError:
-        return "the reply is no JSON"
     except (ValueError, RecursionError) as exc:
         return str(exc)
     unknown = sorted({one.tool for one in plan.uses} - plan.known - plan.described.keys())
