@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.core.messages import ModelRequest, ModelSettings, user
+from agentorchestra.core.messages import ModelRequest, ModelResponse, ModelSettings, user
 from agentorchestra.core.reply_text import split_thoughts
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.models.client import ModelClient
 from agentorchestra.models.manager import ModelManager
+from agentorchestra.tea.calling.replies import read_reply
 from agentorchestra.testing import (
     LoopbackAnthropicServer,
     LoopbackGoogleServer,
@@ -45,6 +46,40 @@ def test_replies_of_two_megabytes_become_what_they_must() -> None:
     long = [case for case in cases(long=True) if len(response_of(case).model_dump_json()) > 1_000_000]
     assert len(long) >= 5
     assert {case["id"]: found for case in long if (found := faults(case, response_of(case)))} == {}
+
+
+HARD = {
+    "<think>\n": "",
+    "</think>\n": "",
+    "<tool_call>{\n": "",
+    '```python\n"""\n': "",
+    "`": "```",
+    " ": "",
+    '{"': "",
+    '\\"': '{"a": "',
+    "<|channel|>commentary to=": "",
+    "<function=a>\n": "",
+    "<parameter=b>\n": "<function=a>\n",
+    " json": "[TOOL_CALLS]a",
+    "[a(\n": "",
+    "(": "[a(",
+    "[": "<tool_call>",
+    "{/*": "",
+    ", ": "{",
+    "b:": "<|tool_call>call:a{",
+    "</answer> ": "<think>x</think><answer>",
+    "assistantfinal": "analysis",
+}
+"""Texts to be repeated, and what stands before them."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("text", list(HARD))
+def test_a_long_text_of_marks_that_never_fit_is_read_and_makes_no_call(text: str) -> None:
+    long = HARD[text] + text * (400_000 // len(text))
+    for native in (True, False):
+        reply = read_reply(ModelResponse(text=long, finish_reason="length"), SCHEMAS["code"], native=native)
+        assert not reply.calls or (reply.broken and len(reply.calls) == 1)
 
 
 def test_what_was_split_once_has_no_more_thoughts() -> None:
