@@ -34,7 +34,7 @@ from agentorchestra.core.messages import Message, ToolCall, ToolSchema
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.worlds import may_be_tried
-from agentorchestra.tea.calling.repair import decision_fields
+from agentorchestra.tea.calling.replies import decision_fields
 from agentorchestra.tea.retrieval.discovery import OPENING
 
 REPEATS_NOTED = 2

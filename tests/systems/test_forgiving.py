@@ -132,6 +132,96 @@ async def test_numbers_as_texts_reach_a_tool_with_a_schema_from_elsewhere(tmp_pa
     assert (await ran(tmp_path, model, made)).answer == "42"
 
 
+# -- thoughts, and answers of another type -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("native", [True, False])
+async def test_thoughts_in_the_text_are_neither_answer_nor_history(tmp_path: Path, native: bool) -> None:
+    def answers(request: ModelRequest) -> ModelResponse:
+        assert "Hmm" not in seen(request) and "think>" not in seen(request)
+        return decide(calls=[call("done", answer="5")])
+
+    first = '<think>Hmm, <tool_call>{"name": "done", "arguments": {"answer": "6"}}</tool_call></think>'
+    written = f"I add.\n<tool_call>{ADD}</tool_call>" if native else f'{{"tool": [{ADD}]}}'
+    model = ScriptedModel([say(f"{first}\n{written}"), answers], native_tools=native)
+    assert (await ran(tmp_path, model)).answer == "5"
+    words = ScriptedModel([say("Hmm, five it is.\n</think>\n\nIt is 5.")])
+    assert (await ran(tmp_path / "words", words, finish="text")).answer == "It is 5."
+
+
+async def test_a_call_in_a_thought_without_end_is_not_made_and_it_is_said(tmp_path: Path) -> None:
+    def told(request: ModelRequest) -> ModelResponse:
+        assert "nothing but thoughts, and no call in them is made" in seen(request)
+        return decide(calls=[call("done", answer="5")])
+
+    model = ScriptedModel([say(f"<think>I add.\n<tool_call>{ADD}</tool_call>"), told])
+    assert (await ran(tmp_path, model)).answer == "5"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ({"answer": 42}, "42"),
+        ({"answer": {"town": "Ulm"}, "status": "success"}, '{"town":"Ulm"}'),
+        ({"town": "Ulm"}, '{"town":"Ulm"}'),
+        ("42", "42"),
+        ({"result": "five"}, "five"),
+    ],
+)
+async def test_an_answer_of_another_type_is_an_answer(tmp_path: Path, arguments: Any, answer: str) -> None:
+    model = ScriptedModel([decide(calls=[ToolCall(id="1", name="functions.done", arguments=arguments)])])
+    result = await ran(tmp_path, model)
+    assert (result.answer, result.status, result.steps) == (answer, RunStatus.COMPLETED, 1)
+
+
+async def test_failures_of_form_end_no_run_and_each_is_a_line_in_the_log(tmp_path: Path) -> None:
+    forms: list[Any] = [
+        say('[add(a=2, b=3, text=" by python")]'),
+        say('[TOOL_CALLS]add[ARGS]{"a": "2", "b": "3", "text": " by mistral",}'),
+        say(
+            "<tool_call>add\n<arg_key>a</arg_key><arg_value>2</arg_value><arg_key>b</arg_key>"
+            "<arg_value>3</arg_value></tool_call>"
+        ),
+        decide(calls=[ToolCall(id="1", name="functions.add", arguments="{'a': 2, 'b': 3, 'text': ' by quotes'}")]),
+        say('analysisFive.assistantcommentary to=functions.done json{"answer": 5}'),
+    ]
+    model = ScriptedModel(forms)
+    async with workspace(tmp_path, model, tools=[add]) as ws:
+        result = await ws.run("What is 2 + 3?", model=model, system="react")
+        assert (result.answer, result.steps) == ("5", 5)
+        effects = [one.body["effect"] for one in await ws.events(result.run_id) if one.body.get("effect")]
+        assert (await ws.replay(result.run_id)).answer == "5"
+    repaired = [one["repaired"] for one in effects if "repaired" in one]
+    assert "written into the text" in repaired
+    assert "called functions.add; written otherwise: a, b, text" in repaired
+
+
+async def test_a_program_that_is_cut_does_not_run_and_gets_more_room(tmp_path: Path) -> None:
+    rooms: list[int] = []
+
+    def cut(request: ModelRequest) -> ModelResponse:
+        rooms.append(request.settings.max_tokens or 0)
+        if len(rooms) == 1:
+            code = ToolCall(id="1", name="python", arguments="print('cut, and run')\nanswer = '")
+            return ModelResponse(tool_calls=(code,), finish_reason="length", usage=Usage(output_tokens=rooms[0]))
+        assert results(request) == ["your reply was cut at 4096 tokens within this call"]
+        return decide(calls=[call("done", answer="5")])
+
+    model = ScriptedModel(cut)
+    settings = Settings(roles={"agent": RoleSettings(max_tokens=4096)})
+    assert (await ran(tmp_path, model, settings=settings)).answer == "5"
+    assert rooms == [4096, 8192]
+
+
+async def test_runs_that_began_before_are_read_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentorchestra.workspace.creation.CHECKS", 2)
+    model = ScriptedModel([say("[add(a=2, b=3)]"), decide(calls=[call("add", a=2, b=3)]), answers_with_results])
+    async with workspace(tmp_path, model, tools=[add]) as ws:
+        result = await ws.run("What is 2 + 3?", model=model, system="react")
+        assert (result.answer, result.steps) == ("5", 3)
+        assert (await ws.replay(result.run_id)).answer == "5"
+
+
 # -- done beside other calls -------------------------------------------------------------------------------------------
 
 

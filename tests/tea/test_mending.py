@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.tea.calling.repair import calls_in, mended, program_in, unfenced
+from agentorchestra.core.reply_text import read_json, unfenced
+from agentorchestra.tea.calling.mending import mended
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -18,6 +19,7 @@ PARAMETERS: dict[str, Any] = {
         "text": {"type": "string"},
         "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
         "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "state": {"type": "string", "enum": ["completed", "open"]},
         "other": {"$ref": "#/$defs/Other"},
     },
 }
@@ -34,7 +36,16 @@ PARAMETERS: dict[str, Any] = {
         ("sure", "true", True),
         ("count", "true", "true"),
         ("rows", "[1, 2]", [1, 2]),
-        ("rows", "1", "1"),
+        ("rows", "1", ["1"]),
+        ("text", 5, "5"),
+        ("text", True, "true"),
+        ("text", [1], [1]),
+        ("count", 5.0, 5),
+        ("maybe", None, None),
+        ("sure", "True", True),
+        ("state", "Success", "completed"),
+        ("state", "OPEN", "open"),
+        ("state", "paused", "paused"),
         ("text", "5", "5"),
         ("either", "5", "5"),
         ("maybe", "7", 7),
@@ -42,7 +53,7 @@ PARAMETERS: dict[str, Any] = {
         ("nothing", "7", "7"),
     ],
 )
-def test_a_text_becomes_what_is_wanted_where_it_is_the_same_value(name: str, given: str, taken: Any) -> None:
+def test_a_text_becomes_what_is_wanted_where_it_is_the_same_value(name: str, given: Any, taken: Any) -> None:
     assert mended({name: given}, PARAMETERS) == {name: taken}
 
 
@@ -64,52 +75,52 @@ def test_a_program_may_stand_by_itself() -> None:
     assert mended("print(1)\nprint(2)", python) == {"code": "print(1)\nprint(2)"}
     assert mended("```python\nprint(1)\n```", python) == {"code": "print(1)"}
     assert unfenced("a ``` b") == "a ``` b"
-    assert program_in("So:\n```python\nprint(1)\n```\n") == "print(1)\n"
-    assert program_in("```python\n1\n```\n```py\n2\n```") == "" and program_in("```\n1\n```") == ""
 
 
-ADD = ("add", {"a": 2, "b": 3})
+def test_names_of_one_argument_stand_for_it_where_a_tool_has_no_other() -> None:
+    path = {"properties": {"path": {"type": "string"}}, "required": ["path"]}
+    assert mended({"file": "a"}, path) == mended({"filename": "a"}, path) == {"path": "a"}
+    assert mended({"file": "a", "path": "b"}, path) == {"file": "a", "path": "b"}
+    assert mended({"file": "a", "filename": "b"}, path) == {"file": "a", "filename": "b"}
+    both = {"properties": {"path": {"type": "string"}, "file": {"type": "string"}}, "required": []}
+    assert mended({"filename": "a"}, both) == {"filename": "a"}
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "calls"),
-    [
-        ('<tool_call>\n{"name": "add", "arguments": {"a": 2, "b": 3}}\n</tool_call>', "", [ADD]),
-        ('I add.\n<tool_call>{"name": "add", "arguments": {"a": 2, "b": 3}}</tool_call>\n', "I add.", [ADD]),
-        ('<tool_call>{"name": "add", "arguments": {"a": 2, "b": 3}}', "", [ADD]),
-        (
-            '<tool_call>{"name": "add", "arguments": {"a": 2, "b": 3}}</tool_call>\n'
-            '<tool_call>{"name": "done", "arguments": {"answer": "a\nb"}}</tool_call>',
-            "",
-            [ADD, ("done", {"answer": "a\nb"})],
-        ),
-        (
-            "<tool_call>\n<function=add>\n<parameter=a>\n2\n</parameter>\n<parameter=b>\n3\n</parameter>\n"
-            "</function>\n</tool_call>",
-            "",
-            [("add", {"a": "2", "b": "3"})],
-        ),
-        ('<function=add>{"a": 2, "b": 3}</function>', "", [("add", '{"a": 2, "b": 3}')]),
-        ('```json\n[{"name": "add", "arguments": {"a": 2, "b": 3}}]\n```', "", [ADD]),
-        ('{"type": "function", "function": {"name": "add", "parameters": {"a": 2, "b": 3}}}', "", [ADD]),
-    ],
-)
-def test_calls_written_out(text: str, words: str, calls: list[Any]) -> None:
-    assert calls_in(text, {"add", "done"}) == (words, calls)
+def test_an_answer_of_any_type_is_an_answer_and_other_texts_are_not_made_of_objects() -> None:
+    answer = {"properties": {"answer": {"type": "string"}, "report": {"type": "string"}}, "required": ["answer"]}
+    pairs: tuple[tuple[Any, str], ...] = ((42, "42"), ({"town": "Ulm"}, '{"town":"Ulm"}'), ([1, 2], "[1,2]"))
+    for given, taken in pairs:
+        assert mended({"answer": given}, answer, finishes=True) == {"answer": taken}
+        assert mended(given, answer, finishes=True) == {"answer": taken}
+    assert mended({"answer": {"town": "Ulm"}}, answer) == {"answer": {"town": "Ulm"}}
+    assert mended(["a", "b"], answer) is None and mended({"note": "x"}, answer) == {"note": "x"}
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "value"),
     [
-        "The answer is 5.",
-        'The file says <tool_call>{"name": "add", "arguments": {}}</tool_call>',
-        'The file says:\n<tool_call>{"name": "add", "arguments": {}}</tool_call>\nand I will not obey.',
-        '<tool_call>{"name": "rm", "arguments": {}}</tool_call>',
-        '<tool_call>{"name": "add"}</tool_call>',
-        '{"name": "add", "price": 3}',
-        '[{"name": "add", "arguments": {}}, {"name": "Ulm"}]',
-        "[1, 2]",
+        ('{"a": [1, 2,], /* two */ "b": "x // y, ]",} // end', {"a": [1, 2], "b": "x // y, ]"}),
+        ('{"a": 1, # one\n}', {"a": 1}),
+        ("{'a': None, 'b': (1, True)}", {"a": None, "b": [1, True]}),
+        ('```json\n{"a": "\ttab"}\n```', {"a": "\ttab"}),
     ],
 )
-def test_words_are_no_calls(text: str) -> None:
-    assert calls_in(text, {"add", "done"}) == (text, [])
+def test_json_of_a_looser_form(text: str, value: Any) -> None:
+    assert read_json(text) == value
+
+
+@pytest.mark.parametrize("text", ["{'a': f()}", '{"a": NaN}', '{"a": 1', "[" * 5_000, "a, b", "{'a': {1, 2}}"])
+def test_what_is_no_json(text: str) -> None:
+    with pytest.raises(ValueError, match="no JSON"):
+        read_json(text)
+
+
+def test_runs_that_began_before_are_mended_as_they_were() -> None:
+    assert mended({"text": 5, "rows": "1", "count": "5"}, PARAMETERS, former=True) == {
+        "text": 5,
+        "rows": "1",
+        "count": 5,
+    }
+    python = {"properties": {"code": {"type": "string"}}, "required": ["code"]}
+    assert mended('{"code": "pri', python, former=True) == {"code": '{"code": "pri'}
+    assert mended('{"code": "pri', python) is None

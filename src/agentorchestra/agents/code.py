@@ -5,7 +5,6 @@ CodeAct, as OAgents uses it (004): in the program the agent's tools and sub-agen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,16 +12,11 @@ from typing import Any
 from agentorchestra.agents.decider import ModelDecider
 from agentorchestra.core.effects import Effect, Provenance
 from agentorchestra.core.messages import ModelResponse, ToolCall
+from agentorchestra.core.reply_text import FENCED, PYTHON
 from agentorchestra.loop import State
 from agentorchestra.runtime.context import BranchContext
-from agentorchestra.tea.calling.repair import decision_fields
+from agentorchestra.tea.calling.replies import Reply, decision_fields
 from agentorchestra.tea.programs.handler import NAME, program_effect
-
-_FENCE = re.compile(
-    r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n`]*\n(?P<code>.*?)(?:^[ \t]*```[ \t]*$|(?P<open>\Z))",
-    re.MULTILINE | re.DOTALL,
-)
-_PYTHON = ("python", "py", "python3")
 
 
 @dataclass(frozen=True)
@@ -36,11 +30,11 @@ class CodeReply:
 
 def written(text: str) -> CodeReply:
     """Return the programs of a reply: its blocks fenced as Python, else those without a language."""
-    blocks = [match for match in _FENCE.finditer(text) if match["code"].strip()]
-    named = [match for match in blocks if match["language"].casefold() in _PYTHON]
+    blocks = [match for match in FENCED.finditer(text) if match["inside"].strip()]
+    named = [match for match in blocks if match["language"].casefold() in PYTHON]
     chosen = named or [match for match in blocks if not match["language"]]
     cut = bool(chosen) and chosen[-1]["open"] is not None
-    return CodeReply(tuple(match["code"] for match in chosen), _FENCE.sub("\n", text).strip(), cut)
+    return CodeReply(tuple(match["inside"] for match in chosen), FENCED.sub("\n", text).strip(), cut)
 
 
 @dataclass
@@ -54,30 +48,30 @@ class CodeDecider(ModelDecider):
     native: bool = False
 
     def read(
-        self, response: ModelResponse, state: State, *, final: bool
+        self, reply: Reply, response: ModelResponse, state: State, *, final: bool
     ) -> tuple[dict[str, Any] | None, tuple[ToolCall, ...], str | None]:
         """Return the fields of the reasoning, the program as the one call, and why there is none."""
-        reply = written(response.text)
-        fields = decision_fields(reply.words) or {"thinking": reply.words}
+        code = written(reply.text)
+        fields = decision_fields(code.words) or {"thinking": code.words}
         cut = f"your reply was cut at {self.cut_at(response)} tokens within the program; be brief"
         problem = None
         if response.finish_reason == "content_filter":
             problem = "the provider withheld the reply; put the next step differently"
-        elif response.finish_reason == "length" and (reply.cut or not reply.programs):
+        elif response.finish_reason == "length" and (code.cut or not code.programs):
             problem = cut
         elif response.tool_calls:
             names = ", ".join(call.name for call in response.tool_calls)
             problem = f"your reply called {names} as a tool; call functions from a program, in one ```python block"
-        elif not reply.programs:
+        elif not code.programs:
             problem = (
                 "your reply held no program; write exactly one, in a block that begins with ```python and ends with "
                 f"```. To finish, call {self.finish} in it, with the answer"
             )
-        elif len(reply.programs) > 1:
-            problem = f"your reply held {len(reply.programs)} programs; write exactly one ```python block in a step"
+        elif len(code.programs) > 1:
+            problem = f"your reply held {len(code.programs)} programs; write exactly one ```python block in a step"
         if problem is not None:
             return fields, (), problem
-        call = ToolCall(id=f"call_{state.step}_0", name=NAME, arguments={"code": reply.programs[0]})
+        call = ToolCall(id=f"call_{state.step}_0", name=NAME, arguments={"code": code.programs[0]})
         return fields, (call,), None
 
     def effect(
@@ -93,6 +87,6 @@ class CodeDecider(ModelDecider):
         code = call.arguments.get("code", "") if isinstance(call.arguments, dict) else ""
         return program_effect(str(code), role=self.role, provenance=provenance, final=final)
 
-    def worded(self, response: ModelResponse, fields: dict[str, Any] | None) -> bool:
+    def worded(self, reply: Reply, fields: dict[str, Any] | None) -> bool:
         """Return True if a reply holds no block at all, and is no decision's JSON."""
-        return "```" not in response.text and not response.tool_calls and decision_fields(response.text) is None
+        return "```" not in reply.text and not reply.calls and reply.fields is None

@@ -17,15 +17,10 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, M
 from agentorchestra.loop import Decision, Seen, State, described
 from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.context import BranchContext
-from agentorchestra.tea.calling.repair import (
-    DECISION_FIELDS,
-    calls_in,
-    decision_fields,
-    harmless,
-    mended,
-    program_in,
-    unknown,
-)
+from agentorchestra.tea.calling.mending import harmless, mended, unknown
+from agentorchestra.tea.calling.replies import DECISION_FIELDS, READ_WHOLE, Reply, read_reply
+
+UNREAD = "it was not made, because it has no end or is no JSON; make it again, whole"
 
 MORE_ROOM = 2
 """A reply that was cut has room for so many times as many tokens when it is asked for again, where there are any."""
@@ -140,37 +135,46 @@ class ModelDecider:
         final: bool,
     ) -> Decision:
         response = outcome.response
-        if self.native and not response.tool_calls:
-            response = self._with_calls(response, state)
-        fields, calls, problem = self.read(response, state, final=final)
+        former = ctx.manifest.checks < READ_WHOLE
+        schemas = self.tools.schemas(state.opened)
+        reply = read_reply(response, schemas, native=self.native, finish=self.finish, former=former)
+        fields, calls, problem = self.read(reply, response, state, final=final)
         effects = []
         dropped: dict[str, tuple[str, ...]] = {}
-        cut = self.cut_at(response) if not calls or isinstance(calls[-1].arguments, str) else 0
+        last = calls[-1].arguments if calls else ""
+        broken = reply.broken and bool(calls) and last == reply.calls[-1].arguments
+        cut = self.cut_at(response) if broken or not calls or (former and isinstance(last, str)) else 0
         for index, call in enumerate(calls):
             effect = self.effect(call, ctx, provenance, final=final, opened=state.opened)
-            if effect.invalid is not None:
+            unread = broken and call is calls[-1]
+            if effect.invalid is not None and not unread:
                 effect, missing = self._mended(call, effect, ctx, provenance, state, final=final)
                 dropped |= {call.id: missing} if missing else {}
-            if effect.invalid is not None and cut and call is calls[-1]:
-                effect = effect.model_copy(update={"invalid": f"your reply was cut at {cut} tokens within this call"})
+            if call is calls[-1] and (unread or (cut and effect.invalid is not None)):
+                why = f"your reply was cut at {cut} tokens within this call" if cut else f"{call.name}: {UNREAD}"
+                effect = effect.model_copy(update={"invalid": why})
+            if repaired := reply.repaired(call):
+                effect = effect.model_copy(update={"repaired": repaired})
             if index >= self.max_calls:
                 effect = effect.model_copy(
                     update={"invalid": f"too many calls in one step: at most {self.max_calls} are executed"}
                 )
             effects.append(effect)
         said = fields or {}
-        plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(response, fields)
+        plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(reply, fields)
         finish = next((one for one in self.tools.schemas(state.opened) if one.name == self.finish), None)
-        undone = open_work(state, ctx, finish) if plain and self.text_ends else ""
-        text = TextBlock(text=response.text, source=Source(kind="agent", ref=ctx.actor), trust=outcome.trust)
+        undone = ("" if former else reply.problem) or open_work(state, ctx, finish)
+        undone = undone if plain and self.text_ends else ""
+        shown = reply.words if self.native else reply.text
+        text = TextBlock(text=shown, source=Source(kind="agent", ref=ctx.actor), trust=outcome.trust)
         message = Message(
             role="assistant",
-            content=(text,) if response.text else (),
+            content=(text,) if shown else (),
             tool_calls=calls if self.native else (),
             thoughts=response.thoughts,
         )
         return Decision(
-            thinking=_thought(response, fields),
+            thinking=_thought(reply, fields),
             evaluation=str(said.get("evaluation_previous_goal") or ""),
             memory=str(said.get("memory") or ""),
             next_goal=str(said.get("next_goal") or ""),
@@ -181,10 +185,10 @@ class ModelDecider:
             problem=undone or problem,
             final=final,
             native=self.native,
-            words=answer_of(response, ctx) if plain else "",
+            words=answer_of(shown, ctx) if plain else "",
             ends=self.text_ends and not undone,
             refusal=refusal_of(response, ctx),
-            troubled=bool(cut) or (not calls and _withheld(response)),
+            troubled=bool(cut) or (not calls and (response.finish_reason == "content_filter" or not shown.strip())),
             cut=cut,
             dropped=dropped,
             finish=self.finish,
@@ -203,12 +207,6 @@ class ModelDecider:
         changes = {"least_tokens": room, "max_tokens": None if most is None else max(most, room)}
         return request.model_copy(update={"settings": request.settings.model_copy(update=changes)})
 
-    def _with_calls(self, response: ModelResponse, state: State) -> ModelResponse:
-        """Return the response with calls that the model wrote into its text: some servers do not take them out."""
-        words, written = calls_in(response.text, {schema.name for schema in self.tools.schemas(state.opened)})
-        calls = tuple(ToolCall(id="", name=name, arguments=given) for name, given in written)
-        return response.model_copy(update={"text": words, "tool_calls": calls}) if calls else response
-
     def _mended(
         self,
         call: ToolCall,
@@ -221,7 +219,8 @@ class ModelDecider:
     ) -> tuple[Effect, tuple[str, ...]]:
         """Return the effect of a call whose arguments do not fit, as it was plainly meant, and what it leaves out."""
         schema = next((one for one in self.tools.schemas(state.opened) if one.name == call.name), None)
-        arguments = mended(call.arguments, schema.parameters) if schema is not None else None
+        former = ctx.manifest.checks < READ_WHOLE
+        arguments = mended(call.arguments, schema.parameters, former=former) if schema is not None else None
         if schema is None or arguments is None:
             return effect, ()
         extra = tuple(unknown(arguments, schema.parameters))
@@ -234,14 +233,13 @@ class ModelDecider:
         return effect, ()
 
     def read(
-        self, response: ModelResponse, state: State, *, final: bool
+        self, reply: Reply, response: ModelResponse, state: State, *, final: bool
     ) -> tuple[dict[str, Any] | None, tuple[ToolCall, ...], str | None]:
-        """Return the fields of the reasoning, the calls, and why there are none."""
-        fields = decision_fields(response.text)
-        calls, problem = self._calls(response, fields, state)
+        """Return the fields of the reasoning, the calls, and why there are none, or not all of them."""
+        calls, problem = self._calls(reply, response, state)
         if final:
             calls = tuple(call for call in calls if call.name == self.finish)[:1]
-        return fields, calls, problem
+        return reply.fields, calls, problem
 
     def effect(
         self,
@@ -255,49 +253,27 @@ class ModelDecider:
         """Return the effect of a call."""
         return self.tools.effect(call, ctx, provenance, opened)
 
-    def worded(self, response: ModelResponse, fields: dict[str, Any] | None) -> bool:
+    def worded(self, reply: Reply, fields: dict[str, Any] | None) -> bool:
         """Return True if a reply without a call is in plain words, which may be meant as the answer."""
         # An answer in words may hold JSON of its own; the fields of a decision say that it is none.
         if not self.native:  # asked for JSON, the model may have tried to write it
-            return self.text_ends and not any(mark in response.text for mark in ("{", "```"))
+            return self.text_ends and not any(mark in reply.text for mark in ("{", "```"))
         return fields is None or (self.text_ends and not any(name in fields for name in DECISION_FIELDS))
 
-    def _calls(
-        self, response: ModelResponse, fields: dict[str, Any] | None, state: State
-    ) -> tuple[tuple[ToolCall, ...], str | None]:
-        # A model without native calls gives none; in a fork a recorded reply may be another model's.
-        if response.tool_calls:
-            return _unique(response.tool_calls, state.step), None
-        known = [schema.name for schema in self.tools.schemas(state.opened)]
-        names = ", ".join(known)
+    def _calls(self, reply: Reply, response: ModelResponse, state: State) -> tuple[tuple[ToolCall, ...], str | None]:
+        if reply.calls:
+            return _unique(reply.calls, state.step), reply.problem or None
+        fields = reply.fields
+        names = ", ".join(schema.name for schema in self.tools.schemas(state.opened))
         ways = f"call at least one of: {names}. To finish, call {self.finish} with the answer"
-        listed = fields.get("tool") if fields else None
-        if isinstance(listed, dict):
-            listed = [listed]
-        if isinstance(listed, list) and listed:
-            calls = []
-            for index, item in enumerate(listed):
-                entry = item if isinstance(item, dict) else {"name": str(item)}
-                arguments = entry.get("args", entry.get("arguments", {}))
-                calls.append(
-                    ToolCall(
-                        id=f"call_{state.step}_{index}",
-                        name=str(entry.get("name", "")),
-                        arguments=arguments if isinstance(arguments, dict) and _is_json(arguments) else str(arguments),
-                    )
-                )
-            return tuple(calls), None
-        if not self.native and (written := _written_out(response.text, known)):
-            return tuple(
-                ToolCall(id=f"call_{state.step}_{index}", name=name, arguments=given)
-                for index, (name, given) in enumerate(written)
-            ), None
+        if reply.problem:
+            return (), reply.problem
         if response.finish_reason == "length":
             at = self.cut_at(response)
             return (), f"your reply was cut at {at} tokens before a call; this one may be longer, but be brief"
         if response.finish_reason == "content_filter":
             return (), "the reply was withheld or refused; put the next step differently"
-        if not response.text.strip():
+        if not reply.text.strip():
             return (), f"your reply was empty; {ways}"
         if not self.native and fields is None:
             form = '"thinking", "evaluation_previous_goal", "memory", "next_goal"' if self.fields else '"thought"'
@@ -308,23 +284,10 @@ class ModelDecider:
         return (), f"your reply called no tool; {ways}"
 
 
-def _thought(response: ModelResponse, fields: dict[str, Any] | None) -> str:
+def _thought(reply: Reply, fields: dict[str, Any] | None) -> str:
     """Return the reasoning of a reply: the field for it, else what the provider gives of it, else its words."""
     said = fields or {}
-    return str(said.get("thinking") or said.get("thought") or response.thinking or ("" if fields else response.text))
-
-
-def _withheld(response: ModelResponse) -> bool:
-    """Return True if there is nothing to read in a reply."""
-    return response.finish_reason == "content_filter" or not response.text.strip()
-
-
-def _written_out(text: str, names: Sequence[str]) -> list[tuple[str, dict[str, JsonValue] | str]]:
-    """Return the calls of a reply that is no JSON as was asked for: by their marks, or as a program."""
-    _, calls = calls_in(text, names)
-    if not calls and "python" in names and (code := program_in(text)):
-        return [("python", {"code": code})]
-    return calls
+    return str(said.get("thinking") or said.get("thought") or reply.thoughts or ("" if fields else reply.text))
 
 
 def _unique(calls: tuple[ToolCall, ...], step_number: int) -> tuple[ToolCall, ...]:

@@ -23,9 +23,9 @@ _MARKED = re.compile(r"(`+).*?\1|(?<![\w*\\])\*\*(?=[^\s*])(?P<bold>[^*`]*[^\s*`
 _CODE = re.compile(r"\A(`+)(?P<inside>[^`]+)\1\Z")
 
 
-def answer_of(response: ModelResponse, ctx: BranchContext[Any]) -> str:
+def answer_of(words: str, ctx: BranchContext[Any]) -> str:
     """Return a plain reply as the answer: one line without Markdown's bold, and backticks around the whole of it."""
-    answer = response.text.strip()
+    answer = words.strip()
     if "\n" in answer or ctx.manifest.checks < PLAIN:
         return answer
     whole = _CODE.match(answer)

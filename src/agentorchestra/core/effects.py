@@ -141,6 +141,7 @@ class Effect(Frozen):
         confined: what it writes stays in its environment's own folder, whatever its arguments say; for policy, and not
             compared.
         approval: what the tool's author says of questions; for policy, and not compared.
+        repaired: what was read otherwise of the call than the model wrote it, for the log; it is not compared.
     """
 
     kind: EffectKind
@@ -161,6 +162,7 @@ class Effect(Frozen):
     declared: ToolSchema | None = None
     confined: bool = False
     approval: Approval = "policy"
+    repaired: str = ""
 
     @computed
     def name(self) -> str:

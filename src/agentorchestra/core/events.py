@@ -11,6 +11,7 @@ History of the formats (a line each, newest last):
 - driving_started, v1: `code`, `changed`.
 - completed, v1: `made_for` of its artifacts; run_ended, v1: `files`, `more_files`.
 - run_created, v1: `begins`.
+- started and completed, v1: `repaired` of the effect.
 """
 
 from __future__ import annotations

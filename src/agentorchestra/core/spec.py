@@ -350,7 +350,7 @@ class Exchange(BaseModel, frozen=True):
 
 
 CHECKS = 3
-"""The way in which new runs check answers; see `RunManifest.checks`."""
+"""The way in which new runs read replies and check answers; see `RunManifest.checks`."""
 
 COUNTED = 3
 """From it on a judge is shown a page once, tables of PDFs count once, and a window holds what its model counts."""
@@ -440,9 +440,10 @@ class RunManifest(BaseModel, frozen=True):
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: of the settings that it was started with; it goes on with no other.
         keep_tools: where tools stay that are generated in it (`generator.keep`).
-        checks: how answers are checked: 3 with what is open where plain words would be the answer, and with what was
-            read counted as COUNTED says; 2 with sources that are sorted into held, misquoted and unknown, and with the
-            figures of answers that no other agent took part in; 1 with what tools and programs gave, 0 without.
+        checks: how replies are read and answers checked: 3 with replies in all their forms, with what is open where
+            plain words would be the answer, and with what was read counted as COUNTED says; 2 with sources that are
+            sorted into held, misquoted and unknown, and with the figures of answers that no other agent took part in;
+            1 with what tools and programs gave, 0 without.
         programs: how `python` and `bash` work: 1 in the folder of a terminal that their agent has, and pictures that
             they make are named; 0 apart from it, and pictures are shown.
         society: who takes part and leads, where its system is a society.

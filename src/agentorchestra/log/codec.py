@@ -59,6 +59,8 @@ class EffectCodec:
             body["confined"] = True
         if effect.approval != "policy":
             body["approval"] = effect.approval
+        if effect.repaired:
+            body["repaired"] = effect.repaired
         if effect.request is not None:
             body["request"] = self._encode_request(effect.request)
         return body

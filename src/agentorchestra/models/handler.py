@@ -23,6 +23,7 @@ from agentorchestra.core.errors import (
     UsageError,
 )
 from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.reply_text import split_thoughts
 from agentorchestra.models.adapter import RequestAdapter
 from agentorchestra.models.allowance import Allowance
 from agentorchestra.models.client import Media, ModelClient, OnDelta, spent_by
@@ -147,8 +148,10 @@ class RequestModelHandler:
             asked = self._adapter.adapt(request, client, partial(_note, ctx), stands_in=client is not clients[0][1])
             listener: OnDelta | None = getattr(ctx, "delta", None) if getattr(ctx, "listening", False) else None
             response = await client.request(asked, media=_media(ctx), on_delta=listener)
+            thoughts, text = split_thoughts(response.text)
+            thinking = "\n\n".join(one for one in (response.thinking, thoughts) if one)
             update = {"usage": priced(client, response.usage), "model": response.model or client.name}
-            return response.model_copy(update=update)
+            return response.model_copy(update={**update, "text": text, "thinking": thinking})
 
         return await self._first_answer(
             usable, ask, ctx, lambda client, error: self._adapter.relax(asked, client, error)

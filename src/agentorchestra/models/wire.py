@@ -45,6 +45,7 @@ from agentorchestra.core.messages import (
     ToolCall,
     ToolSchema,
 )
+from agentorchestra.core.reply_text import whole_characters
 from agentorchestra.models.client import Media, OnDelta
 from agentorchestra.models.endpoint import Endpoint
 from agentorchestra.models.failures import OPENAI_ADDRESS, Unreadable
@@ -715,22 +716,33 @@ def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -
             if part.signature and part.provider_name:
                 thoughts.append(
                     Thought(
-                        text=_clean(part.content), signature=part.signature, id=part.id, provider=part.provider_name
+                        text=whole_characters(part.content),
+                        signature=part.signature,
+                        id=part.id,
+                        provider=part.provider_name,
                     )
                 )
         elif isinstance(part, theirs.ToolCallPart):
             calls.append(
-                ToolCall(id=_clean(part.tool_call_id), name=_clean(part.tool_name), arguments=_arguments(part.args))
+                ToolCall(
+                    id=whole_characters(part.tool_call_id),
+                    name=whole_characters(part.tool_name),
+                    arguments=_arguments(part.args),
+                )
             )
+    last = answer.parts[-1] if answer.parts else None
+    if answer.finish_reason == "length" and isinstance(last, theirs.ToolCallPart) and isinstance(last.args, dict):
+        # An object as far as it came: nothing says that it is whole.
+        calls[-1] = calls[-1].model_copy(update={"arguments": canonical_json(calls[-1].arguments)})
     refusal = (answer.provider_details or {}).get("refusal")
     reason = _FINISH.get(answer.finish_reason, "other")
     if isinstance(refusal, str) and not text:
         text.append(refusal)
         reason = "content_filter"
-    said = _clean("".join(text))
+    said = whole_characters("".join(text))
     return ModelResponse(
         text=said,
-        thinking=_clean("\n".join(thinking)),
+        thinking=whole_characters("\n".join(thinking)),
         thoughts=tuple(thoughts),
         tool_calls=tuple(calls),
         finish_reason="tool_calls" if calls and reason == "stop" else reason,
@@ -748,25 +760,16 @@ def _arguments(args: Any) -> dict[str, JsonValue] | str:
         value = json.loads(raw, parse_constant=_refuse, strict=False)  # models write new lines into strings
         text = canonical_json(value)
     except ValueError:  # no JSON, or a number that JSON does not have
-        return _clean(raw)
+        return whole_characters(raw)
     if not isinstance(value, dict):
-        return _clean(raw)
-    cleaned = _clean(text)
+        return whole_characters(raw)
+    cleaned = whole_characters(text)
     found: dict[str, JsonValue] = value if cleaned == text else json.loads(cleaned)
     return found
 
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _clean(text: str) -> str:
-    """Return the text without lone surrogates, which JSON can escape but nothing can store."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
 
 
 def _usage(answer: theirs.ModelResponse, request: ModelRequest, said: str, calls: list[ToolCall]) -> Usage:

@@ -8,7 +8,6 @@ one of its shape there, or the only one of the field that the plan names, or of 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -22,6 +21,7 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, Outcome, Tag
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, PlannedTest, PlannedUse, PolicyView
+from agentorchestra.core.reply_text import read_json
 from agentorchestra.trust.arguments import KEY, Leaf, harmless
 from agentorchestra.trust.arguments import leaves as leaves_in
 from agentorchestra.trust.readings import MOST_READ, Readings, speaks_of, topics
@@ -61,7 +61,6 @@ MOST_CHARS = 500_000
 makes a value one of several."""
 
 _BRANCH = "/0.plan-"
-_FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
 _QUOTED = re.compile(r"(?<!\w)[\"“„«]([^\"“”„«»]{2,2000})[\"”“»](?!\w)")
 _ENDS = ".!? "
 _PERCENT = re.compile(
@@ -173,9 +172,12 @@ def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
         return outcome.error or "nobody could be asked for a plan"
     arguments = effect.get("arguments") or {}
     try:
-        value = json_in(outcome.response.text)
-        if not isinstance(value, dict) or "uses" not in value:
-            return 'the reply is no JSON object with the field "uses"'
+        value = read_json(outcome.response.text)
+    except ValueError:
+        return "the reply is no JSON"
+    if not isinstance(value, dict) or "uses" not in value:
+        return 'the reply is no JSON object with the field "uses"'
+    try:
         shown = arguments.get("sources", ())  # earlier versions recorded their names alone
         described = shown if isinstance(shown, dict) else dict.fromkeys(shown, "")
         plan = Plan(uses=value["uses"], known=frozenset(map(str, arguments.get("tools", ()))), described=described)
@@ -185,18 +187,10 @@ def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
     except ValidationError as exc:
         first = exc.errors()[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    except json.JSONDecodeError:
-        return "the reply is no JSON"
     except (ValueError, RecursionError) as exc:
         return str(exc)
     unknown = sorted({one.tool for one in plan.uses} - plan.known - plan.described.keys())
     return f"there is no tool {', '.join(unknown)}; name tools of the list" if unknown else plan
-
-
-def json_in(text: str) -> Any:
-    """Return the JSON of a reply, also from a code block; JSONDecodeError for other texts."""
-    fenced = _FENCED.match(text)
-    return json.loads(fenced[1] if fenced else text)
 
 
 # -- a call and the plan ---------------------------------------------------------------------------------------------

@@ -16,8 +16,9 @@ from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import REVIEW, Given, PlannedUse, Policy, PolicyView, Verdict
+from agentorchestra.core.reply_text import read_json
 from agentorchestra.trust.arguments import harmless, leaves_of
-from agentorchestra.trust.plan import expected_of, identifies, is_destination, json_in
+from agentorchestra.trust.plan import expected_of, identifies, is_destination
 from agentorchestra.trust.records import pieces_of, same, text_in
 
 MOST_TEXT = 6_000
@@ -134,7 +135,7 @@ def doubts_of(outcome: Outcome) -> dict[str, str] | None:
     if not outcome.ok:
         return {"": f"it could not be made: {outcome.error}"}
     try:
-        value = json_in(outcome.response.text)
+        value = read_json(outcome.response.text)
     except (ValueError, RecursionError):
         return None
     doubts = value.get("doubts") if isinstance(value, dict) else None

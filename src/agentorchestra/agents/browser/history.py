@@ -22,7 +22,7 @@ from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record, within
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.worlds import STATE_ACTION
-from agentorchestra.tea.calling.repair import decision_fields
+from agentorchestra.tea.calling.replies import decision_fields
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.web.pages import is_address
 

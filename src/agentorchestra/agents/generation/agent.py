@@ -37,6 +37,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import TextBlock
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.ids import sha256_json, sha256_text
+from agentorchestra.core.reply_text import unfenced
 from agentorchestra.core.settings import GeneratorSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.registry import PACKAGED
@@ -361,10 +362,8 @@ def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
 
 def _plain_code(text: str) -> str:
     """Return code without the fence around it."""
-    lines = text.strip().splitlines()
-    if len(lines) > 1 and lines[0].startswith("```") and lines[-1].startswith("```"):
-        lines = lines[1:-1]
-    return "\n".join(lines).strip() + "\n" if lines else ""
+    code = unfenced(text).strip()
+    return f"{code}\n" if code else ""
 
 
 class ToolGenerator(Limited[GeneratorSettings]):

@@ -19,7 +19,7 @@ from agentorchestra.core.protocols import instance_of
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import State, environment_state, linear
 from agentorchestra.runtime.context import BranchContext
-from agentorchestra.tea.calling.repair import decision_fields
+from agentorchestra.tea.calling.replies import decision_fields
 from agentorchestra.tools.done import wait_tool
 
 SYSTEMS = ("coral", "owl")

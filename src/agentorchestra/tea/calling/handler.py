@@ -61,6 +61,7 @@ def effect_for(
             "declared": tool.schema,
             "confined": False,
             "approval": tool.traits.approval,
+            "repaired": "",
         },
     )
 

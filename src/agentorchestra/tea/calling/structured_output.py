@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from pydantic import JsonValue
 
 from agentorchestra.core.errors import OutputError
+from agentorchestra.core.reply_text import read_json, values_in
 from agentorchestra.tea.calling.signatures import schema_problems
 
 _SHOWN = 80
@@ -28,22 +28,7 @@ def read_output(text: str, schema: dict[str, Any]) -> JsonValue:
 
 def _values(text: str) -> list[JsonValue]:
     """Return the whole text as JSON, else the objects and lists in it, in order."""
-    decoder = json.JSONDecoder(parse_constant=_refuse)
     try:
-        return [decoder.decode(text.strip())]
-    except (ValueError, RecursionError):
-        pass
-    found: list[JsonValue] = []
-    at = 0
-    while starts := [place for place in (text.find("{", at), text.find("[", at)) if place >= 0]:
-        try:
-            value, at = decoder.raw_decode(text, min(starts))
-        except (ValueError, RecursionError):
-            at = min(starts) + 1
-        else:
-            found.append(value)
-    return found
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
+        return [read_json(text)]
+    except ValueError:
+        return [*values_in(text)]
