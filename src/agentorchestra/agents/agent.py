@@ -258,11 +258,7 @@ def order_trust(ctx: Any) -> Trust:
 
 
 def agent_effect(
-    spec: AgentSpec,
-    ctx: Any,
-    *,
-    kind: EffectKind = EffectKind.INVOKE_AGENT,
-    provenance: tuple[Provenance, ...] = (),
+    spec: AgentSpec, ctx: Any, *, kind: EffectKind = EffectKind.INVOKE_AGENT, provenance: tuple[Provenance, ...] = ()
 ) -> Effect:
     """Return InvokeAgent (or Spawn) for a spec; `provenance` is what was in view when the caller decided."""
     pins = ctx.manifest.prompts

@@ -138,9 +138,7 @@ def _summary_of(summary: Sequence[Message], steps: Sequence[Sequence[Message]], 
     return Message(role="user", content=(block,), name=_NAME)
 
 
-def _parted(
-    messages: Sequence[Message],
-) -> tuple[tuple[Message, ...], tuple[Message, ...], list[list[Message]]]:
+def _parted(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...], list[list[Message]]]:
     """Return the user's words, the summary so far, and the steps: each a decision with all its results."""
     words: list[Message] = []
     summary: list[Message] = []

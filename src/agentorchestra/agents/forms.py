@@ -144,13 +144,7 @@ class Questioner:
         if build is None:
             raise UnknownComponentError("no models are known in this run; the workspace does that")
         effect: Effect = build(
-            self.ctx,
-            question.prompt,
-            content,
-            role=self.role,
-            model=self.model,
-            media="named",
-            values=question.values,
+            self.ctx, question.prompt, content, role=self.role, model=self.model, media="named", values=question.values
         )
         assert effect.request is not None
         schema = question.schema.asked if isinstance(question.schema, Form) else question.schema

@@ -159,12 +159,7 @@ class SessionMemory:
             return []
 
     async def ask(
-        self,
-        prompt: str,
-        material: Sequence[Entry | Happening],
-        *,
-        schema: dict[str, Any] | None = None,
-        **values: Any,
+        self, prompt: str, material: Sequence[Entry | Happening], *, schema: dict[str, Any] | None = None, **values: Any
     ) -> str:
         """Ask beside the agent's work: a reply that cannot be had changes nothing about the work."""
         shown = shown_entries(material)
@@ -435,13 +430,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def memory_of(
-    spec: AgentSpec,
-    ctx: BranchContext[Any],
-    kit: Kit,
-    *,
-    top: bool,
-    trust: Trust,
-    parts: PartSettings | None = None,
+    spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, *, top: bool, trust: Trust, parts: PartSettings | None = None
 ) -> AgentMemory | None:
     """Return the memory of an agent, None for one that has none; the run's is its top agent's.
 

@@ -175,9 +175,7 @@ def preset_name() -> str | None:
 
 
 pin_option = click.option(
-    "--pin",
-    is_flag=True,
-    help="Use the prompts and tools as the run was started with, where they have changed since.",
+    "--pin", is_flag=True, help="Use the prompts and tools as the run was started with, where they have changed since."
 )
 
 

@@ -230,11 +230,7 @@ class Worker:
     async def _work(self, beating: asyncio.Task[None]) -> None:
         loops = [
             asyncio.create_task(one, name=f"cluster:{name}")
-            for name, one in (
-                ("members", self._watch()),
-                ("due", self._take_up_due()),
-                ("stop", self._stopping.wait()),
-            )
+            for name, one in (("members", self._watch()), ("due", self._take_up_due()), ("stop", self._stopping.wait()))
         ]
         try:
             done, _ = await asyncio.wait([*loops, beating], return_when=asyncio.FIRST_COMPLETED)

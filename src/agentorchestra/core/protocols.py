@@ -162,12 +162,7 @@ class RunContext(Protocol[DepsT_co]):
         """
 
     async def run_code(
-        self,
-        interpreter: str,
-        arguments: dict[str, JsonValue],
-        *,
-        mode: Mode,
-        tags: frozenset[Tag] = frozenset(),
+        self, interpreter: str, arguments: dict[str, JsonValue], *, mode: Mode, tags: frozenset[Tag] = frozenset()
     ) -> Outcome:
         """Run a program, or the next part of one, in an interpreter (RunCode). Only composite components may.
 
@@ -206,12 +201,7 @@ class RunContext(Protocol[DepsT_co]):
         """Wait until an aware time, at once if it is over; see `sleep`."""
 
     async def artifact(
-        self,
-        name: str,
-        data: bytes,
-        media_type: str = "application/octet-stream",
-        *,
-        made_for: MadeFor = "user",
+        self, name: str, data: bytes, media_type: str = "application/octet-stream", *, made_for: MadeFor = "user"
     ) -> ArtifactRef:
         """Keep bytes as an artifact of this effect.
 

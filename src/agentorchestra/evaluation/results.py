@@ -602,10 +602,7 @@ def _settings(plan: Plan) -> Table:
         *((f"arm {arm.name}", arm.model_dump_json(exclude={"name"}, exclude_defaults=True)) for arm in plan.arms),
         ("repeats", str(plan.repeats)),
         ("asked again", again),
-        (
-            "limits",
-            ", ".join(f"{name} {one:g}" for name, one in limits.items()) or "as the settings",
-        ),
+        ("limits", ", ".join(f"{name} {one:g}" for name, one in limits.items()) or "as the settings"),
         ("kept apart", "no session; " + ", ".join(f"{name} = {one}" for name, one in plan.arms[0].kept_apart.items())),
         ("kept from", "pages with answers of benchmarks (`evaluation.benchmarks.pages`)"),
         ("pages and searches", _web(plan)),

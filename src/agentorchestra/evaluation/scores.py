@@ -383,11 +383,7 @@ def _by_model(results: Iterable[RunResult]) -> dict[str, float | None]:
 
 
 async def _said(
-    workspace: Workspace[Any],
-    questions: QuestionSet,
-    judge: ModelJudge | None,
-    ran: Score,
-    check: Check | None,
+    workspace: Workspace[Any], questions: QuestionSet, judge: ModelJudge | None, ran: Score, check: Check | None
 ) -> Scored:
     """Return what the scorer says; where it says what no score is, nobody could say."""
     question = questions.by_id[ran.question]

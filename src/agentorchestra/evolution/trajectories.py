@@ -392,11 +392,7 @@ async def preferences(
 
 
 async def _taken(
-    workspace: Workspace[Any],
-    runs: Iterable[str],
-    wanted: Wanted,
-    scores: Mapping[str, float | None],
-    data: Data,
+    workspace: Workspace[Any], runs: Iterable[str], wanted: Wanted, scores: Mapping[str, float | None], data: Data
 ) -> Any:
     """Yield the runs that are wanted, with their courses; count the others."""
     records = {one.id: one for one in await workspace.runs()}

@@ -94,10 +94,7 @@ class PydanticAIClient:
         return uncertain(most, most_dollars(most, self.price))
 
     async def _asked(
-        self,
-        ask: Callable[[Wire, Callable[[], None]], Awaitable[T]],
-        timeout_s: float,
-        at_most: Callable[[], Usage],
+        self, ask: Callable[[Wire, Callable[[], None]], Awaitable[T]], timeout_s: float, at_most: Callable[[], Usage]
     ) -> T:
         """Ask, and give up after so much silence: each piece of an answer starts the time anew."""
         limit = asyncio.timeout(timeout_s)

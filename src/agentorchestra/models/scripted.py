@@ -45,11 +45,7 @@ def say(text: str) -> ModelResponse:
 
 
 def decide(
-    thinking: str = "",
-    evaluation: str = "",
-    memory: str = "",
-    next_goal: str = "",
-    calls: Iterable[ToolCall] = (),
+    thinking: str = "", evaluation: str = "", memory: str = "", next_goal: str = "", calls: Iterable[ToolCall] = ()
 ) -> ModelResponse:
     """Return a decision as an agent gives it: reasoning as a JSON object, and calls.
 

@@ -17,22 +17,8 @@ from pydantic import JsonValue
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, MediaBlock
-from agentorchestra.core.effects import (
-    ArtifactRef,
-    Effect,
-    EffectKind,
-    MadeFor,
-    Mode,
-    Outcome,
-    Tag,
-)
-from agentorchestra.core.errors import (
-    ConcurrentUseError,
-    DoorError,
-    MissingKeyError,
-    ToolError,
-    UnknownComponentError,
-)
+from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, MadeFor, Mode, Outcome, Tag
+from agentorchestra.core.errors import ConcurrentUseError, DoorError, MissingKeyError, ToolError, UnknownComponentError
 from agentorchestra.core.events import AttemptFailed
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random
 from agentorchestra.core.mail import Mail
@@ -164,12 +150,7 @@ class BranchContext(Branch, Generic[Deps]):
         return await self.run.blob(sha256)
 
     async def artifact(
-        self,
-        name: str,
-        data: bytes,
-        media_type: str = "application/octet-stream",
-        *,
-        made_for: MadeFor = "user",
+        self, name: str, data: bytes, media_type: str = "application/octet-stream", *, made_for: MadeFor = "user"
     ) -> ArtifactRef:
         """Keep bytes as an artifact; see RunContext."""
         digest = await self.run.services.store.put_blob(data, media_type)
@@ -251,12 +232,7 @@ class BranchContext(Branch, Generic[Deps]):
         return await transcribe(self, recording, model)
 
     async def run_code(
-        self,
-        interpreter: str,
-        arguments: dict[str, JsonValue],
-        *,
-        mode: Mode,
-        tags: frozenset[Tag] = frozenset(),
+        self, interpreter: str, arguments: dict[str, JsonValue], *, mode: Mode, tags: frozenset[Tag] = frozenset()
     ) -> Outcome:
         """Run a program, or the next part of one."""
         effect = Effect(

@@ -431,10 +431,7 @@ class DrivenShell(Shell):
             self._group = pipe.group
             first: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
             self._waiting = {0: first}
-            self._tasks = [
-                asyncio.create_task(self._listen(pipe)),
-                asyncio.create_task(self._watch(pipe.process.pid)),
-            ]
+            self._tasks = [asyncio.create_task(self._listen(pipe)), asyncio.create_task(self._watch(pipe.process.pid))]
             start = {
                 "temporary": self._inside.temporary,
                 "own_user": self._inside.own_user,

@@ -23,13 +23,7 @@ from agentorchestra.agents.agent import Delegate, agent_effect
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.forms import Limited
 from agentorchestra.agents.society.actors import OF_MEMBERS, ROLES, act
-from agentorchestra.agents.society.toolkit import (
-    Operation,
-    Send,
-    WaitForMention,
-    change,
-    list_agents,
-)
+from agentorchestra.agents.society.toolkit import Operation, Send, WaitForMention, change, list_agents
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
 from agentorchestra.core.effects import EffectKind

@@ -315,9 +315,7 @@ def _sensitive(effect: Effect, leaves: list[Leaf], words: Words, view: PolicyVie
     sources = listed_sources(untrusted, 3) or "untrusted content"
     what = f"with {names} not taken from your task but" if doubtful else "although nothing in your task names it,"
     return Verdict(
-        action="ask",
-        reason=f"{effect.name} ({tags}) would act {what} possibly from {sources}",
-        arguments=doubtful,
+        action="ask", reason=f"{effect.name} ({tags}) would act {what} possibly from {sources}", arguments=doubtful
     )
 
 

@@ -298,11 +298,7 @@ class Analysis:
         if models and content.sha256 and content.size <= MOST_BYTES:
             source = Source(kind="file", ref=content.name)
             whole = MediaBlock(
-                media_type="application/pdf",
-                sha256=content.sha256,
-                size=content.size,
-                name=content.name,
-                source=source,
+                media_type="application/pdf", sha256=content.sha256, size=content.size, name=content.name, source=source
             )
             outcome = await self.ctx.ask_model(
                 LOOK,

@@ -93,12 +93,7 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
 
     @tool(effect="execute", idempotent=True, thread=False)
     async def register_tool(
-        ctx: RunContext[Any],
-        name: str,
-        source: str,
-        reason: str,
-        manifest: dict[str, JsonValue],
-        keep: bool = True,
+        ctx: RunContext[Any], name: str, source: str, reason: str, manifest: dict[str, JsonValue], keep: bool = True
     ) -> ToolResult:
         """Register a tool that has passed its trials. It runs in the sandbox only, whoever calls it.
 

@@ -64,10 +64,7 @@ class Verifier:
         whole = prompt == OUTCOME
         asked = [
             self._question(
-                prompt,
-                _SCORE,
-                self._content([one], ctx, whole=whole),
-                **({"ended": one.state.ended} if whole else {}),
+                prompt, _SCORE, self._content([one], ctx, whole=whole), **({"ended": one.state.ended} if whole else {})
             )
             for one in rivals
         ]

@@ -143,10 +143,7 @@ def rows(path: Path, columns: Sequence[str], *, name: str) -> list[dict[str, Any
 
 
 def question_set(
-    name: str,
-    scorer: str,
-    table: Sequence[dict[str, Any]],
-    mapping: Callable[[dict[str, Any]], EvalQuestion],
+    name: str, scorer: str, table: Sequence[dict[str, Any]], mapping: Callable[[dict[str, Any]], EvalQuestion]
 ) -> QuestionSet:
     """Return the set that a table's rows make; a row that cannot be read is a question that cannot be asked.
 

@@ -193,10 +193,7 @@ class Writer(Database):
         land(failed)
 
     def _transaction(
-        self,
-        batch: list[Operation],
-        touched: list[str],
-        apply: Callable[[Connection, list[Operation]], list[Any]],
+        self, batch: list[Operation], touched: list[str], apply: Callable[[Connection, list[Operation]], list[Any]]
     ) -> list[Any]:
         self._check_place()
         connection = self._connected()
@@ -331,9 +328,7 @@ class Writer(Database):
         made = (blobs.c.media_type == GIVEN) & (insert.excluded.media_type != GIVEN)
         kind = case((made, insert.excluded.media_type), else_=blobs.c.media_type)
         return insert.on_conflict_do_update(
-            index_elements=[blobs.c.sha256],
-            set_={"touched": self._now(), "media_type": kind},
-            where=or_(stale, made),
+            index_elements=[blobs.c.sha256], set_={"touched": self._now(), "media_type": kind}, where=or_(stale, made)
         )
 
     def _not_drawn(self, connection: Connection, run: str, epoch: int | None) -> AgentOrchestraError:

@@ -151,12 +151,7 @@ class Memory(Protocol):
         ...
 
     async def ask(
-        self,
-        prompt: str,
-        material: Sequence[Entry | Happening],
-        *,
-        schema: dict[str, Any] | None = None,
-        **values: Any,
+        self, prompt: str, material: Sequence[Entry | Happening], *, schema: dict[str, Any] | None = None, **values: Any
     ) -> str:
         """Ask a model (the role `summariser`) about entries.
 

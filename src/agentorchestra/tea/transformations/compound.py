@@ -73,12 +73,7 @@ class Step:
 
 
 def compound(
-    name: str,
-    description: str,
-    steps: Sequence[Step],
-    *,
-    returns: str = "",
-    version: str = "1.0.0",
+    name: str, description: str, steps: Sequence[Step], *, returns: str = "", version: str = "1.0.0"
 ) -> Tool[..., Any]:
     """Return the steps as one tool, whose arguments are what is `Given`.
 
