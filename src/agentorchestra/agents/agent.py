@@ -207,21 +207,13 @@ class Agent:
 
 @dataclass(frozen=True)
 class Delegate:
-    """An agent in the toolset of another: its schema, and the InvokeAgent of a call (agents as tools).
+    """An agent in the toolset of another: its schema, and the InvokeAgent of a call (agents as tools)."""
 
-    Attributes:
-        agent: who is called.
-        tools: what it gets: names of the run's tools.
-        models: names a call may choose from; fewer than two offer no choice.
-        trust: of its description, which may hold those of tools.
-        task: the caller's own, which is handed over where a call names none; "" where every call has to.
-    """
-
-    agent: Agent
-    tools: tuple[str, ...]
-    models: tuple[str, ...]
-    trust: Trust = Trust.SYSTEM
-    task: str = ""
+    agent: Agent  # who is called
+    tools: tuple[str, ...]  # what it gets: names of the run's tools
+    models: tuple[str, ...]  # names a call may choose from; fewer than two offer no choice
+    trust: Trust = Trust.SYSTEM  # of its description, which may hold those of tools
+    task: str = ""  # the caller's own, which is handed over where a call names none; "" where every call has to
 
     @property
     def schema(self) -> ToolSchema:

@@ -53,15 +53,10 @@ class Summariser:
 
 @dataclass(frozen=True)
 class Compaction:
-    """An `observe` part: keeps the next prompt inside the window.
+    """An `observe` part: keeps the next prompt inside the window."""
 
-    Attributes:
-        window: tokens the agent's model can read.
-        reply: tokens its answer may take.
-    """
-
-    window: int
-    reply: int
+    window: int  # tokens the agent's model can read
+    reply: int  # tokens its answer may take
     task: str
     summariser: Summariser
 

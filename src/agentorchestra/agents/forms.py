@@ -79,29 +79,20 @@ class Question:
 
 @dataclass
 class Questioner:
-    """Asks questions for one agent.
-
-    Attributes:
-        kit: None for the context of a tool, whose run knows how to ask.
-        model: another one than the role's, chosen by whoever delegated.
-        temperature: of its requests, where the role has none of its own; None for the model's.
-        tokens: that the replies and their questions took so far.
-        limited: why the budget had no room for a question, "" while it has.
-        over: whether no question is begun any more but a final one.
-        begin_by: when those that have to queue for their model are not begun any more either.
-        unasked: the questions that were not begun for that.
-    """
+    """Asks questions for one agent."""
 
     ctx: BranchContext[Any]
-    kit: Kit | None
+    kit: Kit | None  # None for the context of a tool, whose run knows how to ask
     role: str
-    model: str = ""
-    temperature: float | None = None
-    tokens: int = field(default=0, init=False)
-    limited: str = field(default="", init=False)
+    model: str = ""  # another one than the role's, chosen by whoever delegated
+    temperature: float | None = None  # of its requests, where the role has none of its own; None for the model's
+    tokens: int = field(default=0, init=False)  # that the replies and their questions took so far
+    limited: str = field(default="", init=False)  # why the budget had no room for a question, "" while it has
+    # whether no question is begun any more but a final one
     over: Callable[[], bool] = field(default_factory=lambda: lambda: False, init=False)  # as a default it is a method
+    # when those that have to queue for their model are not begun any more either
     begin_by: datetime | None = field(default=None, init=False)
-    unasked: list[Question] = field(default_factory=list, init=False)
+    unasked: list[Question] = field(default_factory=list, init=False)  # the questions that were not begun for that
 
     async def one(self, question: Question) -> dict[str, Any] | None:
         """Return the reply to one question, None where there is none."""

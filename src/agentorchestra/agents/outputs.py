@@ -46,25 +46,16 @@ MOST_ASKED = 2_000
 
 @dataclass(frozen=True)
 class Output:
-    """The output of one call.
-
-    Attributes:
-        n: the number, on the branch that was looked at, of the effect that the call belongs to.
-        name: of the tool, the action (`terminal_run`) or PROGRAM.
-        asked: the program, or the arguments as JSON.
-        text: what came back, without the numbers beside lines.
-        media: names of the pictures and recordings that came with it.
-        pieces: what came back block by block, each with where it is from.
-    """
+    """The output of one call."""
 
     asker: str
-    n: int
-    name: str
-    asked: str
-    text: str
+    n: int  # the number, on the branch that was looked at, of the effect that the call belongs to
+    name: str  # of the tool, the action (`terminal_run`) or PROGRAM
+    asked: str  # the program, or the arguments as JSON
+    text: str  # what came back, without the numbers beside lines
     trust: Trust
-    media: frozenset[str] = frozenset()
-    pieces: tuple[tuple[Source, str], ...] = ()
+    media: frozenset[str] = frozenset()  # names of the pictures and recordings that came with it
+    pieces: tuple[tuple[Source, str], ...] = ()  # what came back block by block, each with where it is from
 
     @property
     def texts(self) -> tuple[str, str]:

@@ -140,27 +140,16 @@ FROM {schema}.members m, to_jsonb(m) j ORDER BY m.since, m.id
 
 
 class Member(NamedTuple):
-    """A worker or a server of a database.
+    """A worker or a server of a database."""
 
-    Attributes:
-        id: of this process; the queue knows it by this.
-        about: host, pid, kind, version, code, concurrency, tags, and a digest of each setting.
-        since_s: for how long.
-        locked: whether it holds its lock.
-        beats: how many it has made; None for a version that makes none.
-        silent_s: how old its last beat is.
-        lease_s: how old that may be.
-        taker: who takes its runs over.
-    """
-
-    id: str
-    about: dict[str, Any]
-    since_s: float
-    locked: bool
-    beats: int | None
-    silent_s: float | None
-    lease_s: float | None
-    taker: str | None
+    id: str  # of this process; the queue knows it by this
+    about: dict[str, Any]  # host, pid, kind, version, code, concurrency, tags, and a digest of each setting
+    since_s: float  # for how long
+    locked: bool  # whether it holds its lock
+    beats: int | None  # how many it has made; None for a version that makes none
+    silent_s: float | None  # how old its last beat is
+    lease_s: float | None  # how old that may be
+    taker: str | None  # who takes its runs over
 
     @property
     def overdue(self) -> bool:

@@ -61,18 +61,14 @@ class Society:
     A message of the leader opens its thread where there is none. A send whose arguments have an `op` is a change:
     `found` (leader, members, topology), `create` (thread, participants), `add`, `remove` (thread, participant), `close`
     (thread, summary). Calls of one decision run beside each other, so a change may come after one that made it idle.
-
-    Attributes:
-        home: the branch of the leader, who founded it; its members were spawned there.
-        gone: agents that work no more, and why; who spawned them says so.
     """
 
     leader: str = ""
-    home: str = ""
+    home: str = ""  # the branch of the leader, who founded it; its members were spawned there
     members: dict[str, str] = field(default_factory=dict)
     topology: Topology = "star"
     threads: dict[str, Thread] = field(default_factory=dict)
-    gone: dict[str, str] = field(default_factory=dict)
+    gone: dict[str, str] = field(default_factory=dict)  # agents that work no more, and why; who spawned them says so
 
     def take(self, arguments: Mapping[str, Any], branch: str) -> bool:
         """Take in a change that was recorded on a branch; return False for a message."""

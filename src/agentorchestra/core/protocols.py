@@ -344,34 +344,22 @@ class RunState(NamedTuple):
 
 
 class Acceptance(NamedTuple):
-    """A server took a run on: it drives the run, or the server that is started after it does.
+    """A server took a run on: it drives the run, or the server that is started after it does."""
 
-    Attributes:
-        at: when.
-        key: the same request that is sent again under this key is the same run; None without one.
-        digest: of the request: another one under the same key is refused.
-    """
-
-    at: datetime
-    key: str | None = None
-    digest: str = ""
+    at: datetime  # when
+    key: str | None = None  # the same request that is sent again under this key is the same run; None without one
+    digest: str = ""  # of the request: another one under the same key is refused
 
 
 class UnfinishedRun(NamedTuple):
-    """A run that is created or running, and who drives it.
-
-    Attributes:
-        owner: who claimed it last and did not release it; None for nobody.
-        held: whether the owner's lease is not over yet, in the store's time.
-        lease_until: when it is over.
-    """
+    """A run that is created or running, and who drives it."""
 
     id: str
     status: RunStatus
     accepted: bool
-    owner: Owner | None
-    held: bool
-    lease_until: datetime | None
+    owner: Owner | None  # who claimed it last and did not release it; None for nobody
+    held: bool  # whether the owner's lease is not over yet, in the store's time
+    lease_until: datetime | None  # when it is over
 
 
 class Swept(NamedTuple):
@@ -655,13 +643,9 @@ class Environment(Protocol):
 
 
 class Ground(Protocol):
-    """The thing that the environments of one run and world with the same `ground` work on.
+    """The thing that the environments of one run and world with the same `ground` work on."""
 
-    Attributes:
-        snapshot_type: media type of its snapshots: `application/json` where they name blobs.
-    """
-
-    snapshot_type: str
+    snapshot_type: str  # media type of its snapshots: `application/json` where they name blobs
 
     async def snapshot(self) -> bytes:
         """Return the whole state as bytes, with what each of its environments remembers besides."""

@@ -354,43 +354,27 @@ CHECKS = 2
 
 
 class Project(BaseModel, frozen=True):
-    """The folder of the user's that a run works on a copy of (docs/coding.md).
+    """The folder of the user's that a run works on a copy of (docs/coding.md)."""
 
-    Attributes:
-        path: where it lies, absolute and without links.
-        began: SHA-256 of the blob with the snapshot of the copy as it began.
-        seen: folders in it that commands see read-only, and that were not copied; relative to it.
-        pythons: folders of this machine with the Pythons that virtual environments among `seen` were made of.
-        objects: the folder with the objects of its repository; "" for none.
-        head: the commit that was checked out; "" for none.
-        repository: whether it lies in a work tree of git.
-    """
-
-    path: str
-    began: str
-    seen: tuple[str, ...] = ()
+    path: str  # where it lies, absolute and without links
+    began: str  # SHA-256 of the blob with the snapshot of the copy as it began
+    seen: tuple[str, ...] = ()  # folders in it that commands see read-only, and that were not copied; relative to it
+    # folders of this machine with the Pythons that virtual environments among `seen` were made of
     pythons: tuple[str, ...] = ()
-    objects: str = ""
-    head: str = ""
-    repository: bool = False
+    objects: str = ""  # the folder with the objects of its repository; "" for none
+    head: str = ""  # the commit that was checked out; "" for none
+    repository: bool = False  # whether it lies in a work tree of git
 
 
 class TestsRan(BaseModel, frozen=True):
-    """The command that tests a run's work, as it ended.
-
-    Attributes:
-        command: of bash, in the run's folder.
-        passed: whether it ended with exit code 0.
-        why: a sentence.
-        output: the end of what it printed.
-    """
+    """The command that tests a run's work, as it ended."""
 
     __test__ = False  # no test of pytest's
 
-    command: str
-    passed: bool
-    why: str
-    output: str = ""
+    command: str  # of bash, in the run's folder
+    passed: bool  # whether it ended with exit code 0
+    why: str  # a sentence
+    output: str = ""  # the end of what it printed
 
 
 class PartOf(BaseModel, frozen=True):

@@ -47,19 +47,12 @@ STOPS_AT = 0.05
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a report; the first column names the row.
+    """A table of a report; the first column names the row."""
 
-    Attributes:
-        title: above it.
-        head: of the columns.
-        rows: as text, each as long as the head.
-        note: a sentence or several under it.
-    """
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
+    title: str  # above it
+    head: tuple[str, ...]  # of the columns
+    rows: tuple[tuple[str, ...], ...]  # as text, each as long as the head
+    note: str = ""  # a sentence or several under it
 
 
 @dataclass(frozen=True)

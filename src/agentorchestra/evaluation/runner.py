@@ -74,19 +74,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Ending:
-    """What came of a call of `Runner.run`.
+    """What came of a call of `Runner.run`."""
 
-    Attributes:
-        asked: runs that were driven here.
-        refused: sentences about runs that could not be made or driven, by question and arm.
-        left_out: questions that were not begun, because the budget had no room for them.
-        missing: why questions cannot be asked, by id (`QuestionSet.faults`).
-    """
-
-    asked: int
-    refused: Mapping[tuple[str, str], str]
-    left_out: tuple[str, ...]
-    missing: Mapping[str, str]
+    asked: int  # runs that were driven here
+    refused: Mapping[tuple[str, str], str]  # sentences about runs that could not be made or driven, by question and arm
+    left_out: tuple[str, ...]  # questions that were not begun, because the budget had no room for them
+    missing: Mapping[str, str]  # why questions cannot be asked, by id (`QuestionSet.faults`)
 
 
 def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:

@@ -271,15 +271,10 @@ def sequential(pairs: Iterable[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far two systems' scores on one question lie apart, beyond their mean difference.
+    """How far two systems' scores on one question lie apart, beyond their mean difference."""
 
-    Attributes:
-        questions: The variance of the true difference from question to question (omega squared in Miller, sec. 5).
-        repeats: The variance of one repeat's difference about its question's true one (both systems together).
-    """
-
-    questions: float
-    repeats: float
+    questions: float  # The variance of the true difference from question to question (omega squared in Miller, sec. 5)
+    repeats: float  # The variance of one repeat's difference about its question's true one (both systems together)
 
     def of(self, repeats: int) -> float:
         """Return the variance of a question's difference with this number of repeats of either system."""

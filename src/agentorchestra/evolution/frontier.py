@@ -80,25 +80,15 @@ class Learning(BaseModel, frozen=True, extra="forbid"):
 
 
 class Candidate(BaseModel, frozen=True):
-    """A prompt that was tried, or why a round brought none.
+    """A prompt that was tried, or why a round brought none."""
 
-    Attributes:
-        round: that made it; 0 for the prompt as it was.
-        version: of the prompt, "" where there is none.
-        base: the version that was edited, "" in round 0.
-        reasons: why, by variable.
-        why: a round brought none.
-        run: the optimiser's.
-        usd: what the optimiser cost, None where a price is unknown.
-    """
-
-    round: int
-    version: str = ""
-    base: str = ""
-    reasons: dict[str, str] = {}
-    why: str = ""
-    run: str = ""
-    usd: float | None = 0.0
+    round: int  # that made it; 0 for the prompt as it was
+    version: str = ""  # of the prompt, "" where there is none
+    base: str = ""  # the version that was edited, "" in round 0
+    reasons: dict[str, str] = {}  # why, by variable
+    why: str = ""  # a round brought none
+    run: str = ""  # the optimiser's
+    usd: float | None = 0.0  # what the optimiser cost, None where a price is unknown
 
     @property
     def arm(self) -> str:

@@ -132,18 +132,13 @@ def _fitting(lines: list[Line], most: int) -> list[Line]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a tip.
+    """The verdict on a tip."""
 
-    Attributes:
-        verdict: `kept` where the interval of the gain lies above 0, `retired` where it lies nowhere above `worth`, else
-            `undecided`.
-        gain: of the questions answered with the tip over those without it.
-        worth: the gain that a tip has to have a chance of.
-    """
-
+    # `kept` where the interval of the gain lies above 0, `retired` where it lies nowhere above `worth`, else
+    # `undecided`
     verdict: Verdict
-    gain: Difference
-    worth: float
+    gain: Difference  # of the questions answered with the tip over those without it
+    worth: float  # the gain that a tip has to have a chance of
 
     @property
     def why(self) -> str:

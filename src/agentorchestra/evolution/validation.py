@@ -58,15 +58,10 @@ async def recorded(
 
 @dataclass(frozen=True)
 class Forks:
-    """Begins runs of a validation as forks of recorded ones.
+    """Begins runs of a validation as forks of recorded ones."""
 
-    Attributes:
-        runs: those that are recorded.
-        changed: versions of the candidate, by component.
-    """
-
-    runs: Recorded
-    changed: Mapping[str, str]
+    runs: Recorded  # those that are recorded
+    changed: Mapping[str, str]  # versions of the candidate, by component
 
     async def begin(self, workspace: Workspace[Any], spec: RunSpec) -> str:
         """Return a new run for a question: a fork where there is a recorded run, else one from its beginning."""

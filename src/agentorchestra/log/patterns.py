@@ -116,15 +116,10 @@ _STEP = re.compile(
 
 
 class Pattern(BaseModel, frozen=True):
-    """A pattern that a conversation shows.
+    """A pattern that a conversation shows."""
 
-    Attributes:
-        pattern: which of the paper's four.
-        messages: the numbers of the exchanges it rests on, in their order.
-    """
-
-    pattern: Name
-    messages: tuple[int, ...]
+    pattern: Name  # which of the paper's four
+    messages: tuple[int, ...]  # the numbers of the exchanges it rests on, in their order
 
 
 def patterns(talk: Conversation) -> list[Pattern]:

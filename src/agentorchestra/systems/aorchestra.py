@@ -140,19 +140,14 @@ def offered_models(ctx: BranchContext[Any], limits: AOrchestraSettings) -> dict[
 
 @dataclass
 class Delegation:
-    """`delegate_task`: makes a sub-agent of the four-tuple and hands back what it came to.
-
-    Attributes:
-        tools: what sub-agents may be given, with what each is for.
-        models: real names by the names that delegations use.
-    """
+    """`delegate_task`: makes a sub-agent of the four-tuple and hands back what it came to."""
 
     spec: AgentSpec
     ctx: BranchContext[Any]
     kit: Kit
     limits: AOrchestraSettings
-    tools: Mapping[str, str]
-    models: Mapping[str, str]
+    tools: Mapping[str, str]  # what sub-agents may be given, with what each is for
+    models: Mapping[str, str]  # real names by the names that delegations use
 
     @property
     def tool(self) -> Tool[..., Any]:

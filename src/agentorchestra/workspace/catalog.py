@@ -54,26 +54,19 @@ class Own:
 
 @dataclass(frozen=True)
 class Equipment:
-    """The tools, models and prompts of one run: the workspace's, and what was given to the run.
-
-    Attributes:
-        recorded: the manifest of a run that is replayed with nothing else than what it had, None for today's.
-        environments: names of the packaged environments that its top agent works in.
-        system: that drives it, "" for calls outside of runs.
-        society: of a run whose system is one.
-        components: the versions that it names, by `KIND:NAME`.
-        named: the agents, environments and memory systems of these versions, by kind and name; such tools and prompts
-            stand among `tools` and `prompts`.
-    """
+    """The tools, models and prompts of one run: the workspace's, and what was given to the run."""
 
     tools: Mapping[str, Any]
     models: Any
     prompts: PromptLibrary
+    # the manifest of a run that is replayed with nothing else than what it had, None for today's
     recorded: RunManifest | None = None
-    environments: tuple[str, ...] = ()
-    system: str = ""
-    society: SocietySettings | None = None
-    components: Mapping[str, str] = field(default_factory=dict)
+    environments: tuple[str, ...] = ()  # names of the packaged environments that its top agent works in
+    system: str = ""  # that drives it, "" for calls outside of runs
+    society: SocietySettings | None = None  # of a run whose system is one
+    components: Mapping[str, str] = field(default_factory=dict)  # the versions that it names, by `KIND:NAME`
+    # the agents, environments and memory systems of these versions, by kind and name; such tools and prompts stand
+    # among `tools` and `prompts`
     named: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 

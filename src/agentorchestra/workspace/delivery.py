@@ -44,19 +44,12 @@ _BLOCK = 1 << 20
 
 
 class FilesSaved(NamedTuple):
-    """The files of a run, written into a folder of the user's.
+    """The files of a run, written into a folder of the user's."""
 
-    Attributes:
-        path: the folder; it was not made where there is no file.
-        files: each with the path where it lies.
-        written: how many were written now; the others were there with the same content.
-        missing: names of those whose bytes the store does not have.
-    """
-
-    path: Path
-    files: tuple[RunFile, ...] = ()
-    written: int = 0
-    missing: tuple[str, ...] = ()
+    path: Path  # the folder; it was not made where there is no file
+    files: tuple[RunFile, ...] = ()  # each with the path where it lies
+    written: int = 0  # how many were written now; the others were there with the same content
+    missing: tuple[str, ...] = ()  # names of those whose bytes the store does not have
 
 
 async def folder_files(run: Run) -> FolderFiles:

@@ -70,17 +70,11 @@ class ReplayReport(BaseModel):
 
 
 class FolderWritten(NamedTuple):
-    """The folder of a run, written elsewhere.
+    """The folder of a run, written elsewhere."""
 
-    Attributes:
-        path: where it is.
-        files: how many it holds.
-        left_out: files that were too large for a snapshot: they are where the run was driven.
-    """
-
-    path: Path
-    files: int
-    left_out: tuple[str, ...]
+    path: Path  # where it is
+    files: int  # how many it holds
+    left_out: tuple[str, ...]  # files that were too large for a snapshot: they are where the run was driven
 
 
 class RunDriver:

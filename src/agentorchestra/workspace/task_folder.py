@@ -107,19 +107,12 @@ class TaskFolder:
 
 
 class TaskVerdict(BaseModel, frozen=True):
-    """The result of a task's tests.
+    """The result of a task's tests."""
 
-    Attributes:
-        solved: whether the reward is 1 or more.
-        reward: as the tests wrote it; 1 or 0 by their exit code where they wrote none.
-        why: a sentence.
-        output: the end of what the tests printed.
-    """
-
-    solved: bool
-    reward: float
-    why: str
-    output: str = ""
+    solved: bool  # whether the reward is 1 or more
+    reward: float  # as the tests wrote it; 1 or 0 by their exit code where they wrote none
+    why: str  # a sentence
+    output: str = ""  # the end of what the tests printed
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -35,27 +35,17 @@ class Past(BaseModel, frozen=True, extra="forbid"):
 
 
 class Variable(BaseModel, frozen=True, extra="forbid"):
-    """A text that may be changed (000, app. C.4).
+    """A text that may be changed (000, app. C.4)."""
 
-    Attributes:
-        component: `kind:name`.
-        variable: its name in the component, as `vars` gives it.
-        text: its present value.
-        role: what it is: `prompt`, `tool code`, `description`, `schema`, ...
-        description: what it does.
-        source: of code, the whole text that it stands in, with its imports; "" where it stands alone.
-        placeholders: of a prompt, the variables that it is given; None for those that the text renders.
-        past: earlier values, oldest first.
-    """
-
-    component: str
-    variable: str
-    text: str
-    role: str = ""
-    description: str = ""
-    source: str = ""
+    component: str  # `kind:name`
+    variable: str  # its name in the component, as `vars` gives it
+    text: str  # its present value
+    role: str = ""  # what it is: `prompt`, `tool code`, `description`, `schema`, ...
+    description: str = ""  # what it does
+    source: str = ""  # of code, the whole text that it stands in, with its imports; "" where it stands alone
+    # of a prompt, the variables that it is given; None for those that the text renders
     placeholders: tuple[str, ...] | None = None
-    past: tuple[Past, ...] = ()
+    past: tuple[Past, ...] = ()  # earlier values, oldest first
 
     @property
     def key(self) -> str:
@@ -164,18 +154,12 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
 
 
 class Optimisation(BaseModel, frozen=True, extra="forbid"):
-    """The options of an optimiser's run.
+    """The options of an optimiser's run."""
 
-    Attributes:
-        variables: what may be changed.
-        evidence: of one or more runs.
-        limits: within which it is changed.
-        loss: what is wanted of an outcome, in words; the expected answers of single tasks do not belong there.
-    """
-
-    variables: tuple[Variable, ...] = Field(min_length=1)
-    evidence: tuple[Evidence, ...] = Field(min_length=1, max_length=MOST_RUNS)
-    limits: Limits = Limits()
+    variables: tuple[Variable, ...] = Field(min_length=1)  # what may be changed
+    evidence: tuple[Evidence, ...] = Field(min_length=1, max_length=MOST_RUNS)  # of one or more runs
+    limits: Limits = Limits()  # within which it is changed
+    # what is wanted of an outcome, in words; the expected answers of single tasks do not belong there
     loss: str = Field(default="", max_length=LONGEST_LOSS)
 
     def of(self, key: str) -> Variable:

@@ -62,14 +62,10 @@ class Plan(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Planning:
-    """A `perceive` part: makes the plan before the first step, and puts it before the agent in each step.
-
-    Attributes:
-        interval: steps from one review to the next; 0 for a plan that is made once.
-    """
+    """A `perceive` part: makes the plan before the first step, and puts it before the agent in each step."""
 
     work: Work
-    interval: int = 0
+    interval: int = 0  # steps from one review to the next; 0 for a plan that is made once
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Return the plan as it stands now, None where none could be made."""

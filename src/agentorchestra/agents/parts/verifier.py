@@ -258,18 +258,12 @@ def form_of(answer: str) -> str:
 
 @dataclass(frozen=True)
 class Reflecting:
-    """Has the steps that are kept looked back on where their reward is at or under a threshold.
+    """Has the steps that are kept looked back on where their reward is at or under a threshold."""
 
-    Attributes:
-        choose: ranks the rivals; where it scores none, the steps that are kept are scored here.
-        threshold: 0 to 10.
-        width: rivals that are kept.
-    """
-
-    choose: Choose
+    choose: Choose  # ranks the rivals; where it scores none, the steps that are kept are scored here
     verifier: Verifier
-    threshold: float
-    width: int = 1
+    threshold: float  # 0 to 10
+    width: int = 1  # rivals that are kept
 
     async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
         """Return the rivals as ranked; those that are kept with their lessons."""

@@ -128,13 +128,9 @@ async def list_agents(ctx: RunContext[Any]) -> str:
 
 @dataclass(frozen=True)
 class WaitForMention:
-    """`wait_for_mention` of the one who leads.
+    """`wait_for_mention` of the one who leads."""
 
-    Attributes:
-        left: the seconds that it has from a time on; a wait ends with them.
-    """
-
-    left: Callable[[datetime], float]
+    left: Callable[[datetime], float]  # the seconds that it has from a time on; a wait ends with them
 
     @property
     def tool(self) -> Tool[..., Any]:
