@@ -66,20 +66,16 @@ _CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.INVOKE_AG
 
 @dataclass
 class SessionMemory:
-    """An agent's memory through the door; see `tea.memory.base.Memory`.
-
-    Attributes:
-        leads: for the run's top agent.
-        held: of a rival course of the work, what it wrote so far; None where it is written down at once.
-    """
+    """An agent's memory through the door; see `tea.memory.base.Memory`."""
 
     ctx: BranchContext[Any]
     kit: Kit
     agent: str
     task: Happening
     system: MemoryDescription
-    leads: bool = False
+    leads: bool = False  # for the run's top agent
     in_view: int = 0
+    # of a rival course of the work, what it wrote so far; None where it is written down at once
     held: list[Entry] | None = None
     _event: Entry | None = field(default=None, init=False)
 

@@ -14,24 +14,16 @@ TOLD = "told#"
 
 
 class Mail(BaseModel, frozen=True):
-    """A message between actors of one run.
+    """A message between actors of one run."""
 
-    Attributes:
-        id: the key of the send as text, `told#SEQUENCE` for mail from outside: the same in a fork.
-        seq: its place in the log; mailboxes are read in this order.
-        sender, to: actors' names.
-        content: the text.
-        thread: the conversation it belongs to, "" for none.
-        trust: no further than what its sender had seen.
-    """
-
-    id: str
-    seq: int
+    id: str  # the key of the send as text, `told#SEQUENCE` for mail from outside: the same in a fork
+    seq: int  # its place in the log; mailboxes are read in this order
+    # `sender`, `to`: actors' names
     sender: str
     to: tuple[str, ...]
-    content: str
-    thread: str = ""
-    trust: Trust = Trust.UNTRUSTED
+    content: str  # the text
+    thread: str = ""  # the conversation it belongs to, "" for none
+    trust: Trust = Trust.UNTRUSTED  # no further than what its sender had seen
 
     @property
     def outside(self) -> bool:

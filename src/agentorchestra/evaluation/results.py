@@ -263,23 +263,17 @@ def stop_after(plan: Plan, scores: Sequence[Score], first: str, second: str) -> 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the whole evaluation will cost, from a pilot.
+    """What the whole evaluation will cost, from a pilot."""
 
-    Attributes:
-        pilot: questions asked.
-        questions: of the whole.
-        usd, low, high: the dollars of the whole and the interval that holds them in 95 of 100 evaluations; None where a
-            price is unknown. What the limits of the runs allow at most is `most_usd`, None without a budget.
-        seconds: runs one after the other.
-    """
-
-    pilot: int
-    questions: int
+    pilot: int  # questions asked
+    questions: int  # of the whole
+    # `usd`, `low`, `high`: the dollars of the whole and the interval that holds them in 95 of 100 evaluations; None
+    # where a price is unknown. What the limits of the runs allow at most is `most_usd`, None without a budget.
     usd: float | None
     low: float | None
     high: float | None
     most_usd: float | None
-    seconds: float
+    seconds: float  # runs one after the other
 
 
 def forecast(plan: Plan, scores: Sequence[Score]) -> Forecast:

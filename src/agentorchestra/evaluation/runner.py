@@ -51,25 +51,17 @@ Place = tuple[str, str, int, int]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an evaluation is, each time a run ended.
+    """How far an evaluation is, each time a run ended."""
 
-    Attributes:
-        done, total: answered places (question, arm, repeat), and all that can be asked; questions that give tips
-            count, too.
-        failed: runs that ended with an error, here.
-        spent_usd: of all its runs and those of its judge; None where a price is unknown.
-        left_usd: of its budget, None without one.
-        left_s: an estimate from what was done here, None before anything was.
-        last: which run ended, and how.
-    """
-
+    # `done`, `total`: answered places (question, arm, repeat), and all that can be asked; questions that give tips
+    # count, too
     done: int
     total: int
-    failed: int
-    spent_usd: float | None
-    left_usd: float | None
-    left_s: float | None
-    last: str
+    failed: int  # runs that ended with an error, here
+    spent_usd: float | None  # of all its runs and those of its judge; None where a price is unknown
+    left_usd: float | None  # of its budget, None without one
+    left_s: float | None  # an estimate from what was done here, None before anything was
+    last: str  # which run ended, and how
 
 
 @dataclass(frozen=True)

@@ -55,41 +55,31 @@ class Attempt(BaseModel, frozen=True):
 
 
 class Score(BaseModel, frozen=True):
-    """The score of a (question, arm, repeat).
+    """The score of a (question, arm, repeat)."""
 
-    Attributes:
-        question, arm, repeat: the place.
-        group: of the question.
-        run_id: the run whose answer counts, "" where there is none: the last one that was asked.
-        run_status: its status, "" without a run.
-        answer: its answer.
-        status, score, why: see `Scored`.
-        cost_usd, tokens, duration_s, steps: of all attempts together; cost is None where a price is unknown.
-        delegations: agents that its top agent asked, in the run whose answer counts.
-        made, found: tools that were generated, and that the generator found in place of making one, in all attempts.
-        reused: tools that were called and that an earlier question of the arm made.
-        usd_by_model: the same dollars, by the model that was asked.
-    """
-
+    # `question`, `arm`, `repeat`: the place
     question: str
     arm: str
     repeat: int
-    group: str
-    run_id: str = ""
-    run_status: str = ""
-    answer: str = ""
+    group: str  # of the question
+    run_id: str = ""  # the run whose answer counts, "" where there is none: the last one that was asked
+    run_status: str = ""  # its status, "" without a run
+    answer: str = ""  # its answer
+    # `status`, `score`, `why`: see `Scored`
     status: ScoreStatus
     score: float | None = None
     why: str = ""
+    # `cost_usd`, `tokens`, `duration_s`, `steps`: of all attempts together; cost is None where a price is unknown
     cost_usd: float | None = 0.0
     tokens: int = 0
     duration_s: float = 0.0
     steps: int = 0
-    delegations: int = 0
+    delegations: int = 0  # agents that its top agent asked, in the run whose answer counts
+    # `made`, `found`: tools that were generated, and that the generator found in place of making one, in all attempts
     made: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
-    reused: tuple[str, ...] = ()
-    usd_by_model: dict[str, float | None] = {}
+    reused: tuple[str, ...] = ()  # tools that were called and that an earlier question of the arm made
+    usd_by_model: dict[str, float | None] = {}  # the same dollars, by the model that was asked
 
 
 class Purse:

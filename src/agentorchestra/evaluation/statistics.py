@@ -30,19 +30,14 @@ _BETS = tuple(sign * size for size in (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with the interval that holds the true one in `level` of all samples of questions.
+    """A mean with the interval that holds the true one in `level` of all samples of questions."""
 
-    Attributes:
-        value, low, high: The mean and its interval, as a share (0 to 1) or a difference of shares (-1 to 1).
-        questions: How many it was taken over: its denominator.
-        level: Of the interval.
-    """
-
+    # `value`, `low`, `high`: The mean and its interval, as a share (0 to 1) or a difference of shares (-1 to 1)
     value: float
     low: float
     high: float
-    questions: int
-    level: float = LEVEL
+    questions: int  # How many it was taken over: its denominator
+    level: float = LEVEL  # Of the interval
 
 
 @dataclass(frozen=True)

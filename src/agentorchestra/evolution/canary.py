@@ -25,16 +25,11 @@ _TRIED = FINAL | {RunStatus.FAILED, RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_
 
 @dataclass(frozen=True)
 class Canary:
-    """A candidate with a share of the live runs.
+    """A candidate with a share of the live runs."""
 
-    Attributes:
-        subject: `tool:price_of`.
-        shared: its version, share, and since when.
-        current, candidate: the outcomes of the runs with either version, in their order.
-    """
-
-    subject: str
-    shared: Shared
+    subject: str  # `tool:price_of`
+    shared: Shared  # its version, share, and since when
+    # `current`, `candidate`: the outcomes of the runs with either version, in their order
     current: tuple[float, ...]
     candidate: tuple[float, ...]
 

@@ -45,38 +45,26 @@ AUTHOR = "frontier"
 
 
 class Learning(BaseModel, frozen=True, extra="forbid"):
-    """A prompt that is learnt.
+    """A prompt that is learnt."""
 
-    Attributes:
-        format: of the file; 1 is the first.
-        name: of it, in its workspace.
-        subject: `prompt:aorchestra`.
-        variables: parts that may change, as `prompt:aorchestra/routing_rules`; all trainable ones if empty.
-        questions: what trajectories are collected on, the same ones for every candidate (002 collects 6).
-        rounds: edits at most (002: 5).
-        repeats: how often each candidate answers each question.
-        optimiser: who proposes, by name; kept to be told.
-        system, model, settings: of the runs, see `evaluation.plan.Arm`.
-        optimiser_model: who is asked for edits; the runs' model by default.
-        question_usd, budget_usd: what one run and what all of them together may cost.
-        seed: of the questions and runs.
-    """
-
-    format: Literal[1] = 1
-    name: str
-    subject: str = "prompt:aorchestra"
+    format: Literal[1] = 1  # of the file; 1 is the first
+    name: str  # of it, in its workspace
+    subject: str = "prompt:aorchestra"  # `prompt:aorchestra`
+    # parts that may change, as `prompt:aorchestra/routing_rules`; all trainable ones if empty
     variables: tuple[str, ...] = ()
-    questions: Source
-    rounds: int = Field(default=5, ge=1)
-    repeats: int = Field(default=1, ge=1)
-    optimiser: str = ""
+    questions: Source  # what trajectories are collected on, the same ones for every candidate (002 collects 6)
+    rounds: int = Field(default=5, ge=1)  # edits at most (002: 5)
+    repeats: int = Field(default=1, ge=1)  # how often each candidate answers each question
+    optimiser: str = ""  # who proposes, by name; kept to be told
+    # `system`, `model`, `settings`: of the runs, see `evaluation.plan.Arm`
     system: str | None = "aorchestra"
     model: str | None = None
     settings: dict[str, JsonValue] = {}
-    optimiser_model: str | None = None
+    optimiser_model: str | None = None  # who is asked for edits; the runs' model by default
+    # `question_usd`, `budget_usd`: what one run and what all of them together may cost
     question_usd: float | None = Field(default=None, gt=0)
     budget_usd: float | None = Field(default=None, gt=0)
-    seed: int = 0
+    seed: int = 0  # of the questions and runs
 
 
 class Candidate(BaseModel, frozen=True):

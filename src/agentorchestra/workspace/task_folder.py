@@ -78,32 +78,22 @@ class _Config(_Section):
 
 @dataclass(frozen=True)
 class TaskFolder:
-    """A task as its folder describes it.
+    """A task as its folder describes it."""
 
-    Attributes:
-        path: of the folder.
-        instruction: what is asked.
-        workdir: where the agent works; "" where the Dockerfile does not say.
-        copies: what the run's folder begins with, as the Dockerfile's COPY and ADD say; none with an image.
-        variables: what commands find in their environment, as the Dockerfile's ENV says; none with an image.
-        agent_s: seconds that the agent may take; None where the task does not say.
-        tests_s: seconds that the tests may take.
-        env: what the tests find in their environment.
-        memory_mib, storage_mib: limits of the machine; None where the task does not say.
-        notes: what of the Dockerfile is not carried out, a sentence each.
-    """
-
-    path: Path
-    instruction: str
-    workdir: str = ""
+    path: Path  # of the folder
+    instruction: str  # what is asked
+    workdir: str = ""  # where the agent works; "" where the Dockerfile does not say
+    # what the run's folder begins with, as the Dockerfile's COPY and ADD say; none with an image
     copies: tuple[TerminalCopy, ...] = ()
+    # what commands find in their environment, as the Dockerfile's ENV says; none with an image
     variables: Mapping[str, str] = field(default_factory=dict)
-    agent_s: float | None = None
-    tests_s: float = 600.0
-    env: Mapping[str, str] = field(default_factory=dict)
+    agent_s: float | None = None  # seconds that the agent may take; None where the task does not say
+    tests_s: float = 600.0  # seconds that the tests may take
+    env: Mapping[str, str] = field(default_factory=dict)  # what the tests find in their environment
+    # `memory_mib`, `storage_mib`: limits of the machine; None where the task does not say
     memory_mib: int | None = None
     storage_mib: int | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what of the Dockerfile is not carried out, a sentence each
 
 
 class TaskVerdict(BaseModel, frozen=True):

@@ -25,22 +25,17 @@ _HELD = f"{PRIVATE}plan"
 
 
 class Plan(BaseModel, frozen=True):
-    """A plan and the facts that it rests on.
+    """A plan and the facts that it rests on."""
 
-    Attributes:
-        given, learned, to_look_up, to_derive: facts of the task; those that were found out, are to be found, follow.
-        steps: what is to be done, in this order.
-        made_at: decisions that were taken before it was made or looked at last.
-        trust: of what it was made of.
-    """
-
+    # `given`, `learned`, `to_look_up`, `to_derive`: facts of the task; those that were found out, are to be found,
+    # follow
     given: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
     to_look_up: tuple[str, ...] = ()
     to_derive: tuple[str, ...] = ()
-    steps: tuple[str, ...] = ()
-    made_at: int = 0
-    trust: Trust = Trust.AGENT
+    steps: tuple[str, ...] = ()  # what is to be done, in this order
+    made_at: int = 0  # decisions that were taken before it was made or looked at last
+    trust: Trust = Trust.AGENT  # of what it was made of
 
     @property
     def facts(self) -> str:

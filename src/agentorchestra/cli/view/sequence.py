@@ -22,16 +22,11 @@ _DRAWN = 3 / 5
 
 
 class Cell(NamedTuple):
-    """What one agent's lifeline shows in a row.
+    """What one agent's lifeline shows in a row."""
 
-    Attributes:
-        mark: of who sends, receives, is refused, changes a thread, answers or is lost; "" for none.
-        alive: whether the agent is at work.
-        left, right: whether an arrow goes on to that side.
-    """
-
-    mark: str
-    alive: bool
+    mark: str  # of who sends, receives, is refused, changes a thread, answers or is lost; "" for none
+    alive: bool  # whether the agent is at work
+    # `left`, `right`: whether an arrow goes on to that side
     left: bool = False
     right: bool = False
 

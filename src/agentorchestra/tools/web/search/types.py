@@ -33,26 +33,17 @@ class EngineError(ToolError):
 
 @dataclass(frozen=True)
 class Query:
-    """The words to search for, and what narrows the search.
+    """The words to search for, and what narrows the search."""
 
-    Attributes:
-        text: the words.
-        limit: results at most.
-        since, until: days between which what is found was published, these included.
-        language: two or three letters, "" for any.
-        region: two letters of a country, "" for any.
-        site: the host that it has to be from, "" for any.
-        now: the time of the run: what "3 days ago" counts from.
-    """
-
-    text: str
-    limit: int = 10
+    text: str  # the words
+    limit: int = 10  # results at most
+    # `since`, `until`: days between which what is found was published, these included
     since: date | None = None
     until: date | None = None
-    language: str = ""
-    region: str = ""
-    site: str = ""
-    now: datetime | None = None
+    language: str = ""  # two or three letters, "" for any
+    region: str = ""  # two letters of a country, "" for any
+    site: str = ""  # the host that it has to be from, "" for any
+    now: datetime | None = None  # the time of the run: what "3 days ago" counts from
 
     @property
     def words(self) -> str:
