@@ -72,11 +72,7 @@ def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
 
 
 def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
-    """Return the agents as the settings want them.
-
-    Raises:
-        SettingsError: for a name that no agent has.
-    """
+    """Return the agents as the settings want them; raise SettingsError for a name that no agent has."""
     unknown = sorted({*settings} - {*agents})
     if unknown:
         raise SettingsError(

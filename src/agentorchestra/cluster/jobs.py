@@ -48,11 +48,7 @@ _MOST_TAGS = 6
 
 
 def database_of(ws: Workspace[Any]) -> PostgresStore:
-    """Return the store of a workspace that lies in a database.
-
-    Raises:
-        UsageError: if it does not.
-    """
+    """Return the store of a workspace that lies in a database; raise UsageError if it does not."""
     if not isinstance(ws.store, PostgresStore):
         raise UsageError(
             "a queue needs a database that all machines reach, and this workspace lies in its folder; set "
@@ -75,11 +71,7 @@ def engine_of(store: PostgresStore) -> sqlalchemy.Engine:
 
 
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return tags in order, each once.
-
-    Raises:
-        UsageError: for one that is no word, or too many.
-    """
+    """Return tags in order, each once; raise UsageError for one that is no word, or too many."""
     found = tuple(sorted({tag.strip() for tag in tags} - {""}))
     for tag in found:
         if not tag.replace("-", "").replace("_", "").isalnum() or not tag.isascii():

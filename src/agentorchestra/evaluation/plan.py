@@ -365,11 +365,7 @@ def _compared(plan: Plan) -> Mapping[str, Any]:
 
 
 def read(workspace: Path, name: str) -> Plan:
-    """Return the record of an evaluation.
-
-    Raises:
-        EvaluationError: there is none of this name, or it cannot be read.
-    """
+    """Return the record of an evaluation; raise EvaluationError if there is none of this name, or it cannot be read."""
     path = folder_of(workspace, name) / PLAN
     try:
         return Plan.model_validate_json(path.read_text(encoding="utf-8"))

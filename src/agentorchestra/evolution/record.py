@@ -210,11 +210,7 @@ def keep(workspace: Path, evolution: Evolution) -> Evolution:
 
 
 def read(workspace: Path, name: str) -> Evolution:
-    """Return the record of an evolution.
-
-    Raises:
-        EvolutionError: there is none of this name, or it cannot be read.
-    """
+    """Return the record of an evolution; raise EvolutionError if there is none of this name, or it cannot be read."""
     path = workspace / FOLDER / name / RECORD
     try:
         return Evolution.model_validate_json(path.read_text(encoding="utf-8"))

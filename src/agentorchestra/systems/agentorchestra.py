@@ -54,11 +54,7 @@ class AgentOrchestra:
     settings: TeamSettings = field(default_factory=TeamSettings)
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-        """Do one task.
-
-        Raises:
-            UnknownComponentError: the settings name a verifier that is no agent.
-        """
+        """Do one task; raise UnknownComponentError if the settings name a verifier that is no agent."""
         verifier = self.settings.verifier
         if verifier and verifier not in {*kit.agents, *kit.absent}:
             raise UnknownComponentError(

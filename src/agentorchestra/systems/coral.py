@@ -76,11 +76,7 @@ class Coral(Limited[SocietySettings]):
             )
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-        """Do one task.
-
-        Raises:
-            UnknownComponentError: an agent of the society is not in this run.
-        """
+        """Do one task; raise UnknownComponentError if an agent of the society is not in this run."""
         limits, recorded = self.limits, ctx.manifest.society
         if recorded is not None and ctx.manifest.system == self.name:
             limits = recorded

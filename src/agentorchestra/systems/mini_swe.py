@@ -29,11 +29,7 @@ NONE_WANTED = 'the settings want none; set sandbox.backend to "auto" and install
 
 
 async def mini_swe(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-    """Run one agent that has a shell and nothing else.
-
-    Raises:
-        SandboxUnavailableError: the run has no shell.
-    """
+    """Run one agent that has a shell and nothing else; raise SandboxUnavailableError if the run has no shell."""
     if not ctx.run.replaying:
         problem = NONE_WANTED if kit.workshop is None else await kit.workshop.problem()
         if problem:

@@ -280,11 +280,7 @@ _OVER_ALL = ("sum", "count")
 
 
 def read_formula(text: str) -> ast.expr:
-    """Return a formula of fields, numbers, + - * /, `sum(...)` and `count()`.
-
-    Raises:
-        ValueError: for anything else.
-    """
+    """Return a formula of fields, numbers, + - * /, `sum(...)` and `count()`; raise ValueError for anything else."""
     try:
         found = ast.parse(text.strip(), mode="eval").body if len(text) <= LONGEST_FORMULA else None
     except (SyntaxError, ValueError, RecursionError):

@@ -257,11 +257,7 @@ class Composition:
             )
 
     async def record(self, run_id: str) -> RunRecord:
-        """Return a run's row.
-
-        Raises:
-            UnknownRunError: there is none with this id.
-        """
+        """Return a run's row; raise UnknownRunError if there is none with this id."""
         record = await self.store.get_run(run_id)
         if record is None:
             raise UnknownRunError(
@@ -318,11 +314,7 @@ class Calls(DirectCalls):
         super().__init__(engine, store, create, lambda: services(self._called))
 
     async def invoke_tool(self, tool: Tool[..., Any], arguments: Mapping[str, JsonValue]) -> Outcome:
-        """Call a tool.
-
-        Raises:
-            NotAllowedError: it is not for users.
-        """
+        """Call a tool; raise NotAllowedError if it is not for users."""
         allowed = tool.traits.invokers
         if allowed is not None and "user" not in allowed:
             raise NotAllowedError(

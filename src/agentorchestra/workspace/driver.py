@@ -534,11 +534,7 @@ class RunDriver:
 
 
 def _typed(result: RunResult, output_type: type[Any] | None) -> RunResult:
-    """Return the result with its output as an object of a type.
-
-    Raises:
-        OutputError: a complete answer does not fit.
-    """
+    """Return the result with its output as an object of a type; raise OutputError if a complete answer does not fit."""
     if output_type is None or result.output is None:
         return result
     try:

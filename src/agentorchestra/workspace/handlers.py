@@ -31,11 +31,7 @@ MAX_THREADS = 32
 
 
 class Handlers:
-    """Makes the services that runs are driven with.
-
-    Args:
-        parts: of the workspace.
-    """
+    """Makes the services that runs are driven with; `parts`: of the workspace."""
 
     def __init__(self, parts: Composition) -> None:
         from agentorchestra.tea.calling.threads import Threads
