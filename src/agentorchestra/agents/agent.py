@@ -17,14 +17,12 @@ from agentorchestra.tea.transformations.base import carried_by
 System = Callable[[AgentSpec, Any, Any], Awaitable[AgentResult]]
 """A paradigm: from a spec, a BranchContext and a Kit (`agents/types.py`) to a result, all of it through the door."""
 
-GIVEN = "*"
-"""Among an agent's tools: all that the user gave, besides those that are named."""
+GIVEN = "*"  # among an agent's tools: all that the user gave, besides those that are named
 
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 
 
-Relation = Literal["hierarchical", "cooperative", "competitive"]
-"""How two agents stand to each other (000, app. C.2.3)."""
+Relation = Literal["hierarchical", "cooperative", "competitive"]  # how two agents stand to each other (000, app. C.2.3)
 
 
 @dataclass(frozen=True)

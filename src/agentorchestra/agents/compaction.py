@@ -23,17 +23,13 @@ from agentorchestra.models.prices import estimate_messages_tokens, estimate_text
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.prompt import Prompt
 
-FULL = 0.9
-"""Part of the window at which steps are taken out."""
+FULL = 0.9  # part of the window at which steps are taken out
 
 KEPT = 0.5
 """Part of the window that is filled after that; what lies between is the room for the steps until the next time."""
 
-SUMMARY_TOKENS = 1_024
-"""The longest summary, if a tenth of the window is not less."""
-
-SHORTEST = 200
-"""Characters that are left of a result, however small the window is."""
+SUMMARY_TOKENS = 1_024  # the longest summary, if a tenth of the window is not less
+SHORTEST = 200  # characters that are left of a result, however small the window is
 
 _WORDS_PER_TOKEN = 0.6
 _NAME = "summary"

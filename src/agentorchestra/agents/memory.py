@@ -50,16 +50,14 @@ from agentorchestra.tea.memory.handler import MOST_WRITTEN
 from agentorchestra.tea.memory.steps import StepMemory
 from agentorchestra.tools.todo import Plans
 
-PURPOSE = "memory"
-"""Of the requests that a memory system makes."""
+PURPOSE = "memory"  # of the requests that a memory system makes
 
 ROLE = "summariser"
 _RESULT_CHARS = 400
 _ARGUMENT_CHARS = 200
 _ANSWER_CHARS = 1_500
 _RIVAL = f"{PRIVATE}memory"
-_WON = f"{PRIVATE}memory_of"
-"""Names the branch whose memory a branch has."""
+_WON = f"{PRIVATE}memory_of"  # names the branch whose memory a branch has
 
 _CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.INVOKE_AGENT)
 

@@ -42,8 +42,7 @@ from agentorchestra.tea.registry.rights import Rights
 from agentorchestra.tea.registry.words import CODE, DESCRIPTION, worded
 
 _DEFAULT = "1.0.0"
-_CODE = ("drive", "version", "carried")
-"""Fields of an agent that are no values of its definition."""
+_CODE = ("drive", "version", "carried")  # fields of an agent that are no values of its definition
 
 _TEXTS = ("description", "prompt", "role")
 

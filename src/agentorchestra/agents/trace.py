@@ -12,11 +12,8 @@ from agentorchestra.core.effects import FINISH, ArtifactRef, EffectKind, Outcome
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.log.ledger import Ledger, Record, parent_key, within
 
-LINE_CHARS = 1_500
-"""Characters of a call and its result that one line of a trace holds."""
-
-MOST_LINES = 120
-"""Lines of a trace: the first third and the newest of a longer one."""
+LINE_CHARS = 1_500  # characters of a call and its result that one line of a trace holds
+MOST_LINES = 120  # lines of a trace: the first third and the newest of a longer one
 
 CALLED_BY_CODE = frozenset({"describe_files", "check_quotes", "files_in_view"})
 """Tools that the code of agents calls, before and after their steps; no agent decides to."""

@@ -238,8 +238,7 @@ def task_on_stdin() -> str:
         raise click.UsageError(f"the task cannot be read from stdin: {exc}; give it as TASK") from None
 
 
-run_argument = click.argument("run", metavar="RUN", type=WORDS)
-"""`RUN`, as `run`."""
+run_argument = click.argument("run", metavar="RUN", type=WORDS)  # `RUN`, as `run`
 
 
 def budget_options(function: F) -> F:

@@ -22,25 +22,15 @@ from agentorchestra.log.store import PostgresStore
 from agentorchestra.workspace import Workspace
 from agentorchestra.workspace.catalog import code_digest
 
-TAGS = "queue.tags"
-"""The label of a run that names what its worker must have, separated by commas."""
-
-PRIORITY = "queue.priority"
-"""The label of a run with its priority: 1 is the first, 9 the last."""
-
-NAME = "agentorchestra"
-"""The application, as DBOS knows it."""
-
-FORMAT = "2"
-"""The version of a job's arguments, with which DBOS's application version begins."""
-
-DRIVE = "drive"
-"""The name of the workflow."""
+TAGS = "queue.tags"  # the label of a run that names what its worker must have, separated by commas
+PRIORITY = "queue.priority"  # the label of a run with its priority: 1 is the first, 9 the last
+NAME = "agentorchestra"  # the application, as DBOS knows it
+FORMAT = "2"  # the version of a job's arguments, with which DBOS's application version begins
+DRIVE = "drive"  # the name of the workflow
 
 UNDER_WAY = ["ENQUEUED", "PENDING"]
 
-POLL_S = 0.2
-"""How often a worker looks at a queue."""
+POLL_S = 0.2  # how often a worker looks at a queue
 
 MIDDLE = 5
 _PRIORITIES = range(1, 10)

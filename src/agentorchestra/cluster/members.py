@@ -32,23 +32,12 @@ from agentorchestra.log.store import PostgresStore
 
 T = TypeVar("T")
 
-LOOK_S = 0.25
-"""Time between two looks at the others' locks and beats."""
-
-BEAT_S = 1.0
-"""Time between two beats, at most a third of the lease."""
-
-MISSED = 3
-"""Beats that a worker has missed when `status` says that it does not answer."""
-
-WATCHED_S = 5.0
-"""A worker whose beat is too old must have been watched for so long, or half its lease, without a beat."""
-
-ANSWER_S = 5.0
-"""How long the database may take for an answer until the connection counts as lost."""
-
-QUIET_S = 5.0
-"""After the database was away nobody is taken over for so long: the others are just coming back too."""
+LOOK_S = 0.25  # time between two looks at the others' locks and beats
+BEAT_S = 1.0  # time between two beats, at most a third of the lease
+MISSED = 3  # beats that a worker has missed when `status` says that it does not answer
+WATCHED_S = 5.0  # a worker whose beat is too old must have been watched for so long, or half its lease, without a beat
+ANSWER_S = 5.0  # how long the database may take for an answer until the connection counts as lost
+QUIET_S = 5.0  # after the database was away nobody is taken over for so long: the others are just coming back too
 
 OWN_SETTINGS = frozenset(
     {

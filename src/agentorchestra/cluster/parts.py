@@ -27,14 +27,9 @@ from agentorchestra.workspace import Workspace
 
 logger = logging.getLogger("agentorchestra.cluster")
 
-BEGIN_S = 1.0
-"""A part that no worker has begun within this time is taken back: all may wait for parts themselves."""
-
-_FULL_S = 5.0
-"""Time for which a worker makes no parts after one that nobody began."""
-
-_LOOK_S = 1.0
-"""Time between looks at a part of which nothing is heard."""
+BEGIN_S = 1.0  # a part that no worker has begun within this time is taken back: all may wait for parts themselves
+_FULL_S = 5.0  # time for which a worker makes no parts after one that nobody began
+_LOOK_S = 1.0  # time between looks at a part of which nothing is heard
 
 _IDLE_LOOKS = 5
 """Looks at which a part that was begun has no driver, until it is taken back: another worker goes on with it sooner."""

@@ -49,20 +49,11 @@ from agentorchestra.workspace.catalog import code_digest, distribution
 
 logger = logging.getLogger("agentorchestra.cluster")
 
-CONCURRENCY = 8
-"""Runs that a worker drives at the same time, of each queue."""
-
-_AGAIN_S = 0.3
-"""Time between attempts to claim a run whose last driver may still be alive."""
-
-_DUE_S = 1.0
-"""Time between looks for waiting runs that can go on."""
-
-_ORPHANS_S = 5.0
-"""Time between looks for parts whose run was stopped."""
-
-_TIDY_S = 600.0
-"""Time between looks for jobs that can be forgotten."""
+CONCURRENCY = 8  # runs that a worker drives at the same time, of each queue
+_AGAIN_S = 0.3  # time between attempts to claim a run whose last driver may still be alive
+_DUE_S = 1.0  # time between looks for waiting runs that can go on
+_ORPHANS_S = 5.0  # time between looks for parts whose run was stopped
+_TIDY_S = 600.0  # time between looks for jobs that can be forgotten
 
 
 class Suspects:

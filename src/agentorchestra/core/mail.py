@@ -31,11 +31,8 @@ class Mail(BaseModel, frozen=True):
         return self.id.startswith(TOLD)
 
 
-MOST_CHARS = 50_000
-"""Characters of one message; longer material belongs into a file that the message names."""
-
-Topology = Literal["star", "mesh"]
-"""Who may write to whom: everybody through the leader, or everybody to everybody."""
+MOST_CHARS = 50_000  # characters of one message; longer material belongs into a file that the message names
+Topology = Literal["star", "mesh"]  # who may write to whom: everybody through the leader, or everybody to everybody
 
 
 @dataclass

@@ -11,11 +11,8 @@ from pydantic import BaseModel, Field, JsonValue
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect
 
-PLAN = "policy_plan"
-"""Purpose of the request for a plan, name of its prompt, and title of the schema of its reply."""
-
-REVIEW = "policy_review"
-"""The same of the request for a second look at a call."""
+PLAN = "policy_plan"  # purpose of the request for a plan, name of its prompt, and title of the schema of its reply
+REVIEW = "policy_review"  # the same of the request for a second look at a call
 
 
 class PlannedTest(BaseModel, frozen=True):

@@ -319,8 +319,7 @@ class RunRecord(BaseModel, frozen=True):
     imported: datetime | None = None
     """When it came from elsewhere (a bundle, a file of events). What such a run names (an application, tools, texts of
     modules) is another's: reading and replaying it executes none of it."""
-    accepted: datetime | None = None
-    """When a server took it on; None for a run that somebody else drives."""
+    accepted: datetime | None = None  # when a server took it on; None for a run that somebody else drives
 
 
 class Job(BaseModel, frozen=True):

@@ -103,11 +103,8 @@ FirstTools = Literal["fitting", "all"]
 Action = Literal["tools", "code"]
 """Acting of an agent: by calling tools, or by writing a program in which they are functions."""
 
-OnAsk = Literal["wait", "deny"]
-"""The fate of a question that nobody can answer now."""
-
-OnUncertain = Literal["report", "ask", "retry"]
-"""The fate of an effect that may have happened before a crash."""
+OnAsk = Literal["wait", "deny"]  # the fate of a question that nobody can answer now
+OnUncertain = Literal["report", "ask", "retry"]  # the fate of an effect that may have happened before a crash
 
 
 class RoleSettings(BaseModel, frozen=True, extra="forbid"):

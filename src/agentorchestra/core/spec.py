@@ -340,8 +340,7 @@ class Exchange(BaseModel, frozen=True):
     status: RunStatus = RunStatus.COMPLETED
 
 
-CHECKS = 2
-"""The way in which new runs check answers; see `RunManifest.checks`."""
+CHECKS = 2  # the way in which new runs check answers; see `RunManifest.checks`
 
 
 class Project(BaseModel, frozen=True):

@@ -11,8 +11,7 @@ from decimal import Decimal, InvalidOperation
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.evaluation.questions import Answer, EvalQuestion, Judge, Scored
 
-MATCHES = Callable[[str, tuple[str, ...]], bool]
-"""Whether an answer says what the true answers say."""
+MATCHES = Callable[[str, tuple[str, ...]], bool]  # whether an answer says what the true answers say
 
 
 @dataclass(frozen=True)

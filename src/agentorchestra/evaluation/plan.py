@@ -23,8 +23,7 @@ from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet, load_
 
 FOLDER = "evaluations"
 PLAN = "plan.json"
-JUDGES = "judges"
-"""The label of a judge's runs: the evaluation."""
+JUDGES = "judges"  # the label of a judge's runs: the evaluation
 ISOLATED: dict[str, JsonValue] = {"memory": "none", "parts.tips": False, "generator.keep": "run"}
 """Settings under which a question learns nothing from another one; no arm can set them otherwise."""
 SAME_WEB: dict[str, JsonValue] = {"search.cache_s": 31_536_000, "web.cache_s": 31_536_000, "web.cache_mib": 4096}

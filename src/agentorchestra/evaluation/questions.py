@@ -21,8 +21,7 @@ from pydantic import BaseModel, JsonValue
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.core.ids import sha256_json
 
-Truth: TypeAlias = str | tuple[str, ...]
-"""A true answer; of a list its entries."""
+Truth: TypeAlias = str | tuple[str, ...]  # a true answer; of a list its entries
 
 ScoreStatus = Literal["ok", "wrong", "missing", "judge_failed", "not_run"]
 """`ok`: right, wholly or in part. `missing`: no answer was given, or (without a score) there is nothing to ask or to

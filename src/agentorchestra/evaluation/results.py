@@ -32,8 +32,7 @@ from agentorchestra.evaluation.suites.suite import suite
 from agentorchestra.workspace import Workspace
 
 OUTCOMES = ("right", "partly", "wrong", "unanswered", "error", "out of limits", "left out", "undecided", "not run")
-COUNTED = OUTCOMES[:6]
-"""Outcomes that are in the denominator; what got no answer counts as 0."""
+COUNTED = OUTCOMES[:6]  # outcomes that are in the denominator; what got no answer counts as 0
 
 SPENT = "Cost, tokens, time, steps"
 QUESTIONS = "Questions"
@@ -41,8 +40,7 @@ PARTED = "Where runs first differ"
 ATTEMPTS = "Agents asked for a solved question"
 _FEW = 5
 
-STOPS_AT = 0.05
-"""The p-value of the sequential test at which one may stop."""
+STOPS_AT = 0.05  # the p-value of the sequential test at which one may stop
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,8 @@ ENDED = frozenset(
 UNABLE = "unable to determine"
 """What an agent says that does not know (004, sec. 4.1): with no answer, the one thing that is asked again."""
 
-REFUSED = "refused.json"
-"""Of the record: why runs could not be made or driven, by question and arm; they are in no log."""
-
-Place = tuple[str, str, int, int]
-"""Question, arm, repeat, attempt."""
+REFUSED = "refused.json"  # of the record: why runs could not be made or driven, by question and arm; they are in no log
+Place = tuple[str, str, int, int]  # question, arm, repeat, attempt
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,10 @@ from typing import TypeAlias
 
 from agentorchestra.core.errors import EvaluationError
 
-Scores: TypeAlias = Mapping[str, Sequence[float]]
-"""The scores of each question, one for each repeat."""
+Scores: TypeAlias = Mapping[str, Sequence[float]]  # the scores of each question, one for each repeat
 
 LEVEL = 0.95
-_FINEST = 10_000
-"""Differences are added up exactly where they are multiples of 1/10,000 or coarser fractions."""
+_FINEST = 10_000  # differences are added up exactly where they are multiples of 1/10,000 or coarser fractions
 _RESAMPLES = 100_000
 _BETS = tuple(sign * size for size in (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9) for sign in (1, -1))
 

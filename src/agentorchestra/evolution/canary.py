@@ -17,8 +17,7 @@ from agentorchestra.evolution.gate import stopped_live
 from agentorchestra.tea.registry.history import Shared
 from agentorchestra.workspace import Workspace
 
-ENOUGH = 50
-"""Pairs of live runs after which a candidate that was not stopped is taken into use."""
+ENOUGH = 50  # pairs of live runs after which a candidate that was not stopped is taken into use
 
 _TRIED = FINAL | {RunStatus.FAILED, RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT}
 

@@ -18,11 +18,8 @@ from agentorchestra.agents.optimiser.evidence import Limits, Variable
 from agentorchestra.core.errors import OverlapError, ProposalError
 from agentorchestra.core.ids import sha256_text
 
-WORDS = 8
-"""Words in a row that no text has by chance."""
-
-SHORTEST = 4
-"""Characters of a short answer below which it says nothing that it stands in a text."""
+WORDS = 8  # words in a row that no text has by chance
+SHORTEST = 4  # characters of a short answer below which it says nothing that it stands in a text
 
 _COMMON = frozenset({"true", "false", "none", "null", "unknown"})
 

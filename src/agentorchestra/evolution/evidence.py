@@ -27,8 +27,7 @@ from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.ledger import Ledger, Record, parent_key, status_of, within
 
-CHARS, NODES = 60_000, 60
-"""Characters of a run's evidence, and effects in it."""
+CHARS, NODES = 60_000, 60  # characters of a run's evidence, and effects in it
 
 _ENDED = frozenset({*RunStatus} - {RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED})
 _MEMORY = frozenset({EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY})
@@ -43,14 +42,9 @@ _CARRIERS: Mapping[str, frozenset[EffectKind]] = {
 """The kinds of effect that execute the code of a component."""
 
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
-_TELLING = 20
-"""Characters that words need to be known again elsewhere."""
-
-_WARNINGS = 20
-"""Warnings of a run that are told."""
-
-_SHARE = 0.3
-"""Part of a template's words that stand in a request which was rendered from it; conditions leave some out."""
+_TELLING = 20  # characters that words need to be known again elsewhere
+_WARNINGS = 20  # warnings of a run that are told
+_SHARE = 0.3  # part of a template's words that stand in a request which was rendered from it; conditions leave some out
 
 
 def evidence_of(

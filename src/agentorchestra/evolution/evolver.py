@@ -36,8 +36,7 @@ from agentorchestra.tea.registry.entries import By
 from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
 
-CURRENT, CANDIDATE = "current", "candidate"
-"""The arms of an evolution's evaluations."""
+CURRENT, CANDIDATE = "current", "candidate"  # the arms of an evolution's evaluations
 
 
 class Evolver:

@@ -468,8 +468,7 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
     return BySystem(name, loss)
 
 
-_TASK_CHARS = 120
-"""Characters of a task, and of the reasons of an earlier edit."""
+_TASK_CHARS = 120  # characters of a task, and of the reasons of an earlier edit
 
 _TRIED = 5
 

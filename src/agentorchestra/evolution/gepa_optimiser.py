@@ -20,8 +20,7 @@ from agentorchestra.evolution.optimiser import Change, Improvement, Proposal, Tr
 
 T = TypeVar("T")
 
-ROUNDS = 6
-"""How often at most the whole batch is answered while GEPA works on a round's proposal."""
+ROUNDS = 6  # how often at most the whole batch is answered while GEPA works on a round's proposal
 
 
 async def gepa(task: Improvement) -> Proposal:

@@ -31,14 +31,9 @@ from agentorchestra.evaluation.statistics import Difference, Scores, difference
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.workspace import Workspace
 
-LABEL = "tips"
-"""Of the distiller's runs: of what they were made."""
-
-MOST_RUNS = 20
-"""Runs that one distillation reads."""
-
-MOST_CHARS = 80_000
-"""Characters of all reports together; of longer runs the first and the last lines are read."""
+LABEL = "tips"  # of the distiller's runs: of what they were made
+MOST_RUNS = 20  # runs that one distillation reads
+MOST_CHARS = 80_000  # characters of all reports together; of longer runs the first and the last lines are read
 
 Verdict = Literal["kept", "retired", "undecided"]
 

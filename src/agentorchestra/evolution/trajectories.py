@@ -39,8 +39,7 @@ from agentorchestra.models.render import render_message
 from agentorchestra.trust.redact import Redactor
 from agentorchestra.workspace import Workspace
 
-WINDOW = 16_384
-"""Tokens of a record (002, app. A.2: a maximal length of 16K)."""
+WINDOW = 16_384  # tokens of a record (002, app. A.2: a maximal length of 16K)
 
 TRAIN, SOURCES = "train.jsonl", "sources.jsonl"
 TOOLS_PROMPT = "training_tools"

@@ -20,8 +20,7 @@ from agentorchestra.evaluation.scores import total
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.workspace import Workspace
 
-Recorded = Mapping[tuple[str, int], str]
-"""Runs that answered a question, by its id and the repeat."""
+Recorded = Mapping[tuple[str, int], str]  # runs that answered a question, by its id and the repeat
 
 
 class Prefix(NamedTuple):

@@ -15,8 +15,7 @@ from agentorchestra.log.ledger import Ledger, Record, within
 
 Kind = Literal["message", "create", "add", "remove", "close", "submit", "lost"]
 
-FOUND = "found"
-"""The change that founds a society, see `core.mail.Society`."""
+FOUND = "found"  # the change that founds a society, see `core.mail.Society`
 
 
 class Exchange(BaseModel, frozen=True):

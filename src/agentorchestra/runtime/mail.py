@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from agentorchestra.log.ledger import Record
 
 
-IN_PROCESS_S = 5.0
-"""A run in which everybody waits ends its job, unless one of them is to go on within this time."""
+IN_PROCESS_S = 5.0  # a run in which everybody waits ends its job, unless one of them is to go on within this time
 
 
 def in_utc(time: datetime) -> str:

@@ -40,11 +40,8 @@ from agentorchestra.tools.todo import Plans
 
 NAME = "agentorchestra"
 PLANNER_TOOLS = ("todo",)
-PYTHON = "python"
-"""What it has besides where short files stand in its prompt."""
-
-SHORT_WORDS = 12
-"""Answers of at most so many words are not reformatted."""
+PYTHON = "python"  # what it has besides where short files stand in its prompt
+SHORT_WORDS = 12  # answers of at most so many words are not reformatted
 
 
 @dataclass(frozen=True)

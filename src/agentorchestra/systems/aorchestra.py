@@ -42,8 +42,7 @@ from agentorchestra.tools.done import complete, done_tool, submit_tool
 
 NAME = "aorchestra"
 DELEGATE = "delegate_task"
-MAIN, CHILD, REVIEWER = "main", "child", "reviewer"
-"""The roles whose models can be chosen (002, table 3)."""
+MAIN, CHILD, REVIEWER = "main", "child", "reviewer"  # the roles whose models can be chosen (002, table 3)
 
 TOOLSETS: Mapping[str, Sequence[str]] = {
     "gaia": ("search", "fetch", "python", "bash", "ask_media", "transcribe_file"),

@@ -39,8 +39,7 @@ MAIN = "main"
 MOST_RESULTS = 20
 NOT_SUBMITTED = "no answer was submitted; this is the last reply of an agent"
 OPENS = f"{Send.description} It opens the thread, with those it mentions, if there is none of that name."
-WARNED = 0.8
-"""Part of its time after which the orchestrator is warned."""
+WARNED = 0.8  # part of its time after which the orchestrator is warned
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ NAME = "owl"
 MAIN, WORKER = "main", "worker"
 """The roles whose models can be chosen: of planner, coordinator and answerer, and of the workers (003, sec. 4.1)."""
 
-EXECUTOR = "react"
-"""The system that drives a worker for one subtask."""
+EXECUTOR = "react"  # the system that drives a worker for one subtask
 
 PLAN = form(["subtasks"], subtasks=TEXTS)
 

@@ -42,11 +42,8 @@ from agentorchestra.runtime.context import BranchContext
 NAME = "reflection"
 DIAGNOSIS = "reflection_diagnosis"
 
-HIGHEST = 10
-"""The greatest part that a text can have in a failure."""
-
-MOST_TRIALS = 8
-"""Recorded calls that a patch is tried with."""
+HIGHEST = 10  # the greatest part that a text can have in a failure
+MOST_TRIALS = 8  # recorded calls that a patch is tried with
 
 _TITLES = {
     "failures": "What failed",

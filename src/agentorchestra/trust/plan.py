@@ -78,8 +78,7 @@ _DESTINATIONS = name_words(
 _PLACES = name_words("link url address website site page homepage mail email mailbox contact iban account number")
 """Words by which a plan says that an address is to be passed on."""
 
-_DUE = name_words("pay paid payable due")
-"""Words that say the same of an amount."""
+_DUE = name_words("pay paid payable due")  # words that say the same of an amount
 
 _WRITTEN = name_words("link url mail email mailbox iban account phone")
 """Words in the names of arguments that take something written in a way of its own, no plain word."""

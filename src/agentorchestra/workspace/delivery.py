@@ -34,8 +34,7 @@ MOST_FILES = 1000
 UNDER_WAY = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED})
 """Of a run with this status nothing is copied: it goes on."""
 
-_GIT = ".git"
-"""What git keeps for itself in a repository; no file of the user's."""
+_GIT = ".git"  # what git keeps for itself in a repository; no file of the user's
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

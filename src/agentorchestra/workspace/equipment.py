@@ -121,8 +121,7 @@ class GivenEquipment:
             self._of.pop(oldest, None)
 
 
-ENDED_KEPT = 100
-"""Ended runs whose own tools and model are at hand for a replay or a fork without being given again."""
+ENDED_KEPT = 100  # ended runs whose own tools and model are at hand for a replay or a fork without being given again
 
 
 class _OfTools:

@@ -26,8 +26,7 @@ from agentorchestra.workspace.delivery import folder_files
 if TYPE_CHECKING:
     from agentorchestra.agents.types import Kit
 
-MAX_THREADS = 32
-"""Plain functions among the tools that run at the same time, over all runs of a workspace."""
+MAX_THREADS = 32  # plain functions among the tools that run at the same time, over all runs of a workspace
 
 
 class Handlers:

@@ -40,11 +40,8 @@ from agentorchestra.runtime.context import BranchContext
 
 NAME = DEBATE
 ROLE = "debate"
-TURN = "turn"
-"""How the purpose of a turn's InvokeAgent begins; the letter of the expert follows."""
-
-FAILURES = 2
-"""Turns in a row without a word after which an expert is asked no more."""
+TURN = "turn"  # how the purpose of a turn's InvokeAgent begins; the letter of the expert follows
+FAILURES = 2  # turns in a row without a word after which an expert is asked no more
 
 PLAN = form(["issues"], issues=TEXTS)
 INVITATION = form(["issues"], issues=TEXTS, experts=TEXTS)

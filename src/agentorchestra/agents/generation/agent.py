@@ -51,11 +51,8 @@ NAME = "tool_generator"
 CODE = form(["code"], code=TEXT)
 FITS = form(["fits"], fits=list_of(form(["tool", "calls"], tool=TEXT, calls=Form(TEXTS, {"type": "array"}))))
 VERDICT = form(["right"], reason=TEXT, right=FLAG, problem=TEXT)
-_ANALYSES = 2
-"""Times that a specification is asked for, where the first one is none."""
-
-_TOLD = 5
-"""Problems of one attempt that its author is told."""
+_ANALYSES = 2  # times that a specification is asked for, where the first one is none
+_TOLD = 5  # problems of one attempt that its author is told
 
 
 @dataclass

@@ -28,13 +28,11 @@ from agentorchestra.tea.registry.servers import TCPServer
 MADE = "generated:"
 """Names of the run's state that hold the tools which were registered in it: version and hash of the source."""
 
-TRIAL = "trial_"
-"""A tool is tried under another name than its own: trials are no uses of it."""
+TRIAL = "trial_"  # a tool is tried under another name than its own: trials are no uses of it
 
 _FIRST = "1.0.0"
 
-_FURTHER = 10
-"""Of what fits, so many more are looked at than are tried: most tools cannot be."""
+_FURTHER = 10  # of what fits, so many more are looked at than are tried: most tools cannot be
 
 
 @dataclass(frozen=True)

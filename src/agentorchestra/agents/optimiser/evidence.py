@@ -14,16 +14,12 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import EvidenceError, UsageError
 
-OUTCOME = "outcome"
-"""The end of a run as a node of its graph: what every path leads to."""
+OUTCOME = "outcome"  # the end of a run as a node of its graph: what every path leads to
 
 KINDS = ("tool", "environment", "agent", "prompt", "memory")
 
-LONGEST_LOSS = 20_000
-"""Characters of the words that say what is wanted of an outcome."""
-
-MOST_RUNS = 64
-"""Runs of one batch."""
+LONGEST_LOSS = 20_000  # characters of the words that say what is wanted of an outcome
+MOST_RUNS = 64  # runs of one batch
 
 
 class Past(BaseModel, frozen=True, extra="forbid"):

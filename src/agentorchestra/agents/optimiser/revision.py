@@ -17,8 +17,7 @@ STEP = "optimiser_step"
 
 _FORM = form(["text"], reason=TEXT, text=TEXT)
 
-Trial = Callable[[Variable, str], Awaitable[str]]
-"""Tries a new text, and returns what is wrong with it, "" for nothing."""
+Trial = Callable[[Variable, str], Awaitable[str]]  # tries a new text, and returns what is wrong with it, "" for nothing
 
 
 @dataclass(frozen=True)

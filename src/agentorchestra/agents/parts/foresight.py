@@ -8,8 +8,7 @@ from agentorchestra.agents.parts.refine import REQUESTS, ROUNDS
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.settings import PartSettings
 
-_ASKED = 2
-"""Times that the verifier is asked where its reply is of no use."""
+_ASKED = 2  # times that the verifier is asked where its reply is of no use
 
 
 class Foresight(BaseModel, frozen=True):

@@ -30,8 +30,7 @@ from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.permission import OF_EVERY_AGENT
 
 MOST_SUBTASKS = 8
-EXECUTOR, ROLE = "react", "worker"
-"""The system that does a subtask, and the role that its model is chosen by."""
+EXECUTOR, ROLE = "react", "worker"  # the system that does a subtask, and the role that its model is chosen by
 
 SUBTASK = form(["task"], task=Form(TEXT, {**TEXT, "minLength": 1}), needs={"type": "array", "items": INTEGER})
 DIVIDED = form(["subtasks"], constraints=TEXTS, subtasks=list_of(SUBTASK))

@@ -27,17 +27,10 @@ from agentorchestra.trust.words import date_of, number_of
 REWARD, OUTCOME, CHOICE = "parts_reward", "parts_outcome", "parts_choice"
 REFLECTION, LESSONS = "parts_reflection", "parts_lessons"
 
-ROLE = "verifier"
-"""The role whose model is asked; without one it is the agent's own (004 uses one model for both)."""
-
-DISCOUNT = 0.9
-"""How much less each later step counts in the sum of rewards (004, eq. 8, which leaves the number open)."""
-
-HIGHEST = 10
-"""The highest reward (004, sec. 9.4)."""
-
-_SHOWN = 0.5
-"""Part of the verifier's window that the rivals may take."""
+ROLE = "verifier"  # the role whose model is asked; without one it is the agent's own (004 uses one model for both)
+DISCOUNT = 0.9  # how much less each later step counts in the sum of rewards (004, eq. 8, which leaves the number open)
+HIGHEST = 10  # the highest reward (004, sec. 9.4)
+_SHOWN = 0.5  # part of the verifier's window that the rivals may take
 
 _SCORE = form(["score"], analysis=TEXT, score=Form(NUMBER, {**NUMBER, "minimum": 0, "maximum": HIGHEST}))
 _REFLECTION = form(["experience_summary"], experience_summary=TEXT, confidence_assessment=TEXT, lessons_learned=TEXT)

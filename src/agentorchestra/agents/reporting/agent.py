@@ -37,11 +37,8 @@ MOST_SHOWN = 40_000
 """Characters of the report's items that are shown besides their titles, and of their sources; of long items the
 beginning."""
 
-_QUOTED = 300
-"""Characters of a quote that are shown with its source."""
-
-_MOST_NAMED = 30
-"""Marks that the author is told of."""
+_QUOTED = 300  # characters of a quote that are shown with its source
+_MOST_NAMED = 30  # marks that the author is told of
 
 _FILE = re.compile(
     r"\b(?:to|in|into|as|at|under|named|called|nach|als|unter)\s+(?:the\s+file\s+|a\s+file\s+(?:named|called)\s+|der\s+Datei\s+)?"

@@ -44,8 +44,7 @@ class _Said:
     sources: tuple[Provenance, ...] = ()  # what it stems from
 
 
-Turn = Callable[[list[Mail]], Awaitable[_Said]]
-"""One turn of an agent, from the messages that woke it."""
+Turn = Callable[[list[Mail]], Awaitable[_Said]]  # one turn of an agent, from the messages that woke it
 
 
 async def act(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
@@ -174,5 +173,4 @@ def _agent(name: str, description: str, tools: tuple[str, ...]) -> Agent:
 
 
 WORKERS = ("web_agent", "document_agent", "coding_agent")
-ROLES = ("planner", *WORKERS)
-"""The agents beside the orchestrator (003, table 3)."""
+ROLES = ("planner", *WORKERS)  # the agents beside the orchestrator (003, table 3)

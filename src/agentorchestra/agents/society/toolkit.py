@@ -18,8 +18,7 @@ from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
 
-LONGEST_WAIT_S = 60.0
-"""Seconds that one wait takes at most."""
+LONGEST_WAIT_S = 60.0  # seconds that one wait takes at most
 
 _COMPONENT = "mail@1.0.0"
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}

@@ -27,14 +27,9 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-FRAME_S = 0.125
-"""Seconds between two pictures."""
-
-LOOK_S = 0.5
-"""How often the log is read while the bus is silent: other processes are not on it."""
-
-_KEPT = 2000
-"""Characters of streamed text that are kept for each effect."""
+FRAME_S = 0.125  # seconds between two pictures
+LOOK_S = 0.5  # how often the log is read while the bus is silent: other processes are not on it
+_KEPT = 2000  # characters of streamed text that are kept for each effect
 
 _SHOW_CURSOR = "\x1b[?25h"
 

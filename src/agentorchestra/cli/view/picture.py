@@ -16,8 +16,7 @@ from agentorchestra.cli.view.tree import step_line
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.spec import RunStatus
 
-NARROW = 60
-"""Below so many columns what an agent spent gets a line of its own."""
+NARROW = 60  # below so many columns what an agent spent gets a line of its own
 
 _STREAM_LINES = 3
 _NOTES = 3

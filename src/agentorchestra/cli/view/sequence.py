@@ -14,11 +14,8 @@ from agentorchestra.log.conversation import Conversation, Exchange
 FROM, RIGHT, LEFT, REFUSED, THREAD, ANSWER = "●►◄✗◇■"
 _LIFE, _LINE, _CROSSED = "│─┼"
 
-_LANE = (8, 18)
-"""Columns of a lifeline, least and most."""
-
-_DRAWN = 3 / 5
-"""The part of a terminal's width that the lifelines get at most; the rest is for the words."""
+_LANE = (8, 18)  # columns of a lifeline, least and most
+_DRAWN = 3 / 5  # the part of a terminal's width that the lifelines get at most; the rest is for the words
 
 
 class Cell(NamedTuple):

@@ -11,8 +11,7 @@ from typing import Any
 
 from agentorchestra.core.errors import EvaluationError
 
-PAPERS = ("agentorchestra_tea", "agentorchestra", "aorchestra", "coral", "oagents")
-"""Names of the papers' files."""
+PAPERS = ("agentorchestra_tea", "agentorchestra", "aorchestra", "coral", "oagents")  # names of the papers' files
 _ROUNDING = 0.0101
 """How far a published number may be from what follows, in its last digits: some are rounded up, or cut off."""
 

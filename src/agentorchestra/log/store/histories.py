@@ -11,8 +11,7 @@ from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentConflictError, StoreError
 from agentorchestra.log.store.rows import encodable, stamp
 
-Component = tuple[str, str]
-"""Kind and name."""
+Component = tuple[str, str]  # kind and name
 
 
 def encode(changes: Sequence[ComponentChange]) -> list[tuple[Any, ...]]:

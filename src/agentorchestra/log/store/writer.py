@@ -30,8 +30,7 @@ from agentorchestra.log.store.schema import blobs, events, runs
 
 T = TypeVar("T")
 
-TOUCHED_S = 600.0
-"""How exactly it is known when a blob was last put; far less than any grace."""
+TOUCHED_S = 600.0  # how exactly it is known when a blob was last put; far less than any grace
 
 
 class UnansweredError(Exception):

@@ -248,5 +248,4 @@ def literals(template: str) -> tuple[str, ...]:
     return tuple(line for line in lines if len(line) >= _TELLING)
 
 
-_TELLING = 12
-"""Characters of a line that tell one prompt from another."""
+_TELLING = 12  # characters of a line that tell one prompt from another
