@@ -36,7 +36,6 @@ class Relationship:
 
     @property
     def text(self) -> str:
-        """Return the relationship in words."""
         led = "leads" if self.leads else "is led by"
         how = {"hierarchical": led, "cooperative": "works with", "competitive": "competes with"}[self.kind]
         return f"{how} {self.agent}" + (f" ({self.note})" if self.note else "")

@@ -57,7 +57,6 @@ class Compaction:
     summariser: Summariser
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
-        """Return the state whose next prompt fits."""
         # A fork's model may have another window than its parent's, and a later version may count otherwise: what was
         # done is done again, nothing else.
         given = settled(ctx)

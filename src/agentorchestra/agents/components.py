@@ -111,7 +111,6 @@ class Components:
         )
 
     def of_kind(self, kind: str) -> ContextManager[Any]:
-        """Return the manager of a kind of component."""
         return next(one for one in self.managers if one.kind.name == kind)
 
     def find_with(self, finding: Finding) -> None:

@@ -54,7 +54,6 @@ def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
 
 
 def list_of(one: Form) -> Form:
-    """Return the form of a list of such objects."""
     return Form({"type": "array", "items": one.asked}, {"type": "array", "items": one.read})
 
 
@@ -195,5 +194,4 @@ class Limited(Generic[L]):
 
     @property
     def content_hash(self) -> str:
-        """Return the hash of its limits."""
         return sha256_json(self.limits.model_dump(mode="json"))

@@ -137,7 +137,6 @@ class SessionMemory:
         return entry
 
     async def record(self, entries: Sequence[Entry]) -> None:
-        """Write entries down."""
         for start in range(0, len(entries), MOST_WRITTEN):
             some = entries[start : start + MOST_WRITTEN]
             written: list[JsonValue] = [one.model_dump(mode="json", exclude_defaults=True) for one in some]
@@ -310,7 +309,6 @@ class AgentMemory:
         return one
 
     def _take(self, winner: AgentMemory) -> None:
-        """Go on with the memory of the rival that won."""
         self.system, self._step, self._finished = winner.system, winner._step, winner._finished
         self._turns = winner._turns
         if self.memory.held is not None:
@@ -350,7 +348,6 @@ class AgentMemory:
         return bool(steps)
 
     async def end(self, result: AgentResult, ctx: BranchContext[Any]) -> None:
-        """Write down what came of it."""
         answer = _cut(result.answer or result.report or "nothing", _ANSWER_CHARS)
         trust = lowest(Trust.AGENT, ctx.seen_trust)
         await self.system.end(self.memory, Happening(f"Answer ({result.status.value}): {answer}", trust, closes=True))

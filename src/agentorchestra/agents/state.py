@@ -35,7 +35,6 @@ class AgentState:
     usage: Usage = NO_USAGE
 
     def for_rival(self) -> AgentState:
-        """Return what a rival continuation begins with."""
         return replace(self, usage=NO_USAGE)
 
     def may_call(self, ctx: BranchContext[Any]) -> Sequence[Effect]:

@@ -116,7 +116,6 @@ def _call(record: Record) -> str:
 
 
 def _name(record: Record) -> str:
-    """Return the name of what was called."""
     return str(record.effect.get("component", "")).partition("@")[0]
 
 

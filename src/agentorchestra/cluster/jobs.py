@@ -184,7 +184,6 @@ class Jobs:
             ) from None
 
     async def close(self) -> None:
-        """Disconnect."""
         client, self._client = self._client, None
         engine, self._engine = self._engine, None
         if client is not None:
@@ -346,7 +345,6 @@ class Jobs:
 
 
 def run_of(job: str) -> str:
-    """Return the run that a job drives."""
     return job.partition(":")[0]
 
 

@@ -54,7 +54,6 @@ class Parts:
     async def __call__(
         self, run: Run, name: str, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
     ) -> _Away | None:
-        """See Elsewhere."""
         found = await self.ws.store.get_run(name)
         if not anew:
             if found is not None:
@@ -165,7 +164,6 @@ class _Away:
         self._status = RunStatus.CREATED
 
     async def ended(self) -> None:
-        """See Away."""
         run, loop, paused, idle = self._run, asyncio.get_running_loop(), False, 0
         begun_by = loop.time() + BEGIN_S
         with self._store.follow(self._name) as news, self._parts.following(run.id):
@@ -186,7 +184,6 @@ class _Away:
                 idle = idle + 1 if quiet and await self._is_idle() else 0
 
     async def stop(self) -> bool:
-        """See Away."""
         run = self._run
         job = await self._store.job(run.id)
         if job is None or job.epoch != run.epoch or (run.leaving and not run.ledger.cancel_requested):
@@ -218,11 +215,9 @@ class _Away:
         return self._status
 
     def events(self) -> Sequence[Event]:
-        """See Away."""
         return self._events
 
     async def remove(self) -> None:
-        """See Away."""
         self._parts.remove(self._name)
 
 

@@ -138,7 +138,6 @@ class Worker:
 
     @property
     def id(self) -> str:
-        """The worker, as the queue knows it."""
         return self._members.id
 
     def stop(self) -> None:

@@ -84,7 +84,6 @@ def system(text: str) -> Message:
 
 
 def user(text: str, *, trust: Trust = Trust.USER, source: Source | None = None) -> Message:
-    """Return a user message."""
     return Message(role="user", content=(TextBlock(text=text, source=source or Source(kind="task"), trust=trust),))
 
 

@@ -198,12 +198,10 @@ class ModelLimit(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def of_runs(self) -> bool:
-        """True if it limits runs."""
         return self.concurrency is not None or self.per_minute is not None
 
     @property
     def of_requests(self) -> bool:
-        """True if it limits requests."""
         return self.requests is not None or self.requests_per_minute is not None
 
     @model_validator(mode="after")

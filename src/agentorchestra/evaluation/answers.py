@@ -28,7 +28,6 @@ class Rule:
     judged: bool = False
 
     async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
-        """Return the score of an answer."""
         if question.truth is None:
             raise EvaluationError(f"the question {question.id!r} has no public answer; export the answers instead")
         truth = (question.truth,) if isinstance(question.truth, str) else question.truth

@@ -61,6 +61,5 @@ def kept_checks(folder: Path, plan: Plan) -> dict[str, Check]:
 
 
 def keep_check(folder: Path, plan: Plan, check: Check) -> None:
-    """Write down what was found."""
     with (folder_of(folder, plan.name) / CHECKS).open("a", encoding="utf-8") as file:
         file.write(check.model_dump_json() + "\n")

@@ -112,7 +112,6 @@ class QuestionSet:
 
     @cached_property
     def by_id(self) -> dict[str, EvalQuestion]:
-        """Return the questions by their ids."""
         return {one.id: one for one in self.questions}
 
     def scorer_of(self, question: EvalQuestion) -> Scorer:

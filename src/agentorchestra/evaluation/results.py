@@ -339,7 +339,6 @@ def by_points(gain: Difference) -> str:
 
 
 def usd(cost: float | None) -> str:
-    """Return dollars as text."""
     return "unknown" if cost is None else f"${cost:.4f}" if cost < 1 else f"${cost:,.2f}"
 
 

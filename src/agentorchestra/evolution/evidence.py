@@ -109,7 +109,6 @@ class _Graph:
     fresh: dict[EffectKey, str] = field(default_factory=dict, init=False)  # what is new in each request, as text
 
     def build(self) -> None:
-        """Find the effects and the edges."""
         wanted = _CALLS | {EffectKind.REQUEST_MODEL}
         every = self.ledger.records.items()
         found = [(key, one) for key, one in every if one.effect and one.kind in wanted and one.outcome is not None]
@@ -206,7 +205,6 @@ class _Graph:
                     yield key, target
 
     def node(self, key: EffectKey, variables: Sequence[Variable], room: int) -> Node:
-        """Return an effect as a node."""
         record, outcome = self.records[key], _outcome(self.records[key])
         arguments = record.effect.get("arguments", {})
         request = self.requests.get(key)

@@ -94,7 +94,6 @@ class Evolver:
     # -- a round ---------------------------------------------------------------------------------------------------
 
     async def _round(self, workspace: Workspace[Any], number: int) -> Round:
-        """Carry out a round."""
         evolution, before_usd = self._evolution, len(self._spent)
         current = await self._current(workspace, number)
         ids = evolution.drawn(number)

@@ -124,7 +124,6 @@ class _Adapter:
         return shown
 
     def reflect(self, prompt: str) -> str:
-        """Ask the optimiser's model."""
         return self._wait(self._reflected(prompt))
 
     async def _reflected(self, prompt: str) -> str:

@@ -237,7 +237,6 @@ def rounds(workspace: Path, name: str) -> list[Round]:
 
 
 def add_round(workspace: Path, name: str, ended: Round) -> None:
-    """Write down a round that ended."""
     kept = [one for one in rounds(workspace, name) if one.number != ended.number]
     path = workspace / FOLDER / name / ROUNDS
     new = path.with_suffix(".new")

@@ -137,7 +137,6 @@ class Judgement:
 
     @property
     def why(self) -> str:
-        """Return it as a sentence."""
         return (
             f"{self.verdict}: {by_points(self.gain)} points with it over {self.gain.questions} questions, better on "
             f"{self.gain.better}, worse on {self.gain.worse}, p = {self.gain.p:.3f}"

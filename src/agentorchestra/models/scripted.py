@@ -40,7 +40,6 @@ def call(name: str, /, **arguments: JsonValue) -> ToolCall:
 
 
 def say(text: str) -> ModelResponse:
-    """Return a response of nothing but text."""
     return ModelResponse(text=text)
 
 

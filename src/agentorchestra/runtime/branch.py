@@ -136,7 +136,6 @@ class Branch(ABC):
 
     @property
     def has_spawned(self) -> bool:
-        """Return True if there are any."""
         return self._spawns is not None
 
     @property

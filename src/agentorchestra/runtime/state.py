@@ -62,5 +62,4 @@ class Vars(MutableMapping[str, JsonValue]):
         return sum(1 for _ in self)
 
     def flat(self) -> dict[str, JsonValue]:
-        """Return everything in view, as a new dictionary."""
         return {**self._base, **self.writes}

@@ -72,7 +72,6 @@ class Terminal:
         return 0
 
     def close(self) -> None:
-        """Hang up."""
         if self.end >= 0:
             os.close(self.end)
             self.end = -1

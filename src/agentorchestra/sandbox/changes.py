@@ -58,7 +58,6 @@ class Changes:
             return told
 
     def close(self) -> None:
-        """Watch no longer; idempotent."""
         with self._lock:
             self._end()
 

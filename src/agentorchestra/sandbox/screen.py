@@ -50,7 +50,6 @@ class Screen:
         return [known[at : at + _PIECE] for at in range(0, len(known), _PIECE)]
 
     def draw(self, piece: bytes) -> None:
-        """Draw a piece."""
         with contextlib.suppress(Exception):  # pyte fails over some nonsense; what is left of the piece is not drawn
             self._stream.feed(piece)
         self._undrawn = 0 if self._drawn.has_drawn else self._undrawn + len(piece)

@@ -408,7 +408,6 @@ class DrivenShell(Shell):
     # -- the process -------------------------------------------------------------------------------------------------
 
     async def _up(self) -> None:
-        """Start the sandbox if it is not there."""
         async with self._one_start:
             if self._done is None:
                 raise SandboxUnavailableError("the shell is closed")

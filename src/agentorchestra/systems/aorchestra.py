@@ -150,7 +150,6 @@ class Delegation:
 
     @property
     def tool(self) -> Tool[..., Any]:
-        """Return it as a tool of the orchestrator."""
         schema = self._schema()
 
         def check(given: dict[str, Any]) -> list[str]:

@@ -161,7 +161,6 @@ class _Clock:
     seconds: float
 
     def __post_init__(self) -> None:
-        """Begin to count."""
         self.began = self.ctx.now
         self.best: dict[str, JsonValue] = {}
 

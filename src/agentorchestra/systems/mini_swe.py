@@ -63,7 +63,6 @@ class Bash:
 
     @property
     def schema(self) -> ToolSchema:
-        """Return how the model sees it."""
         kept = "" if self.fresh else " Directory and variables stay for the next call."
         return ToolSchema(
             name=NAME,
@@ -77,7 +76,6 @@ class Bash:
         )
 
     def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
-        """Return the effect of a call."""
         if isinstance(self.where, Tool):
             return effect_for(self.where, arguments, role=ctx.role, provenance=provenance)
         return action_effect(self.where, "run", arguments, role=ctx.role, provenance=provenance)

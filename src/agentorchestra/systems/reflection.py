@@ -180,7 +180,6 @@ class _Reflecting:
 
 
 def _in_words(reply: Mapping[str, Any]) -> str:
-    """Return a diagnosis in words."""
     lines = []
     for name, title in _TITLES.items():
         said = [str(one).strip() for one in reply.get(name) or () if str(one).strip()]

@@ -194,7 +194,6 @@ def _visible(char: str) -> str:
 
 
 def shown_text(value: str | int | float | bool) -> str:
-    """Return a value as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, int) and value.bit_length() > 1_000:

@@ -350,9 +350,7 @@ class AllowAll:
     """Allows everything: for tests and trusted batch work; the log still records every effect."""
 
     def decide(self, effect: Effect, view: PolicyView) -> Verdict:
-        """Allow."""
         return _ALLOWED
 
     def alone(self, effect: Effect, view: PolicyView) -> bool:
-        """Return True."""
         return True

@@ -126,7 +126,6 @@ class WebApp:
         return self._ws.settings.serve
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI has it."""
         await self._guard(scope, receive, send)
 
     async def _opened(self, scope: Scope, receive: Receive, send: Send) -> None:

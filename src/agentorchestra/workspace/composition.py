@@ -283,11 +283,9 @@ class Composition:
         return {**self.models.secrets(), **named, **of_store, **self.components.secrets}
 
     def redact(self, text: str) -> str:
-        """Return the text without secrets."""
         return Redactor(self.secrets()).text(text)
 
     def redact_json(self, value: JsonValue) -> Any:
-        """Return a JSON value without secrets."""
         return Redactor(self.secrets()).json(value)
 
 

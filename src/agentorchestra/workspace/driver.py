@@ -500,7 +500,6 @@ class RunDriver:
         )
 
     async def replay(self, run_id: str, given: RunObjects, *, pin: bool) -> ReplayReport:
-        """Go through a run again; see Workspace.replay."""
         record = await self._parts.record(run_id)
         await self._parts.fetch_files(run_id, record.manifest.files)
         await self._parts.ready(toolkits=False)  # what is recorded is not called

@@ -179,11 +179,9 @@ class _Probing:
         self._prober = prober
 
     def mode(self, effect: Effect) -> Mode:
-        """Return what a crash means for this effect."""
         return self._inner.mode(effect)
 
     def bound(self, effect: Effect) -> Bound:
-        """Return the most it can cost."""
         return self._inner.bound(effect)
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:

@@ -120,7 +120,6 @@ class Rounds:
     # -- sources -----------------------------------------------------------------------------------------------------
 
     def _text(self) -> str:
-        """Return what it was told."""
         said = [one.text for one in self.spec.context if isinstance(one, TextBlock)]
         return "\n".join([self.spec.instruction, *said])
 

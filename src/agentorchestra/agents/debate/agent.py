@@ -306,7 +306,6 @@ class _Debate:
         return own[-1] if own else "said nothing"
 
     def _record(self, found: Conclusion, notes: Sequence[str]) -> JsonValue:
-        """Return the whole debate as data."""
         record: JsonValue = to_jsonable_python(
             {
                 "topic": self.topic,
@@ -338,7 +337,6 @@ class DebateDriver(Limited[DebateSettings]):
         check_options(options, agents, model)
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-        """Debate what the spec says."""
         options: Mapping[str, Any] = ctx.manifest.options if is_top(ctx) else {}
         questioner = Questioner(ctx, kit, ROLE, spec.model)
         rounds = int(options.get("rounds") or self.limits.rounds)

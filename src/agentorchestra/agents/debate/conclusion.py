@@ -136,7 +136,6 @@ class Check:
 
 
 def report(topic: str, experts: Mapping[str, Expert], turns: Sequence[Turn], found: Conclusion) -> str:
-    """Return the debate in Markdown."""
     title, _, added = topic.strip().partition("\n")
     parts = [f"# {title}", added.strip(), found.text]
     if found.agreements:

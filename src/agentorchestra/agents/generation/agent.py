@@ -71,7 +71,6 @@ class _Generation:
     attempt: int = 0
 
     async def run(self) -> AgentResult:
-        """Go from the task to a result of the tool."""
         wanted = await self._analyse()
         if wanted is None:
             return self._without()
@@ -357,7 +356,6 @@ def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
 
 
 def _plain_code(text: str) -> str:
-    """Return code without the fence around it."""
     lines = text.strip().splitlines()
     if len(lines) > 1 and lines[0].startswith("```") and lines[-1].startswith("```"):
         lines = lines[1:-1]
@@ -369,7 +367,6 @@ class ToolGenerator(Limited[GeneratorSettings]):
 
     @property
     def content_hash(self) -> str:
-        """Return the hash of what it is set to."""
         return sha256_json(self.limits.model_dump(mode="json", exclude={"keep"}))  # `keep` is the run's
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
@@ -386,7 +383,6 @@ class ToolGenerator(Limited[GeneratorSettings]):
 
 
 def tool_generator(limits: GeneratorSettings | None = None) -> Agent:
-    """Return the agent, within limits."""
     limits = limits or GeneratorSettings()
     return Agent(
         name=NAME,

@@ -50,17 +50,14 @@ class Variable(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def name(self) -> str:
-        """The component's name."""
         return self.component.partition(":")[2]
 
     @property
     def is_code(self) -> bool:
-        """True for a text that is a program."""
         return "code" in self.role
 
     @property
     def is_template(self) -> bool:
-        """True for a text that is rendered."""
         return self.component.startswith("prompt:") and self.role == "prompt"
 
 
@@ -135,7 +132,6 @@ class Optimisation(BaseModel, frozen=True, extra="forbid"):
     loss: str = Field(default="", max_length=LONGEST_LOSS)
 
     def of(self, key: str) -> Variable:
-        """Return a variable by its key."""
         return next(one for one in self.variables if one.key == key)
 
 

@@ -65,7 +65,6 @@ class Knowledge(BaseModel, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return it in words."""
         lines = [f"Subtask {self.subtask.number} ({self.how}): {self.subtask.task}"]
         lines += [f"Problem: {self.problem}"] if self.problem else []
         lines += listed("Facts", self.facts)

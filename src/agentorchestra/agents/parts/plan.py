@@ -39,7 +39,6 @@ class Plan(BaseModel, frozen=True):
 
     @property
     def facts(self) -> str:
-        """Return the facts in words."""
         lines = [
             *listed("Given", self.given),
             *listed("Found out", self.learned),

@@ -188,7 +188,6 @@ class Listwise:
     width: int = 1
 
     async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
-        """Return the rivals, the best first."""
         fit, empty = with_answer(rivals)
         ranked: list[Rival] = []
         while len(fit) > 1 and len(ranked) < self.width:

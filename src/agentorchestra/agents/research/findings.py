@@ -58,12 +58,10 @@ class Insight:
 
     @property
     def citation(self) -> Citation:
-        """Return its source for the report."""
         return Citation(source=self.source, place=self.place, quote=self.quote)
 
     @property
     def group(self) -> str:
-        """Return how much it counts."""
         return "key" if self.relevance >= KEY else "additional" if self.relevance >= ADDITIONAL else "supplementary"
 
     @property

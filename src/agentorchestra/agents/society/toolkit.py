@@ -58,7 +58,6 @@ class Send:
 
     @property
     def schema(self) -> ToolSchema:
-        """Return how the model sees it."""
         return ToolSchema(
             name="send_message",
             description=self.description,
@@ -70,7 +69,6 @@ class Send:
         )
 
     def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
-        """Return the effect of a call."""
         mentions = arguments.get("mentions", [])
         return message(arguments.get("thread", ""), arguments.get("content", ""), mentions, ctx, provenance)
 
@@ -86,7 +84,6 @@ class Operation:
 
     @classmethod
     def every(cls) -> list[Operation]:
-        """Return those of the toolkit."""
         thread, participant = {"thread": {**_TEXT, "description": "Its name."}}, {"participant": _TEXT}
         return [
             cls(
@@ -102,11 +99,9 @@ class Operation:
 
     @property
     def schema(self) -> ToolSchema:
-        """Return how the model sees it."""
         return ToolSchema(name=self.name, description=self.description, parameters=_object(**self.arguments))
 
     def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
-        """Return the effect of a call."""
         return change(self.op, ctx, **arguments)
 
 
@@ -133,7 +128,6 @@ class WaitForMention:
 
     @property
     def tool(self) -> Tool[..., Any]:
-        """Return it as a tool."""
         schema = ToolSchema(
             name="wait_for_mention",
             description=(

@@ -54,7 +54,6 @@ class AgentFactory:
         return frozenset(self.agent.reach())
 
     def __call__(self) -> AgentEnvironment:
-        """Return a new instance."""
         return AgentEnvironment(self)
 
 

@@ -557,7 +557,6 @@ def _arms(folder: Path, given: dict[str, Any]) -> list[Arm]:
 
 
 def _arm(text: str) -> Arm:
-    """Return the arm of 'NAME KEY=VALUE ...'."""
     from agentorchestra.evaluation.plan import Arm
 
     try:

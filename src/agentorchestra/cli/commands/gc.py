@@ -29,7 +29,6 @@ class Span(ParamType):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Return the length."""
         if isinstance(value, timedelta):
             return value
         found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([smhdw])", str(value).strip())

@@ -42,7 +42,6 @@ def agents(talk: Conversation) -> list[str]:
 
 
 def rows(talk: Conversation) -> list[Row]:
-    """Return the exchanges as rows."""
     names, gone, found = agents(talk), set[str](), list[Row]()
     for one in talk.exchanges:
         (gone.add if one.kind == "lost" else gone.discard)(one.sender)

@@ -53,7 +53,6 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def cells(self) -> Table:
-        """Return the published table."""
         return published(self.paper).tables[self.table]
 
     @property

@@ -29,7 +29,6 @@ def _body(change: ComponentChange) -> str:
 
 
 def decode(row: Sequence[Any]) -> ComponentChange:
-    """Return the entry of a row."""
     kind, name, seq, ts, type_, body = row
     return ComponentChange.model_construct(
         kind=kind, name=name, seq=seq, ts=datetime.fromisoformat(ts), type=type_, body=json.loads(body)

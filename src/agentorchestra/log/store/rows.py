@@ -110,7 +110,6 @@ _WRITTEN_OUT = frozenset({EffectStarted.type, EffectCompleted.type})
 
 
 def body_of(data: bytes) -> dict[str, Any]:
-    """Return the body in a blob."""
     body: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"))
     return body
 

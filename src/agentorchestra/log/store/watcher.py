@@ -49,7 +49,6 @@ class Bell:
             self._heard.recv(4096)
 
     def close(self) -> None:
-        """Release its descriptors."""
         self._heard.close()
         self._rung.close()
 

@@ -301,7 +301,6 @@ class Writer(Database):
         return results
 
     def _insert_large(self, connection: Connection, new: Sequence[Row]) -> None:
-        """Insert the blobs of large bodies."""
         values = [
             {
                 "sha256": row.sha256,

@@ -95,7 +95,6 @@ class _View:
 
     @classmethod
     def read(cls, request: ModelRequest) -> _View:
-        """Return the view of a request."""
         rendered = [(message, render_message(message)) for message in request.messages]
         first = next((text for message, text in rendered if message.role == "user" and "<task>" in text), None)
         if first is None:

@@ -68,7 +68,6 @@ class Step:
 
     @property
     def called(self) -> str:
-        """Its name."""
         return self.name or self.tool.name
 
 

@@ -68,7 +68,6 @@ def _line(row: Row, preset: Preset, settings: Settings, *, coded: bool) -> str:
 
 
 def _cells(texts: Sequence[str]) -> str:
-    """Return a line of a table."""
     return "| " + " | ".join(one or "-" for one in texts) + " |"
 
 
