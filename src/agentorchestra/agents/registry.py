@@ -91,11 +91,13 @@ def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings])
 
 def team(
     agents: Mapping[str, Agent],
+    # `named`, `packaged`: of all packaged environments, those that the run names
     named: Collection[str],
     packaged: Collection[str],
-    tools: Collection[str] | None = None,
+    tools: Collection[str] | None = None,  # the run's, by name; None for all that may be
     *,
-    leaders: Collection[str] = (),
+    leaders: Collection[str] = (),  # the run's system, and the agents that stand behind its tools
+    # those that planners have, None for all; leaders, and who works for them alone, are there besides
     chosen: Collection[str] | None = None,
 ) -> dict[str, Agent]:
     """Return the agents of one run.
@@ -103,12 +105,6 @@ def team(
     Those that are there on request only are left out where the run does not name their environments, those that need a
     tool where it does not have it, and those that work for others alone where none of these is there. Where pages are
     opened, the analyzer reads what was downloaded: it works in `files` there.
-
-    Args:
-        named, packaged: of all packaged environments, those that the run names.
-        tools: the run's, by name; None for all that may be.
-        leaders: the run's system, and the agents that stand behind its tools.
-        chosen: those that planners have, None for all; leaders, and who works for them alone, are there besides.
     """
     missing = {*packaged} - {*named} - {REPORT}  # that one is there wherever an agent writes it
     found = {

@@ -26,30 +26,46 @@ TERMINAL, BASH = "terminal", "bash"
 
 @dataclass(frozen=True)
 class Kit:
-    """The kit of systems and agents."""
+    """The kit of systems and agents.
 
-    tools: Mapping[str, Tool[..., Any]]  # every registered tool by name
-    environments: Mapping[str, Callable[[], Environment]]  # factories by name
-    prompts: PromptLibrary  # packaged prompts and the workspace's overrides
-    models: ModelManager  # profiles and clients
-    systems: Mapping[str, System]  # by name, for sub-agents
-    agents: Mapping[str, Agent] = field(default_factory=dict)  # by name, for planners and other agents that delegate
-    given: tuple[str, ...] = ()  # names of the tools and environments that the user gave, besides the packaged ones
-    choices: tuple[str, ...] = ()  # names of the models a delegation may choose from
-    max_calls: int = 16  # calls accepted in one decision
-    # where the tools of agents that have very many are looked for; None for one of each agent's own
+    Attributes:
+        tools: every registered tool by name.
+        environments: factories by name.
+        prompts: packaged prompts and the workspace's overrides.
+        models: profiles and clients.
+        systems: by name, for sub-agents.
+        agents: by name, for planners and other agents that delegate.
+        given: names of the tools and environments that the user gave, besides the packaged ones.
+        choices: names of the models a delegation may choose from.
+        max_calls: calls accepted in one decision.
+        finder: where the tools of agents that have very many are looked for; None for one of each agent's own.
+        behind: names of agents that stand behind a tool or an environment: nobody delegates to them.
+        memories: makers of memory systems by name.
+        apart: names of the packaged environments that only the agents have whose makers named them.
+        workshop: where tools are made, None where they cannot be.
+        packaged: names of the agents that come with the package, in their order.
+        absent: names of the agents that are in other runs only, with what those have: environments they name, tools.
+        max_depth: how deep agents may be nested below the run's top agent.
+        team_systems: systems that a planner may delegate to, with what each is for.
+    """
+
+    tools: Mapping[str, Tool[..., Any]]
+    environments: Mapping[str, Callable[[], Environment]]
+    prompts: PromptLibrary
+    models: ModelManager
+    systems: Mapping[str, System]
+    agents: Mapping[str, Agent] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    max_calls: int = 16
     finder: Finder | None = None
-    # names of agents that stand behind a tool or an environment: nobody delegates to them
     behind: frozenset[str] = frozenset()
-    memories: Mapping[str, MemoryFactory] = field(default_factory=dict)  # makers of memory systems by name
-    # names of the packaged environments that only the agents have whose makers named them
+    memories: Mapping[str, MemoryFactory] = field(default_factory=dict)
     apart: frozenset[str] = frozenset()
-    # names of the agents that are in other runs only, with what those have: environments they name, tools
     absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    workshop: Workshop | None = None  # where tools are made, None where they cannot be
-    packaged: tuple[str, ...] = ()  # names of the agents that come with the package, in their order
-    max_depth: int = 4  # how deep agents may be nested below the run's top agent
-    # systems that a planner may delegate to, with what each is for
+    workshop: Workshop | None = None
+    packaged: tuple[str, ...] = ()
+    max_depth: int = 4
     team_systems: Mapping[str, str] = field(default_factory=dict)
 
     def delegates(

@@ -141,12 +141,19 @@ class ModelSettings(BaseModel, frozen=True):
 
 
 class ModelRequest(Frozen):
-    """A question to a model."""
+    """A question to a model.
 
-    model: str  # a profile's name or `provider:model`
-    messages: tuple[Message, ...]  # the conversation, oldest first
-    tools: tuple[ToolSchema, ...] = ()  # what the model may call natively; empty for the JSON text format
-    settings: ModelSettings = ModelSettings()  # the parameters
+    Attributes:
+        model: a profile's name or `provider:model`.
+        messages: the conversation, oldest first.
+        tools: what the model may call natively; empty for the JSON text format.
+        settings: the parameters.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...] = ()
+    settings: ModelSettings = ModelSettings()
 
     @cached_property
     def chain(self) -> tuple[str, ...]:
@@ -185,12 +192,21 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error"
 
 
 class ModelResponse(BaseModel, frozen=True):
-    """The answer of a model."""
+    """The answer of a model.
 
-    text: str = ""  # the visible text
-    thinking: str = ""  # the provider's reasoning text, where it is given
-    thoughts: tuple[Thought, ...] = ()  # those that the provider wants back in the next request
-    tool_calls: tuple[ToolCall, ...] = ()  # native calls in the model's order
+    Attributes:
+        text: the visible text.
+        thinking: the provider's reasoning text, where it is given.
+        thoughts: those that the provider wants back in the next request.
+        tool_calls: native calls in the model's order.
+        model: the model that answered (a fallback may differ from the one asked).
+        usage: tokens by class and cost; the cost is None when the price is unknown.
+    """
+
+    text: str = ""
+    thinking: str = ""
+    thoughts: tuple[Thought, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
     finish_reason: FinishReason = "stop"
-    model: str = ""  # the model that answered (a fallback may differ from the one asked)
-    usage: Usage = Usage()  # tokens by class and cost; the cost is None when the price is unknown
+    model: str = ""
+    usage: Usage = Usage()

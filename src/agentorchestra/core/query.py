@@ -16,20 +16,28 @@ _WRITTEN = compact_encoder()
 
 
 class LogQuery(BaseModel, frozen=True):
-    """The events that are wanted; what is left out does not narrow."""
+    """The events that are wanted; what is left out does not narrow.
 
-    runs: tuple[str, ...] | None = None  # of these runs
-    session: str | None = None  # of runs of this session
-    # the key of an effect (`/1.react#3`), or a branch with everything below it (`/1.react`, `/1`)
+    Attributes:
+        runs: of these runs.
+        session: of runs of this session.
+        record: the key of an effect (`/1.react#3`), or a branch with everything below it (`/1.react`, `/1`).
+        first, last: indices in the run's log, both inclusive.
+        types: `started`, `completed`, ...
+        actor: the agent or process that wrote it.
+        since: not before this time.
+        holds: texts that all stand in the event's body, as JSON without white space; a body of more than 16 KiB need
+            not be looked into.
+    """
+
+    runs: tuple[str, ...] | None = None
+    session: str | None = None
     record: str | None = None
-    # `first`, `last`: indices in the run's log, both inclusive
     first: int | None = None
     last: int | None = None
-    types: tuple[str, ...] = ()  # `started`, `completed`, ...
-    actor: str | None = None  # the agent or process that wrote it
-    since: datetime | None = None  # not before this time
-    # texts that all stand in the event's body, as JSON without white space; a body of more than 16 KiB need not be
-    # looked into
+    types: tuple[str, ...] = ()
+    actor: str | None = None
+    since: datetime | None = None
     holds: tuple[str, ...] = ()
 
     @property

@@ -173,28 +173,20 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
 
 
 def planned(
-    questions: QuestionSet,
-    arms: Sequence[Arm],
+    questions: QuestionSet,  # the set
+    arms: Sequence[Arm],  # at least one, each name once
     *,
+    # `source`, `data`: what the set was loaded by (`load_set`); its own name by default
     source: str = "",
     data: str = "",
-    name: str = "",
-    sample: int | None = None,
-    seed: int = 0,
+    name: str = "",  # of the evaluation
+    sample: int | None = None,  # how many questions, spread over the groups; None for all
+    seed: int = 0,  # of the sample and of the runs
+    # how many other questions, spread over the groups, are asked first for tips: of arms that set `parts.tips`
     tips: int = 0,
-    **limits: Any,
+    **limits: Any,  # the further fields of `Plan`
 ) -> Plan:
     """Return a plan; without a name it gets one of its content, so the same command finds the same evaluation.
-
-    Args:
-        questions: the set.
-        arms: at least one, each name once.
-        source, data: what the set was loaded by (`load_set`); its own name by default.
-        name: of the evaluation.
-        sample: how many questions, spread over the groups; None for all.
-        seed: of the sample and of the runs.
-        tips: how many other questions, spread over the groups, are asked first for tips: of arms that set `parts.tips`.
-        limits: the further fields of `Plan`.
 
     Raises:
         EvaluationError: no arm, a name twice or of other characters, a judge that is missing, a limit below one block,

@@ -114,30 +114,21 @@ def alone(folder: Path, plan: Plan) -> Iterator[None]:
 
 
 class Runner:
-    """Asks the questions of an evaluation.
-
-    Args:
-        folder: of the workspace.
-        plan: the evaluation; `keep` has written it.
-        questions: of the plan, see `Plan.load`.
-        workspaces: makes the workspace of an arm; arms that are alike but for system and model share one. A question
-            with a machine has a workspace of its own.
-        at_once: runs at the same time; one where later questions reuse what earlier ones made.
-        progress: is told of every run that ended.
-        again: whether runs that failed are tried again.
-        begin: makes the run of a place from its spec, and returns its id; `Workspace.create` by default.
-    """
+    """Asks the questions of an evaluation."""
 
     def __init__(
         self,
-        folder: Path,
-        plan: Plan,
-        questions: QuestionSet,
+        folder: Path,  # of the workspace
+        plan: Plan,  # the evaluation; `keep` has written it
+        questions: QuestionSet,  # of the plan, see `Plan.load`
         *,
+        # makes the workspace of an arm; arms that are alike but for system and model share one. A question with a
+        # machine has a workspace of its own.
         workspaces: Workspaces = arm_workspace,
-        at_once: int = 4,
-        progress: Callable[[Progress], None] | None = None,
-        again: bool = False,
+        at_once: int = 4,  # runs at the same time; one where later questions reuse what earlier ones made
+        progress: Callable[[Progress], None] | None = None,  # is told of every run that ended
+        again: bool = False,  # whether runs that failed are tried again
+        # makes the run of a place from its spec, and returns its id; `Workspace.create` by default
         begin: Callable[[Workspace[Any], RunSpec], Awaitable[str]] = Workspace.create,
     ) -> None:
         self._begin = begin

@@ -211,22 +211,14 @@ def total(costs: Iterable[float | None]) -> float | None:
 
 
 async def score(
-    workspace: Workspace[Any],
-    plan: Plan,
-    questions: QuestionSet,
+    workspace: Workspace[Any],  # open; the judge runs in it
+    plan: Plan,  # the evaluation
+    questions: QuestionSet,  # of the plan, see `Plan.load`
     *,
-    at_once: int = 4,
-    workspaces: Workspaces = arm_workspace,
+    at_once: int = 4,  # answers that are judged, and machines that are looked at, at the same time
+    workspaces: Workspaces = arm_workspace,  # makes the workspace of an arm, for questions with a machine
 ) -> list[Score]:
-    """Score every answer of an evaluation, and keep the scores.
-
-    Args:
-        workspace: open; the judge runs in it.
-        plan: the evaluation.
-        questions: of the plan, see `Plan.load`.
-        at_once: answers that are judged, and machines that are looked at, at the same time.
-        workspaces: makes the workspace of an arm, for questions with a machine.
-    """
+    """Score every answer of an evaluation, and keep the scores."""
     by_place: dict[tuple[str, str, int], list[Attempt]] = {}
     tries = await attempts(workspace, plan)
     for one in tries:

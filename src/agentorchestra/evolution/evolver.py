@@ -40,26 +40,18 @@ CURRENT, CANDIDATE = "current", "candidate"  # the arms of an evolution's evalua
 
 
 class Evolver:
-    """Carries out an evolution.
-
-    Args:
-        folder: of the workspace.
-        evolution: `record.keep` has written it.
-        optimiser: proposes.
-        workspaces: makes the workspace of an arm, see `evaluation.runner.Runner`.
-        at_once: runs at the same time.
-        tell: is told a sentence about each step.
-    """
+    """Carries out an evolution."""
 
     def __init__(
         self,
-        folder: Path,
-        evolution: Evolution,
-        optimiser: Optimiser,
+        folder: Path,  # of the workspace
+        evolution: Evolution,  # `record.keep` has written it
+        optimiser: Optimiser,  # proposes
         *,
+        # makes the workspace of an arm, see `evaluation.runner.Runner`
         workspaces: Callable[[Path, Arm], Workspace[Any]] = arm_workspace,
-        at_once: int = 4,
-        tell: Callable[[str], None] = lambda line: None,
+        at_once: int = 4,  # runs at the same time
+        tell: Callable[[str], None] = lambda line: None,  # is told a sentence about each step
     ) -> None:
         self._folder, self._evolution, self._optimiser = folder, evolution, optimiser
         self._workspaces, self._at_once, self._tell = workspaces, at_once, tell

@@ -118,27 +118,20 @@ def learning(
 class Frontier:
     """Learns a prompt.
 
-    Args:
-        folder: of the workspace.
-        learning: see `learning`; under its name it goes on with what was begun.
-        optimiser: proposes edits.
-        workspaces: makes the workspace of an arm, see `evaluation.runner.Runner`.
-        at_once: runs at the same time.
-        tell: is told a sentence about each step.
-
     Raises:
         EvolutionError: under its name something else was begun.
     """
 
     def __init__(
         self,
-        folder: Path,
-        learning: Learning,
-        optimiser: Optimiser,
+        folder: Path,  # of the workspace
+        learning: Learning,  # see `learning`; under its name it goes on with what was begun
+        optimiser: Optimiser,  # proposes edits
         *,
+        # makes the workspace of an arm, see `evaluation.runner.Runner`
         workspaces: Callable[[Path, Arm], Workspace[Any]] = arm_workspace,
-        at_once: int = 4,
-        tell: Callable[[str], None] = lambda line: None,
+        at_once: int = 4,  # runs at the same time
+        tell: Callable[[str], None] = lambda line: None,  # is told a sentence about each step
     ) -> None:
         _check_same(folder, learning)
         self._folder, self._learning, self._optimiser = folder, learning, optimiser

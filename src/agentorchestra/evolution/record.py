@@ -115,21 +115,15 @@ class Round(BaseModel, frozen=True):
 
 
 def begun(
-    name: str,
+    name: str,  # of letters, digits, `-`, `_` and `.`
     *,
-    training: tuple[str, str, QuestionSet],
+    training: tuple[str, str, QuestionSet],  # the name of a set, its data, and the set
+    # the same; None holds a share of the training set apart, drawn by the seed
     validation: tuple[str, str, QuestionSet] | None = None,
-    held_apart: float = 0.6,
-    **fields: Any,
+    held_apart: float = 0.6,  # that share
+    **fields: Any,  # the further fields of `Evolution`
 ) -> Evolution:
     """Return the record of an evolution.
-
-    Args:
-        name: of letters, digits, `-`, `_` and `.`.
-        training: the name of a set, its data, and the set.
-        validation: the same; None holds a share of the training set apart, drawn by the seed.
-        held_apart: that share.
-        fields: the further fields of `Evolution`.
 
     Raises:
         EvolutionError: a field that does not fit, too few questions, questions in both sets.

@@ -211,18 +211,12 @@ class Doubts(NamedTuple):
 def outside(
     plan: Plan,
     effect: Effect,
-    leaves: Sequence[Leaf],
-    mine: frozenset[str],
+    leaves: Sequence[Leaf],  # the values of the call
+    mine: frozenset[str],  # paths of the values that are the user's
     view: PolicyView,
-    trusted: frozenset[str] = frozenset(),
+    trusted: frozenset[str] = frozenset(),  # paths of the values that a trusted field holds
 ) -> Doubts:
-    """Return what of a call lies outside of the plan.
-
-    Args:
-        leaves: the values of the call.
-        mine: paths of the values that are the user's.
-        trusted: paths of the values that a trusted field holds.
-    """
+    """Return what of a call lies outside of the plan."""
     uses = [one for one in plan.uses if one.tool == effect.called]
     if not uses:
         expected = ", ".join(dict.fromkeys(one.tool for one in plan.uses)) or "no tool with effects"

@@ -128,21 +128,16 @@ class _Seen:
 
 
 def judged_again(
+    # `run_id`, `manifest`, `events`: of the run
     run_id: str,
     manifest: RunManifest,
     events: Iterable[Event],
-    policy: Policy,
+    policy: Policy,  # the other policy
     *,
-    schemas: Mapping[str, ToolSchema],
-    folder: Path,
+    schemas: Mapping[str, ToolSchema],  # of what can be called, by name; of an environment's action by `NAME_ACTION`
+    folder: Path,  # the run's
 ) -> RunTrial:
     """Judge every effect of a run again that came to policy in it; of a fork those that came after its parent's.
-
-    Args:
-        run_id, manifest, events: of the run.
-        policy: the other policy.
-        schemas: of what can be called, by name; of an environment's action by `NAME_ACTION`.
-        folder: the run's.
 
     Raises:
         PolicyFileError: the policy fails.

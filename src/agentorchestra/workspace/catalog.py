@@ -73,15 +73,6 @@ class Equipment:
 class Catalog:
     """The components of an open workspace.
 
-    Args:
-        settings: of the workspace.
-        own: what the user gave; an environment takes the place of a packaged namesake.
-        builtin: the tools of `tools/`.
-        sandbox: the name of the one where programs run, "none" for none.
-        packaged: factories of the environments that come with the package.
-        prompts: the library.
-        models: the manager of the models.
-
     Attributes:
         tools, agents, systems, memories: by name.
         environments: factories of the user's and of what others registered.
@@ -96,14 +87,14 @@ class Catalog:
 
     def __init__(
         self,
-        settings: Settings,
-        own: Own,
+        settings: Settings,  # of the workspace
+        own: Own,  # what the user gave; an environment takes the place of a packaged namesake
         *,
-        builtin: Mapping[str, Any],
-        sandbox: str,
-        packaged: Mapping[str, Callable[[], Environment]],
-        prompts: PromptLibrary,
-        models: Any,
+        builtin: Mapping[str, Any],  # the tools of `tools/`
+        sandbox: str,  # the name of the one where programs run, "none" for none
+        packaged: Mapping[str, Callable[[], Environment]],  # factories of the environments that come with the package
+        prompts: PromptLibrary,  # the library
+        models: Any,  # the manager of the models
     ) -> None:
         from agentorchestra.agents.analysis.tool import analyze_file_tool
         from agentorchestra.tea.memory.base import check_memories

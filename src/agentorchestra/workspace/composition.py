@@ -73,28 +73,21 @@ class Host(Protocol):
 class Composition:
     """The parts of an open workspace, around its open store.
 
-    Args:
-        host: the workspace.
-        settings: of it.
-        store: the log.
-        base: below which its runs keep their files; a temporary folder for a workspace without one of its own.
-        clock: the time.
-        create_calls: writes the run that holds the calls outside of runs; its id and manifest.
-        services: what these calls are driven with, from their tools by `name@version`.
-
     Raises:
         UsageError: for what the settings or the user name and is not there.
     """
 
     def __init__(
         self,
-        host: Host,
-        settings: Settings,
-        store: Store,
-        base: Path,
-        clock: Clock,
+        host: Host,  # the workspace
+        settings: Settings,  # of it
+        store: Store,  # the log
+        base: Path,  # below which its runs keep their files; a temporary folder for a workspace without one of its own
+        clock: Clock,  # the time
         *,
+        # writes the run that holds the calls outside of runs; its id and manifest
         create_calls: Callable[[], Awaitable[tuple[str, RunManifest]]],
+        # what these calls are driven with, from their tools by `name@version`
         services: Callable[[Mapping[str, Any]], Services],
     ) -> None:
         from agentorchestra.environments.registry import EnvironmentParts, packaged_environments

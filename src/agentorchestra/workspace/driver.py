@@ -242,24 +242,15 @@ class RunDriver:
 
     async def drive(
         self,
-        run_id: str,
-        given: RunObjects,
-        equipment: Equipment | None = None,
-        budget: Budget | None = None,
-        wrap: HandlerWrapper | None = None,
+        run_id: str,  # the run
+        given: RunObjects,  # for this time
+        equipment: Equipment | None = None,  # what it is driven with, None for what it was created with
+        budget: Budget | None = None,  # other limits from here on
+        wrap: HandlerWrapper | None = None,  # wraps its handlers
         *,
-        if_going_on: bool = False,
+        if_going_on: bool = False,  # leave one as it is that was stopped before this process had it
     ) -> RunResult:
-        """Drive a run to its end, or to where it waits.
-
-        Args:
-            run_id: the run.
-            given: for this time.
-            equipment: what it is driven with, None for what it was created with.
-            budget: other limits from here on.
-            wrap: wraps its handlers.
-            if_going_on: leave one as it is that was stopped before this process had it.
-        """
+        """Drive a run to its end, or to where it waits."""
         parts = self._parts
         record = await parts.record(run_id)
         if record.status in FINAL:

@@ -354,25 +354,20 @@ async def need_sandbox(sandbox: Sandbox | None, what: str = "a task folder") -> 
 
 
 async def check(
-    task: TaskFolder,
-    place: Path,
+    task: TaskFolder,  # its folder was read before the run
+    place: Path,  # what the run's world has on disk
     *,
-    settings: Settings,
+    settings: Settings,  # of the workspace, with the task's machine
+    # `sandbox`, `limits`, `images`, `environ`: of the workspace
     sandbox: Sandbox | None,
     limits: SandboxLimits,
     images: Path,
     environ: Mapping[str, str],
+    # the one that the agent worked in, which is closed at the end: what it left running still runs. Without one the
+    # tests have a sandbox of their own, over the folder and the layer that it left.
     shell: Shell | None = None,
 ) -> TaskVerdict:
     """Run a task's tests on the machine as the run left it.
-
-    Args:
-        task: its folder was read before the run.
-        place: what the run's world has on disk.
-        settings: of the workspace, with the task's machine.
-        sandbox, limits, images, environ: of the workspace.
-        shell: the one that the agent worked in, which is closed at the end: what it left running still runs. Without
-            one the tests have a sandbox of their own, over the folder and the layer that it left.
 
     Raises:
         SandboxUnavailableError: there is no sandbox for them.

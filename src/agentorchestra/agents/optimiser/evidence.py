@@ -31,17 +31,27 @@ class Past(BaseModel, frozen=True, extra="forbid"):
 
 
 class Variable(BaseModel, frozen=True, extra="forbid"):
-    """A text that may be changed (000, app. C.4)."""
+    """A text that may be changed (000, app. C.4).
 
-    component: str  # `kind:name`
-    variable: str  # its name in the component, as `vars` gives it
-    text: str  # its present value
-    role: str = ""  # what it is: `prompt`, `tool code`, `description`, `schema`, ...
-    description: str = ""  # what it does
-    source: str = ""  # of code, the whole text that it stands in, with its imports; "" where it stands alone
-    # of a prompt, the variables that it is given; None for those that the text renders
+    Attributes:
+        component: `kind:name`.
+        variable: its name in the component, as `vars` gives it.
+        text: its present value.
+        role: what it is: `prompt`, `tool code`, `description`, `schema`, ...
+        description: what it does.
+        source: of code, the whole text that it stands in, with its imports; "" where it stands alone.
+        placeholders: of a prompt, the variables that it is given; None for those that the text renders.
+        past: earlier values, oldest first.
+    """
+
+    component: str
+    variable: str
+    text: str
+    role: str = ""
+    description: str = ""
+    source: str = ""
     placeholders: tuple[str, ...] | None = None
-    past: tuple[Past, ...] = ()  # earlier values, oldest first
+    past: tuple[Past, ...] = ()
 
     @property
     def key(self) -> str:
@@ -50,14 +60,17 @@ class Variable(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def name(self) -> str:
+        """The component's name."""
         return self.component.partition(":")[2]
 
     @property
     def is_code(self) -> bool:
+        """True for a text that is a program."""
         return "code" in self.role
 
     @property
     def is_template(self) -> bool:
+        """True for a text that is rendered."""
         return self.component.startswith("prompt:") and self.role == "prompt"
 
 

@@ -60,22 +60,16 @@ async def pictures(files: Sequence[RunFile], read: Callable[[str], Awaitable[byt
 
 
 def render(
+    # `view`, `record`, `result`: of the run
     view: RunView,
     record: RunRecord,
     result: RunResult,
     *,
-    gone: bool,
-    talk: Conversation | None,
-    pictures: Mapping[str, str] = MappingProxyType({}),
+    gone: bool,  # the process that drove it died
+    talk: Conversation | None,  # what its agents wrote to each other
+    pictures: Mapping[str, str] = MappingProxyType({}),  # those among its files, see `pictures`
 ) -> str:
-    """Return the page.
-
-    Args:
-        view, record, result: of the run.
-        gone: the process that drove it died.
-        talk: what its agents wrote to each other.
-        pictures: those among its files, see `pictures`.
-    """
+    """Return the page."""
     page = _environment().get_template("run.html.j2")
     return page.render(
         run=record,

@@ -33,17 +33,26 @@ class EngineError(ToolError):
 
 @dataclass(frozen=True)
 class Query:
-    """The words to search for, and what narrows the search."""
+    """The words to search for, and what narrows the search.
 
-    text: str  # the words
-    limit: int = 10  # results at most
-    # `since`, `until`: days between which what is found was published, these included
+    Attributes:
+        text: the words.
+        limit: results at most.
+        since, until: days between which what is found was published, these included.
+        language: two or three letters, "" for any.
+        region: two letters of a country, "" for any.
+        site: the host that it has to be from, "" for any.
+        now: the time of the run: what "3 days ago" counts from.
+    """
+
+    text: str
+    limit: int = 10
     since: date | None = None
     until: date | None = None
-    language: str = ""  # two or three letters, "" for any
-    region: str = ""  # two letters of a country, "" for any
-    site: str = ""  # the host that it has to be from, "" for any
-    now: datetime | None = None  # the time of the run: what "3 days ago" counts from
+    language: str = ""
+    region: str = ""
+    site: str = ""
+    now: datetime | None = None
 
     @property
     def words(self) -> str:
@@ -59,18 +68,29 @@ class Source(BaseModel, frozen=True):
 
 
 class SearchResult(BaseModel, frozen=True):
-    """One thing that was found."""
+    """One thing that was found.
 
-    title: str  # its title
-    address: str  # where it is read: on the web, or the name of a file of the task
-    snippet: str = ""  # the words that the engine shows of it
-    date: str | None = None  # when it was published, `2024-01-31`; None where that is unknown
-    place: str | None = None  # where inside it, for a file: `p. 3`.
-    sources: tuple[Source, ...] = ()  # the engines that listed it, with their ranks
-    archived: str | None = None  # the address of a copy as of the time that was asked for, in an archive
-    archived_date: str | None = None  # when that copy was made
-    # whether the engine searched a copy of the page at `address`, as the settings say: the address is then a received
-    # link, whatever the engine's traits. Nobody is shown it.
+    Attributes:
+        title: its title.
+        address: where it is read: on the web, or the name of a file of the task.
+        snippet: the words that the engine shows of it.
+        date: when it was published, `2024-01-31`; None where that is unknown.
+        place: where inside it, for a file: `p. 3`.
+        sources: the engines that listed it, with their ranks.
+        archived: the address of a copy as of the time that was asked for, in an archive.
+        archived_date: when that copy was made.
+        mirrored: whether the engine searched a copy of the page at `address`, as the settings say: the address is then
+            a received link, whatever the engine's traits. Nobody is shown it.
+    """
+
+    title: str
+    address: str
+    snippet: str = ""
+    date: str | None = None
+    place: str | None = None
+    sources: tuple[Source, ...] = ()
+    archived: str | None = None
+    archived_date: str | None = None
     mirrored: bool = Field(default=False, exclude=True)
 
 
@@ -79,15 +99,25 @@ Strength = Literal["general", "past", "chinese", "scholarly", "encyclopedia", "l
 
 @dataclass(frozen=True)
 class Traits:
-    """The properties of an engine."""
+    """The properties of an engine.
 
-    strengths: frozenset[Strength] = frozenset({"general"})  # what it is chosen for
-    dated: bool = False  # whether it can be told the days; what others list is looked through afterwards
-    network: bool = True  # whether it asks over the network; False for what is on this machine
-    composite: bool = False  # whether it performs effects through `ctx` (a model that searches)
-    cost_usd: float = 0.0  # US dollars of one request
-    timeout_s: float | None = None  # seconds one request has; None for the settings'
-    about: str = ""  # what it is, in a few words for whoever chooses
+    Attributes:
+        strengths: what it is chosen for.
+        dated: whether it can be told the days; what others list is looked through afterwards.
+        network: whether it asks over the network; False for what is on this machine.
+        composite: whether it performs effects through `ctx` (a model that searches).
+        cost_usd: US dollars of one request.
+        timeout_s: seconds one request has; None for the settings'.
+        about: what it is, in a few words for whoever chooses.
+    """
+
+    strengths: frozenset[Strength] = frozenset({"general"})
+    dated: bool = False
+    network: bool = True
+    composite: bool = False
+    cost_usd: float = 0.0
+    timeout_s: float | None = None
+    about: str = ""
 
 
 @runtime_checkable
