@@ -26,7 +26,6 @@ NAME = "distiller"
 
 MOST_TIPS = 8
 LONGEST = 600  # characters of a tip or solution
-
 _KNOWN = 16  # insights that it is shown, of those that fit the runs
 _SUCCESS = 0.5
 

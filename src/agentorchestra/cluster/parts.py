@@ -151,8 +151,6 @@ class Parts:
 
 
 class _Away:
-    """See Away."""
-
     def __init__(self, parts: Parts, run: Run, part: RunRecord) -> None:
         self.limits = part.manifest.budget
         self._parts = parts

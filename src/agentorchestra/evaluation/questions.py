@@ -41,8 +41,6 @@ class TaskMachine:
 
 @dataclass(frozen=True)
 class EvalQuestion:
-    """A question of a set."""
-
     id: str  # unique in its set
     task: str  # the text as the agent sees it, with the form that the answer is to have
     truth: Truth | None = None  # the true answer; None where it is not public

@@ -40,8 +40,6 @@ CURRENT, CANDIDATE = "current", "candidate"  # the arms of an evolution's evalua
 
 
 class Evolver:
-    """Carries out an evolution."""
-
     def __init__(
         self,
         folder: Path,  # of the workspace

@@ -52,8 +52,6 @@ class Source(BaseModel, frozen=True, extra="forbid"):
 
 
 class Evolution(BaseModel, frozen=True, extra="forbid"):
-    """An evolution."""
-
     format: Literal[1] = 1  # of the file; 1 is the first
     name: str  # of the evolution in its workspace
     subjects: tuple[str, ...]  # components whose variables may change: `prompt:react`, `tool:price_of`
@@ -95,8 +93,6 @@ class Evolution(BaseModel, frozen=True, extra="forbid"):
 
 
 class Round(BaseModel, frozen=True):
-    """A round of an evolution."""
-
     number: int  # from 1
     # `promoted`, `canary` (it has a share of the live runs), `rejected`, `undecided`, `waiting` (for a person),
     # `refused` (by a check, before anything was spent on it), `no better` (on its training questions), `no change`

@@ -11,7 +11,6 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 
 Media = Callable[[str], Awaitable[bytes]]  # reads the bytes of a media block by their SHA-256
-
 OnDelta = Callable[[str], None]  # takes each piece of streamed text
 
 

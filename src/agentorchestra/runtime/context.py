@@ -38,8 +38,6 @@ T = TypeVar("T")
 
 
 class _Attempt:
-    """See core.protocols.Attempt."""
-
     def __init__(self, ctx: BranchContext[Any], number: int) -> None:
         self._ctx = ctx
         self.number = number

@@ -58,7 +58,6 @@ KEPT_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "L
 GRACE_S = 2.0  # seconds a program has to end when it is told to, before it is killed
 MOST_PRINTED = 10_000_000  # bytes of its output that are kept; the rest is read and dropped
 LAST_WORDS = 4_000  # bytes from the end of its standard error that are kept
-
 _LONGEST_VARIABLE = 100_000  # bytes; the system takes no longer ones
 _POLL_S = 0.02
 

@@ -51,8 +51,6 @@ _ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT)
 
 @dataclass
 class _Debate:
-    """One debate."""
-
     spec: AgentSpec
     ctx: BranchContext[Any]
     kit: Kit

@@ -52,8 +52,6 @@ class Split:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The conclusion of a debate."""
-
     text: str = ""
     agreements: tuple[Point, ...] = ()  # held by at least two experts
     disagreements: tuple[Split, ...] = ()

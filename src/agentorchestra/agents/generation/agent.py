@@ -363,8 +363,6 @@ def _plain_code(text: str) -> str:
 
 
 class ToolGenerator(Limited[GeneratorSettings]):
-    """Drives a generation."""
-
     @property
     def content_hash(self) -> str:
         return sha256_json(self.limits.model_dump(mode="json", exclude={"keep"}))  # `keep` is the run's

@@ -49,8 +49,6 @@ _FILE = re.compile(
 
 @dataclass(frozen=True)
 class _Material:
-    """The material of a report."""
-
     found: Sequence[TeamResult]  # what the agents said that were asked
     others: Sequence[Piece]  # the items of the report as far as they say more, in `quoted`
     evidence: tuple[Citation, ...]  # every citation of both; the first is E1

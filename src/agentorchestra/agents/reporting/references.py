@@ -19,8 +19,6 @@ _LINK = re.compile(r"!?\[(?P<text>[^\]\n]*)\]\((?P<address>[^()\s]+)[^()\n]*\)")
 
 @dataclass(frozen=True)
 class Report:
-    """A report with its references."""
-
     text: str  # Markdown with `[n](address)` behind the claims and the list of references at the end
     sources: tuple[Citation, ...]  # the citations that are used, in the order of their numbers and places
     notes: tuple[str, ...]  # what was struck out or left unused, a sentence each

@@ -25,8 +25,6 @@ NAME = "deep_researcher"
 
 
 class ResearchDriver(Limited[ResearchSettings]):
-    """Drives the researcher."""
-
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         questioner = Questioner(ctx, kit, spec.role, spec.model)
         sees = model_of(spec, ctx) in ctx.manifest.media_models.get("image", ())

@@ -16,8 +16,6 @@ _TONGUE = re.compile(r"[a-z]{2}")
 
 @dataclass
 class ResearchQuery:
-    """A query."""
-
     query: str
     since: str = ""
     until: str = ""

@@ -47,8 +47,6 @@ class Conflict:
 
 @dataclass
 class Research:
-    """One research."""
-
     spec: AgentSpec
     ctx: BranchContext[Any]
     limits: ResearchSettings

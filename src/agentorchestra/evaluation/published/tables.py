@@ -18,8 +18,6 @@ _ROUNDING = 0.0101
 
 @dataclass(frozen=True)
 class Table:
-    """A published table."""
-
     number: str  # of the table in its paper
     about: str  # what it shows
     columns: tuple[str, ...]  # their names; `average` is over others

@@ -27,8 +27,6 @@ _SHORT = 4_000  # characters of front matter that no nesting makes dangerous
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt."""
-
     name: str  # as version and description from its front matter
     version: str
     description: str
