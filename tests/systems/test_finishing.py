@@ -46,7 +46,7 @@ async def ran(folder: Path, model: ScriptedModel, *, files: bool = False, **opti
 )
 def test_a_short_answer_loses_its_marks(answer: str, plain: str) -> None:
     ctx: Any = SimpleNamespace(manifest=SimpleNamespace(checks=PLAIN))
-    assert answer_of(ModelResponse(text=answer), ctx) == plain
+    assert answer_of(answer, ctx) == plain
 
 
 @pytest.mark.parametrize("system", ["react", "agentorchestra"])

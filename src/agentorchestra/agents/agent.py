@@ -17,14 +17,12 @@ from agentorchestra.tea.transformations.base import carried_by
 System = Callable[[AgentSpec, Any, Any], Awaitable[AgentResult]]
 """A paradigm: from a spec, a BranchContext and a Kit (`agents/types.py`) to a result, all of it through the door."""
 
-GIVEN = "*"
-"""Among an agent's tools: all that the user gave, besides those that are named."""
+GIVEN = "*"  # among an agent's tools: all that the user gave, besides those that are named
 
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 
 
-Relation = Literal["hierarchical", "cooperative", "competitive"]
-"""How two agents stand to each other (000, app. C.2.3)."""
+Relation = Literal["hierarchical", "cooperative", "competitive"]  # how two agents stand to each other (000, app. C.2.3)
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,6 @@ class Relationship:
 
     @property
     def text(self) -> str:
-        """Return the relationship in words."""
         led = "leads" if self.leads else "is led by"
         how = {"hierarchical": led, "cooperative": "works with", "competitive": "competes with"}[self.kind]
         return f"{how} {self.agent}" + (f" ({self.note})" if self.note else "")
@@ -207,21 +204,13 @@ class Agent:
 
 @dataclass(frozen=True)
 class Delegate:
-    """An agent in the toolset of another: its schema, and the InvokeAgent of a call (agents as tools).
+    """An agent in the toolset of another: its schema, and the InvokeAgent of a call (agents as tools)."""
 
-    Attributes:
-        agent: who is called.
-        tools: what it gets: names of the run's tools.
-        models: names a call may choose from; fewer than two offer no choice.
-        trust: of its description, which may hold those of tools.
-        task: the caller's own, which is handed over where a call names none; "" where every call has to.
-    """
-
-    agent: Agent
-    tools: tuple[str, ...]
-    models: tuple[str, ...]
-    trust: Trust = Trust.SYSTEM
-    task: str = ""
+    agent: Agent  # who is called
+    tools: tuple[str, ...]  # what it gets: names of the run's tools
+    models: tuple[str, ...]  # names a call may choose from; fewer than two offer no choice
+    trust: Trust = Trust.SYSTEM  # of its description, which may hold those of tools
+    task: str = ""  # the caller's own, which is handed over where a call names none; "" where every call has to
 
     @property
     def schema(self) -> ToolSchema:
@@ -258,11 +247,7 @@ def order_trust(ctx: Any) -> Trust:
 
 
 def agent_effect(
-    spec: AgentSpec,
-    ctx: Any,
-    *,
-    kind: EffectKind = EffectKind.INVOKE_AGENT,
-    provenance: tuple[Provenance, ...] = (),
+    spec: AgentSpec, ctx: Any, *, kind: EffectKind = EffectKind.INVOKE_AGENT, provenance: tuple[Provenance, ...] = ()
 ) -> Effect:
     """Return InvokeAgent (or Spawn) for a spec; `provenance` is what was in view when the caller decided."""
     pins = ctx.manifest.prompts

@@ -24,17 +24,13 @@ from agentorchestra.models.prices import estimate_messages_tokens, estimate_text
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.prompt import Prompt
 
-FULL = 0.9
-"""Part of the window at which steps are taken out."""
+FULL = 0.9  # part of the window at which steps are taken out
 
 KEPT = 0.5
 """Part of the window that is filled after that; what lies between is the room for the steps until the next time."""
 
-SUMMARY_TOKENS = 1_024
-"""The longest summary, if a tenth of the window is not less."""
-
-SHORTEST = 200
-"""Characters that are left of a result, however small the window is."""
+SUMMARY_TOKENS = 1_024  # the longest summary, if a tenth of the window is not less
+SHORTEST = 200  # characters that are left of a result, however small the window is
 
 _WORDS_PER_TOKEN = 0.6
 _NAME = "summary"
@@ -54,20 +50,14 @@ class Summariser:
 
 @dataclass(frozen=True)
 class Compaction:
-    """An `observe` part: keeps the next prompt inside the window.
+    """An `observe` part: keeps the next prompt inside the window."""
 
-    Attributes:
-        window: tokens the agent's model can read.
-        reply: tokens its answer may take.
-    """
-
-    window: int
-    reply: int
+    window: int  # tokens the agent's model can read
+    reply: int  # tokens its answer may take
     task: str
     summariser: Summariser
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
-        """Return the state whose next prompt fits."""
         # A fork's model may have another window than its parent's, and a later version may count otherwise: what was
         # done is done again, nothing else.
         given = settled(ctx)
@@ -140,9 +130,7 @@ def _summary_of(summary: Sequence[Message], steps: Sequence[Sequence[Message]], 
     return Message(role="user", content=(block,), name=_NAME)
 
 
-def _parted(
-    messages: Sequence[Message],
-) -> tuple[tuple[Message, ...], tuple[Message, ...], list[list[Message]]]:
+def _parted(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...], list[list[Message]]]:
     """Return the user's words, the summary so far, and the steps: each a decision with all its results."""
     words: list[Message] = []
     summary: list[Message] = []

@@ -36,43 +36,30 @@ MemoryManager = ContextManager[MemoryFactory]
 
 
 class Components:
-    """The managers and servers of one open workspace.
-
-    Args:
-        store: keeps the histories.
-        clock: dates them.
-        programs: where code runs that the workspace's user did not write.
-        tools: those at hand, by name.
-        builtin_tools, builtin_environments: names of those that come with the package.
-        toolkits: opened before they are first needed.
-        environments, agents: at hand, by name.
-        prompts: packaged, the application's and the workspace's own.
-        memories: packaged and the application's own, by name.
-        distribution: the package's version.
-        access: how components are called outside of a run.
-        redact: a JSON value without the values of secrets.
-        warns: whether a tool is warned of that does not say what it touches.
-        may_call, may_import: the tools and further modules that code may use which the workspace's user did not write.
-    """
+    """The managers and servers of one open workspace."""
 
     def __init__(
         self,
         *,
-        store: Store,
-        clock: Clock,
-        programs: Programs,
-        tools: Mapping[str, Tool[..., Any]],
+        store: Store,  # keeps the histories
+        clock: Clock,  # dates them
+        programs: Programs,  # where code runs that the workspace's user did not write
+        tools: Mapping[str, Tool[..., Any]],  # those at hand, by name
+        # `builtin_tools`, `builtin_environments`: names of those that come with the package
         builtin_tools: Iterable[str],
-        toolkits: Sequence[Toolkit],
+        toolkits: Sequence[Toolkit],  # opened before they are first needed
+        # `environments`, `agents`: at hand, by name
         environments: Mapping[str, EnvironmentFactory],
         builtin_environments: Iterable[str] = (),
         agents: Mapping[str, Agent],
-        prompts: PromptLibrary,
-        memories: Mapping[str, MemoryFactory],
-        distribution: str,
-        access: Access,
-        redact: Callable[[Any], Any] = lambda value: value,
-        warns: bool = True,
+        prompts: PromptLibrary,  # packaged, the application's and the workspace's own
+        memories: Mapping[str, MemoryFactory],  # packaged and the application's own, by name
+        distribution: str,  # the package's version
+        access: Access,  # how components are called outside of a run
+        redact: Callable[[Any], Any] = lambda value: value,  # a JSON value without the values of secrets
+        warns: bool = True,  # whether a tool is warned of that does not say what it touches
+        # `may_call`, `may_import`: the tools and further modules that code may use which the workspace's user did not
+        # write
         may_call: Iterable[str] = (),
         may_import: Iterable[str] = (),
     ) -> None:
@@ -111,7 +98,6 @@ class Components:
         )
 
     def of_kind(self, kind: str) -> ContextManager[Any]:
-        """Return the manager of a kind of component."""
         return next(one for one in self.managers if one.kind.name == kind)
 
     def find_with(self, finding: Finding) -> None:

@@ -25,9 +25,7 @@ from agentorchestra.tea.memory.workflow import WorkflowMemory
 NAME = "distiller"
 
 MOST_TIPS = 8
-LONGEST = 600
-"""Characters of a tip or solution."""
-
+LONGEST = 600  # characters of a tip or solution
 _KNOWN = 16  # insights that it is shown, of those that fit the runs
 _SUCCESS = 0.5
 
@@ -40,25 +38,15 @@ class Line(BaseModel, frozen=True, extra="forbid"):
 
 
 class Report(BaseModel, frozen=True, extra="forbid"):
-    """A recorded run.
+    """A recorded run."""
 
-    Attributes:
-        run: its id.
-        task: what was asked.
-        status: how it ended.
-        score: 0 to 1, None where nobody said.
-        answer: its answer.
-        lines: what its main agent said and called.
-        trust: of the task, the answer and the lines, the lowest.
-    """
-
-    run: str
-    task: str
-    status: RunStatus
-    score: float | None = None
-    answer: str = ""
-    lines: tuple[Line, ...] = ()
-    trust: Trust = Trust.UNTRUSTED
+    run: str  # its id
+    task: str  # what was asked
+    status: RunStatus  # how it ended
+    score: float | None = None  # 0 to 1, None where nobody said
+    answer: str = ""  # its answer
+    lines: tuple[Line, ...] = ()  # what its main agent said and called
+    trust: Trust = Trust.UNTRUSTED  # of the task, the answer and the lines, the lowest
 
     @property
     def succeeded(self) -> bool:
@@ -74,19 +62,12 @@ class Material(BaseModel, frozen=True, extra="forbid"):
 
 
 class Tip(BaseModel, frozen=True):
-    """A tip or solution as it was written down.
+    """A tip or solution as it was written down."""
 
-    Attributes:
-        ref: its name in the memory, `RUN:ENTRY`.
-        kind: a tip says what to do or to avoid, a solution how a task was solved.
-        text: in words.
-        evidence: where it was learnt, `RUN/1.react#3`.
-    """
-
-    ref: str
-    kind: Literal["tip", "solution"]
-    text: str
-    evidence: tuple[str, ...]
+    ref: str  # its name in the memory, `RUN:ENTRY`
+    kind: Literal["tip", "solution"]  # a tip says what to do or to avoid, a solution how a task was solved
+    text: str  # in words
+    evidence: tuple[str, ...]  # where it was learnt, `RUN/1.react#3`
 
 
 class Distiller:

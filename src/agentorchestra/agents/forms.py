@@ -54,7 +54,6 @@ def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
 
 
 def list_of(one: Form) -> Form:
-    """Return the form of a list of such objects."""
     return Form({"type": "array", "items": one.asked}, {"type": "array", "items": one.read})
 
 
@@ -79,29 +78,20 @@ class Question:
 
 @dataclass
 class Questioner:
-    """Asks questions for one agent.
-
-    Attributes:
-        kit: None for the context of a tool, whose run knows how to ask.
-        model: another one than the role's, chosen by whoever delegated.
-        temperature: of its requests, where the role has none of its own; None for the model's.
-        tokens: that the replies and their questions took so far.
-        limited: why the budget had no room for a question, "" while it has.
-        over: whether no question is begun any more but a final one.
-        begin_by: when those that have to queue for their model are not begun any more either.
-        unasked: the questions that were not begun for that.
-    """
+    """Asks questions for one agent."""
 
     ctx: BranchContext[Any]
-    kit: Kit | None
+    kit: Kit | None  # None for the context of a tool, whose run knows how to ask
     role: str
-    model: str = ""
-    temperature: float | None = None
-    tokens: int = field(default=0, init=False)
-    limited: str = field(default="", init=False)
+    model: str = ""  # another one than the role's, chosen by whoever delegated
+    temperature: float | None = None  # of its requests, where the role has none of its own; None for the model's
+    tokens: int = field(default=0, init=False)  # that the replies and their questions took so far
+    limited: str = field(default="", init=False)  # why the budget had no room for a question, "" while it has
+    # whether no question is begun any more but a final one
     over: Callable[[], bool] = field(default_factory=lambda: lambda: False, init=False)  # as a default it is a method
+    # when those that have to queue for their model are not begun any more either
     begin_by: datetime | None = field(default=None, init=False)
-    unasked: list[Question] = field(default_factory=list, init=False)
+    unasked: list[Question] = field(default_factory=list, init=False)  # the questions that were not begun for that
 
     async def one(self, question: Question) -> dict[str, Any] | None:
         """Return the reply to one question, None where there is none."""
@@ -144,13 +134,7 @@ class Questioner:
         if build is None:
             raise UnknownComponentError("no models are known in this run; the workspace does that")
         effect: Effect = build(
-            self.ctx,
-            question.prompt,
-            content,
-            role=self.role,
-            model=self.model,
-            media="named",
-            values=question.values,
+            self.ctx, question.prompt, content, role=self.role, model=self.model, media="named", values=question.values
         )
         assert effect.request is not None
         schema = question.schema.asked if isinstance(question.schema, Form) else question.schema
@@ -210,5 +194,4 @@ class Limited(Generic[L]):
 
     @property
     def content_hash(self) -> str:
-        """Return the hash of its limits."""
         return sha256_json(self.limits.model_dump(mode="json"))

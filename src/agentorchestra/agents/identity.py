@@ -18,12 +18,9 @@ from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.state import KEPT
 
-MOST_EXCHANGES = 20
-"""Earlier tasks that an agent is told; older ones are forgotten."""
-LONGEST_TEXT = 2_000
-"""Characters of a task or an answer that are kept."""
-MOST_INSTANCES = 100
-"""Identities of one agent, over all runs of a session: a caller may make up names."""
+MOST_EXCHANGES = 20  # earlier tasks that an agent is told; older ones are forgotten
+LONGEST_TEXT = 2_000  # characters of a task or an answer that are kept
+MOST_INSTANCES = 100  # identities of one agent, over all runs of a session: a caller may make up names
 
 
 def kept_name(agent: str, instance: str) -> str:

@@ -50,36 +50,30 @@ from agentorchestra.tea.memory.handler import MOST_WRITTEN
 from agentorchestra.tea.memory.steps import StepMemory
 from agentorchestra.tools.todo import Plans
 
-PURPOSE = "memory"
-"""Of the requests that a memory system makes."""
+PURPOSE = "memory"  # of the requests that a memory system makes
 
 ROLE = "summariser"
 _RESULT_CHARS = 400
 _ARGUMENT_CHARS = 200
 _ANSWER_CHARS = 1_500
 _RIVAL = f"{PRIVATE}memory"
-_WON = f"{PRIVATE}memory_of"
-"""Names the branch whose memory a branch has."""
+_WON = f"{PRIVATE}memory_of"  # names the branch whose memory a branch has
 
 _CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.INVOKE_AGENT)
 
 
 @dataclass
 class SessionMemory:
-    """An agent's memory through the door; see `tea.memory.base.Memory`.
-
-    Attributes:
-        leads: for the run's top agent.
-        held: of a rival course of the work, what it wrote so far; None where it is written down at once.
-    """
+    """An agent's memory through the door; see `tea.memory.base.Memory`."""
 
     ctx: BranchContext[Any]
     kit: Kit
     agent: str
     task: Happening
     system: MemoryDescription
-    leads: bool = False
+    leads: bool = False  # for the run's top agent
     in_view: int = 0
+    # of a rival course of the work, what it wrote so far; None where it is written down at once
     held: list[Entry] | None = None
     _event: Entry | None = field(default=None, init=False)
 
@@ -143,7 +137,6 @@ class SessionMemory:
         return entry
 
     async def record(self, entries: Sequence[Entry]) -> None:
-        """Write entries down."""
         for start in range(0, len(entries), MOST_WRITTEN):
             some = entries[start : start + MOST_WRITTEN]
             written: list[JsonValue] = [one.model_dump(mode="json", exclude_defaults=True) for one in some]
@@ -159,12 +152,7 @@ class SessionMemory:
             return []
 
     async def ask(
-        self,
-        prompt: str,
-        material: Sequence[Entry | Happening],
-        *,
-        schema: dict[str, Any] | None = None,
-        **values: Any,
+        self, prompt: str, material: Sequence[Entry | Happening], *, schema: dict[str, Any] | None = None, **values: Any
     ) -> str:
         """Ask beside the agent's work: a reply that cannot be had changes nothing about the work."""
         shown = shown_entries(material)
@@ -321,7 +309,6 @@ class AgentMemory:
         return one
 
     def _take(self, winner: AgentMemory) -> None:
-        """Go on with the memory of the rival that won."""
         self.system, self._step, self._finished = winner.system, winner._step, winner._finished
         self._turns = winner._turns
         if self.memory.held is not None:
@@ -361,7 +348,6 @@ class AgentMemory:
         return bool(steps)
 
     async def end(self, result: AgentResult, ctx: BranchContext[Any]) -> None:
-        """Write down what came of it."""
         answer = _cut(result.answer or result.report or "nothing", _ANSWER_CHARS)
         trust = lowest(Trust.AGENT, ctx.seen_trust)
         await self.system.end(self.memory, Happening(f"Answer ({result.status.value}): {answer}", trust, closes=True))
@@ -435,13 +421,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def memory_of(
-    spec: AgentSpec,
-    ctx: BranchContext[Any],
-    kit: Kit,
-    *,
-    top: bool,
-    trust: Trust,
-    parts: PartSettings | None = None,
+    spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, *, top: bool, trust: Trust, parts: PartSettings | None = None
 ) -> AgentMemory | None:
     """Return the memory of an agent, None for one that has none; the run's is its top agent's.
 

@@ -26,45 +26,28 @@ from agentorchestra.tools.files.quotes import alike
 PROGRAMS = frozenset({"python", "bash", "terminal_run", PROGRAM})
 """Tools that compute: their outputs are results, not material that was read."""
 
-SEARCH = "search"
-"""The tool whose results are pages, each with its words."""
-
-SILENT = frozenset({"done", "todo", "check_quotes", *OPENING})
-"""Tools whose outputs say nothing about the world."""
+SEARCH = "search"  # the tool whose results are pages, each with its words
+SILENT = frozenset({"done", "todo", "check_quotes", *OPENING})  # tools whose outputs say nothing about the world
 
 _CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE, EffectKind.INVOKE_AGENT)
 
-MOST_RESULT = 4_000
-"""Characters of an output that is a result; in a longer one any number may be found."""
-
-SHORT_ANSWER = 12
-"""Words of an answer that may be settled by its figures: a longer one may say more than they do."""
-
-MOST_ASKED = 2_000
-"""Characters of a program, or of the arguments of a call, that are shown with its output."""
+MOST_RESULT = 4_000  # characters of an output that is a result; in a longer one any number may be found
+SHORT_ANSWER = 12  # words of an answer that may be settled by its figures: a longer one may say more than they do
+MOST_ASKED = 2_000  # characters of a program, or of the arguments of a call, that are shown with its output
 
 
 @dataclass(frozen=True)
 class Output:
-    """The output of one call.
-
-    Attributes:
-        n: the number, on the branch that was looked at, of the effect that the call belongs to.
-        name: of the tool, the action (`terminal_run`) or PROGRAM.
-        asked: the program, or the arguments as JSON.
-        text: what came back, without the numbers beside lines.
-        media: names of the pictures and recordings that came with it.
-        pieces: what came back block by block, each with where it is from.
-    """
+    """The output of one call."""
 
     asker: str
-    n: int
-    name: str
-    asked: str
-    text: str
+    n: int  # the number, on the branch that was looked at, of the effect that the call belongs to
+    name: str  # of the tool, the action (`terminal_run`) or PROGRAM
+    asked: str  # the program, or the arguments as JSON
+    text: str  # what came back, without the numbers beside lines
     trust: Trust
-    media: frozenset[str] = frozenset()
-    pieces: tuple[tuple[Source, str], ...] = ()
+    media: frozenset[str] = frozenset()  # names of the pictures and recordings that came with it
+    pieces: tuple[tuple[Source, str], ...] = ()  # what came back block by block, each with where it is from
 
     @property
     def texts(self) -> tuple[str, str]:

@@ -24,12 +24,10 @@ from agentorchestra.trust.plan import SCHEMA
 from agentorchestra.trust.received import OWN_SEARCH
 
 ROLE = "policy"
-MOST_DESCRIBED = 200
-"""Characters of the description of a tool or an argument that are shown."""
+MOST_DESCRIBED = 200  # characters of the description of a tool or an argument that are shown
 
 
-MOST_FIELDS = 1_000
-"""Characters of the fields of a result that are shown; of a result with more, none."""
+MOST_FIELDS = 1_000  # characters of the fields of a result that are shown; of a result with more, none
 
 
 def plan_effect(kit: Kit, ctx: BranchContext[Any], words: Sequence[str], problem: str) -> Effect | None:

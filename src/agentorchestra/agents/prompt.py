@@ -86,17 +86,13 @@ def system_text(
     *,
     native: bool,
     tools: AgentToolset,
+    # `listed`, `agents`: of its tools, what stands in the prompt, and the agents among what is offered
     listed: Sequence[ToolSchema],
     agents: Sequence[ToolSchema],
     environments: Mapping[str, Environment],
-    values: Mapping[str, Any] = MappingProxyType({}),
+    values: Mapping[str, Any] = MappingProxyType({}),  # further variables of its prompt
 ) -> str:
-    """Return an agent's system prompt; for one that acts by programs, with the functions that these may call.
-
-    Args:
-        listed, agents: of its tools, what stands in the prompt, and the agents among what is offered.
-        values: further variables of its prompt.
-    """
+    """Return an agent's system prompt; for one that acts by programs, with the functions that these may call."""
     code = ctx.manifest.action == "code"
     fields = ctx.manifest.reasoning == "fields"
     rules = "rules" if ctx.manifest.first_actions else "rules_before"

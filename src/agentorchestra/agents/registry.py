@@ -42,8 +42,7 @@ from agentorchestra.tea.registry.rights import Rights
 from agentorchestra.tea.registry.words import CODE, DESCRIPTION, worded
 
 _DEFAULT = "1.0.0"
-_CODE = ("drive", "version", "carried")
-"""Fields of an agent that are no values of its definition."""
+_CODE = ("drive", "version", "carried")  # fields of an agent that are no values of its definition
 
 _TEXTS = ("description", "prompt", "role")
 
@@ -72,11 +71,7 @@ def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
 
 
 def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
-    """Return the agents as the settings want them.
-
-    Raises:
-        SettingsError: for a name that no agent has.
-    """
+    """Return the agents as the settings want them; raise SettingsError for a name that no agent has."""
     unknown = sorted({*settings} - {*agents})
     if unknown:
         raise SettingsError(
@@ -96,11 +91,13 @@ def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings])
 
 def team(
     agents: Mapping[str, Agent],
+    # `named`, `packaged`: of all packaged environments, those that the run names
     named: Collection[str],
     packaged: Collection[str],
-    tools: Collection[str] | None = None,
+    tools: Collection[str] | None = None,  # the run's, by name; None for all that may be
     *,
-    leaders: Collection[str] = (),
+    leaders: Collection[str] = (),  # the run's system, and the agents that stand behind its tools
+    # those that planners have, None for all; leaders, and who works for them alone, are there besides
     chosen: Collection[str] | None = None,
 ) -> dict[str, Agent]:
     """Return the agents of one run.
@@ -108,12 +105,6 @@ def team(
     Those that are there on request only are left out where the run does not name their environments, those that need a
     tool where it does not have it, and those that work for others alone where none of these is there. Where pages are
     opened, the analyzer reads what was downloaded: it works in `files` there.
-
-    Args:
-        named, packaged: of all packaged environments, those that the run names.
-        tools: the run's, by name; None for all that may be.
-        leaders: the run's system, and the agents that stand behind its tools.
-        chosen: those that planners have, None for all; leaders, and who works for them alone, are there besides.
     """
     missing = {*packaged} - {*named} - {REPORT}  # that one is there wherever an agent writes it
     found = {

@@ -104,16 +104,11 @@ async def ask_model(
     ctx: BranchContext[Any],
     kit: Kit,
     *,
-    purpose: str,
-    trust: Trust,
+    purpose: str,  # says in the log what it was for
+    trust: Trust,  # of what stands in the rendered prompt
     output_schema: dict[str, Any] | None = None,
 ) -> str:
-    """Ask beside the steps of an agent (a judge, a formatter); return the reply, "" where nobody may be asked.
-
-    Args:
-        purpose: says in the log what it was for.
-        trust: of what stands in the rendered prompt.
-    """
+    """Ask beside the steps of an agent (a judge, a formatter); return the reply, "" where nobody may be asked."""
     chosen = role_of(role, ctx)
     model = chosen.model or ctx.model
     _, settings, profile_hash = request_settings(model, chosen, ctx, kit)

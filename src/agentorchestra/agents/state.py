@@ -23,26 +23,18 @@ from agentorchestra.tea.programs.functions import Functions
 
 @dataclass
 class AgentState:
-    """What an agent keeps on its branch; `core.protocols.AgentSlot` is what other rooms see of it.
+    """What an agent keeps on its branch; `core.protocols.AgentSlot` is what other rooms see of it."""
 
-    Attributes:
-        own_tools: tools made for this agent alone (`done` with its answer's schema), by name.
-        toolset: whatever it may call; None for an agent whose workflow is code.
-        functions: what its programs may call; None where it writes none.
-        result_chars: the longest result that its window has room for.
-        memory: of an agent whose workflow is code.
-        usage: what it cost besides its effects; of unknown cost for a program that asks models elsewhere.
-    """
-
+    # tools made for this agent alone (`done` with its answer's schema), by name
     own_tools: dict[str, Tool[..., Any]] = field(default_factory=dict)
-    toolset: AgentToolset | None = None
-    functions: Functions | None = None
-    result_chars: int | None = None
-    memory: AgentMemory | None = None
+    toolset: AgentToolset | None = None  # whatever it may call; None for an agent whose workflow is code
+    functions: Functions | None = None  # what its programs may call; None where it writes none
+    result_chars: int | None = None  # the longest result that its window has room for
+    memory: AgentMemory | None = None  # of an agent whose workflow is code
+    # what it cost besides its effects; of unknown cost for a program that asks models elsewhere
     usage: Usage = NO_USAGE
 
     def for_rival(self) -> AgentState:
-        """Return what a rival continuation begins with."""
         return replace(self, usage=NO_USAGE)
 
     def may_call(self, ctx: BranchContext[Any]) -> Sequence[Effect]:

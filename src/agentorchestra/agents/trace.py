@@ -12,11 +12,8 @@ from agentorchestra.core.effects import FINISH, ArtifactRef, EffectKind, Outcome
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.log.ledger import Ledger, Record, parent_key, within
 
-LINE_CHARS = 1_500
-"""Characters of a call and its result that one line of a trace holds."""
-
-MOST_LINES = 120
-"""Lines of a trace: the first third and the newest of a longer one."""
+LINE_CHARS = 1_500  # characters of a call and its result that one line of a trace holds
+MOST_LINES = 120  # lines of a trace: the first third and the newest of a longer one
 
 CALLED_BY_CODE = frozenset({"describe_files", "check_quotes", "files_in_view"})
 """Tools that the code of agents calls, before and after their steps; no agent decides to."""
@@ -26,26 +23,16 @@ _SILENT = frozenset({EffectKind.RECEIVE, EffectKind.READ_MEMORY, EffectKind.WRIT
 
 @dataclass(frozen=True)
 class Trace:
-    """What the log has of one agent's work.
+    """What the log has of one agent's work."""
 
-    Attributes:
-        lines: what it said, called and got, in order.
-        keys: of the effects that the lines are about, as text; "" for a line that says what is left out.
-        trust: how far these may be trusted.
-        last_words: the last that it said beside its calls.
-        errors: sentences of what failed, in order.
-        artifacts: the files that it and those below it made.
-        steps: its decisions.
-        cost_usd: of it and those below it; None where a price is unknown.
-    """
-
-    lines: tuple[str, ...]
-    trust: Trust
-    last_words: str
-    errors: tuple[str, ...]
-    artifacts: tuple[ArtifactRef, ...]
-    steps: int
-    cost_usd: float | None
+    lines: tuple[str, ...]  # what it said, called and got, in order
+    trust: Trust  # how far these may be trusted
+    last_words: str  # the last that it said beside its calls
+    errors: tuple[str, ...]  # sentences of what failed, in order
+    artifacts: tuple[ArtifactRef, ...]  # the files that it and those below it made
+    steps: int  # its decisions
+    cost_usd: float | None  # of it and those below it; None where a price is unknown
+    # of the effects that the lines are about, as text; "" for a line that says what is left out
     keys: tuple[str, ...] = ()
 
 
@@ -129,7 +116,6 @@ def _call(record: Record) -> str:
 
 
 def _name(record: Record) -> str:
-    """Return the name of what was called."""
     return str(record.effect.get("component", "")).partition("@")[0]
 
 

@@ -14,8 +14,7 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.catalog import PromptLibrary
 
-MOST_TOLD = 4_000
-"""Characters of the user's words that an agent is shown; the newest, for what was said last holds."""
+MOST_TOLD = 4_000  # characters of the user's words that an agent is shown; the newest, for what was said last holds
 
 
 def heard_before(ctx: BranchContext[Any]) -> list[str]:

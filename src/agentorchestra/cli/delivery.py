@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-DEFAULT_OUT = "agentorchestra-out"
-"""The folder in the current one that gets a folder for each run with files."""
+DEFAULT_OUT = "agentorchestra-out"  # the folder in the current one that gets a folder for each run with files
 
 
 class Out(NamedTuple):

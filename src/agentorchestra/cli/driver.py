@@ -129,10 +129,7 @@ async def drive(
         if ask and at_terminal():
             workspace.asker = TerminalAsker(workspace, run_id, display)
         stop.leave = display.leave if display is not None else stop.leave
-        async with (
-            workspace.watch(run_id) as queue,
-            display.following(queue) if display is not None else nullcontext(),
-        ):
+        async with workspace.watch(run_id) as queue, display.following(queue) if display is not None else nullcontext():
             work = asyncio.create_task(workspace.resume(run_id, budget=budget, pin=pin))
             with stop.aimed_at(work):
                 await asyncio.wait([work])

@@ -161,7 +161,6 @@ class OneLine(logging.Handler):
     """Says each record in a line; tracebacks are for AGENTORCHESTRA_DEBUG=1."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print it."""
         say(f"{record.levelname.lower()}: {one_line(record.getMessage(), 2000)}")
 
 

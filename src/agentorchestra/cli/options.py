@@ -26,7 +26,6 @@ class Words(ParamType):
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text as it is."""
         text = str(value)
         try:
             text.encode("utf-8")
@@ -41,7 +40,6 @@ class PositiveNumber(ParamType):
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number."""
         try:
             found = float(value)
         except ValueError:
@@ -57,7 +55,6 @@ class FilePath(ParamType):
     name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the path."""
         text = str(value)
         if not text:
             self.fail("the name is empty", param, ctx)
@@ -74,7 +71,6 @@ class Pair(ParamType):
         self._empty = empty
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Return the pair."""
         key, sign, text = Words().convert(value, param, ctx).partition("=")
         if not sign or not key.strip() or not (text.strip() or self._empty):
             self.fail(f"{value!r} is not of the form {self.name}", param, ctx)
@@ -87,7 +83,6 @@ class NamedVersion(ParamType):
     name = "kind:name@version"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Return the pair."""
         what, at, version = Words().convert(value, param, ctx).strip().partition("@")
         if not at or not version or not all(what.partition(":")):
             self.fail(f"{value!r} is not of the form KIND:NAME@VERSION, e.g. tool:price_of@1.0.1", param, ctx)
@@ -175,9 +170,7 @@ def preset_name() -> str | None:
 
 
 pin_option = click.option(
-    "--pin",
-    is_flag=True,
-    help="Use the prompts and tools as the run was started with, where they have changed since.",
+    "--pin", is_flag=True, help="Use the prompts and tools as the run was started with, where they have changed since."
 )
 
 
@@ -240,8 +233,7 @@ def task_on_stdin() -> str:
         raise click.UsageError(f"the task cannot be read from stdin: {exc}; give it as TASK") from None
 
 
-run_argument = click.argument("run", metavar="RUN", type=WORDS)
-"""`RUN`, as `run`."""
+run_argument = click.argument("run", metavar="RUN", type=WORDS)  # `RUN`, as `run`
 
 
 def budget_options(function: F) -> F:

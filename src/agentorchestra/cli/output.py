@@ -253,7 +253,6 @@ def as_plain(result: RunResult, verdict: TaskVerdict | None) -> dict[str, Any]:
 
 
 def verdict_line(verdict: TaskVerdict) -> str:
-    """Return the verdict in a line."""
     return clean(f"{'solved' if verdict.solved else 'not solved'}: {verdict.why}")
 
 

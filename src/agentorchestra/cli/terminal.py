@@ -14,8 +14,7 @@ from agentorchestra.cli.view.live import Display
 from agentorchestra.core.spec import Question
 from agentorchestra.workspace import Workspace
 
-_LOOK_S = 1.0
-"""How often it is looked whether the question was answered from elsewhere."""
+_LOOK_S = 1.0  # how often it is looked whether the question was answered from elsewhere
 
 
 class TerminalAsker:

@@ -63,10 +63,7 @@ def opened(
 
 @asynccontextmanager
 async def _open(
-    workspace: Workspace[Any],
-    *,
-    unsafe_local: bool,
-    open_: Callable[[Workspace[Any]], Awaitable[None]] | None = None,
+    workspace: Workspace[Any], *, unsafe_local: bool, open_: Callable[[Workspace[Any]], Awaitable[None]] | None = None
 ) -> AsyncIterator[Workspace[Any]]:
     workspace.unsafe_local = unsafe_local
     workspace.mcp_files = mcp_files()

@@ -22,25 +22,15 @@ from agentorchestra.log.store import PostgresStore
 from agentorchestra.workspace import Workspace
 from agentorchestra.workspace.catalog import code_digest
 
-TAGS = "queue.tags"
-"""The label of a run that names what its worker must have, separated by commas."""
-
-PRIORITY = "queue.priority"
-"""The label of a run with its priority: 1 is the first, 9 the last."""
-
-NAME = "agentorchestra"
-"""The application, as DBOS knows it."""
-
-FORMAT = "2"
-"""The version of a job's arguments, with which DBOS's application version begins."""
-
-DRIVE = "drive"
-"""The name of the workflow."""
+TAGS = "queue.tags"  # the label of a run that names what its worker must have, separated by commas
+PRIORITY = "queue.priority"  # the label of a run with its priority: 1 is the first, 9 the last
+NAME = "agentorchestra"  # the application, as DBOS knows it
+FORMAT = "2"  # the version of a job's arguments, with which DBOS's application version begins
+DRIVE = "drive"  # the name of the workflow
 
 UNDER_WAY = ["ENQUEUED", "PENDING"]
 
-POLL_S = 0.2
-"""How often a worker looks at a queue."""
+POLL_S = 0.2  # how often a worker looks at a queue
 
 MIDDLE = 5
 _PRIORITIES = range(1, 10)
@@ -48,11 +38,7 @@ _MOST_TAGS = 6
 
 
 def database_of(ws: Workspace[Any]) -> PostgresStore:
-    """Return the store of a workspace that lies in a database.
-
-    Raises:
-        UsageError: if it does not.
-    """
+    """Return the store of a workspace that lies in a database; raise UsageError if it does not."""
     if not isinstance(ws.store, PostgresStore):
         raise UsageError(
             "a queue needs a database that all machines reach, and this workspace lies in its folder; set "
@@ -75,11 +61,7 @@ def engine_of(store: PostgresStore) -> sqlalchemy.Engine:
 
 
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return tags in order, each once.
-
-    Raises:
-        UsageError: for one that is no word, or too many.
-    """
+    """Return tags in order, each once; raise UsageError for one that is no word, or too many."""
     found = tuple(sorted({tag.strip() for tag in tags} - {""}))
     for tag in found:
         if not tag.replace("-", "").replace("_", "").isalnum() or not tag.isascii():
@@ -202,7 +184,6 @@ class Jobs:
             ) from None
 
     async def close(self) -> None:
-        """Disconnect."""
         client, self._client = self._client, None
         engine, self._engine = self._engine, None
         if client is not None:
@@ -364,7 +345,6 @@ class Jobs:
 
 
 def run_of(job: str) -> str:
-    """Return the run that a job drives."""
     return job.partition(":")[0]
 
 

@@ -32,23 +32,12 @@ from agentorchestra.log.store import PostgresStore
 
 T = TypeVar("T")
 
-LOOK_S = 0.25
-"""Time between two looks at the others' locks and beats."""
-
-BEAT_S = 1.0
-"""Time between two beats, at most a third of the lease."""
-
-MISSED = 3
-"""Beats that a worker has missed when `status` says that it does not answer."""
-
-WATCHED_S = 5.0
-"""A worker whose beat is too old must have been watched for so long, or half its lease, without a beat."""
-
-ANSWER_S = 5.0
-"""How long the database may take for an answer until the connection counts as lost."""
-
-QUIET_S = 5.0
-"""After the database was away nobody is taken over for so long: the others are just coming back too."""
+LOOK_S = 0.25  # time between two looks at the others' locks and beats
+BEAT_S = 1.0  # time between two beats, at most a third of the lease
+MISSED = 3  # beats that a worker has missed when `status` says that it does not answer
+WATCHED_S = 5.0  # a worker whose beat is too old must have been watched for so long, or half its lease, without a beat
+ANSWER_S = 5.0  # how long the database may take for an answer until the connection counts as lost
+QUIET_S = 5.0  # after the database was away nobody is taken over for so long: the others are just coming back too
 
 OWN_SETTINGS = frozenset(
     {
@@ -140,27 +129,16 @@ FROM {schema}.members m, to_jsonb(m) j ORDER BY m.since, m.id
 
 
 class Member(NamedTuple):
-    """A worker or a server of a database.
+    """A worker or a server of a database."""
 
-    Attributes:
-        id: of this process; the queue knows it by this.
-        about: host, pid, kind, version, code, concurrency, tags, and a digest of each setting.
-        since_s: for how long.
-        locked: whether it holds its lock.
-        beats: how many it has made; None for a version that makes none.
-        silent_s: how old its last beat is.
-        lease_s: how old that may be.
-        taker: who takes its runs over.
-    """
-
-    id: str
-    about: dict[str, Any]
-    since_s: float
-    locked: bool
-    beats: int | None
-    silent_s: float | None
-    lease_s: float | None
-    taker: str | None
+    id: str  # of this process; the queue knows it by this
+    about: dict[str, Any]  # host, pid, kind, version, code, concurrency, tags, and a digest of each setting
+    since_s: float  # for how long
+    locked: bool  # whether it holds its lock
+    beats: int | None  # how many it has made; None for a version that makes none
+    silent_s: float | None  # how old its last beat is
+    lease_s: float | None  # how old that may be
+    taker: str | None  # who takes its runs over
 
     @property
     def overdue(self) -> bool:

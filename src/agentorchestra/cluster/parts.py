@@ -27,14 +27,9 @@ from agentorchestra.workspace import Workspace
 
 logger = logging.getLogger("agentorchestra.cluster")
 
-BEGIN_S = 1.0
-"""A part that no worker has begun within this time is taken back: all may wait for parts themselves."""
-
-_FULL_S = 5.0
-"""Time for which a worker makes no parts after one that nobody began."""
-
-_LOOK_S = 1.0
-"""Time between looks at a part of which nothing is heard."""
+BEGIN_S = 1.0  # a part that no worker has begun within this time is taken back: all may wait for parts themselves
+_FULL_S = 5.0  # time for which a worker makes no parts after one that nobody began
+_LOOK_S = 1.0  # time between looks at a part of which nothing is heard
 
 _IDLE_LOOKS = 5
 """Looks at which a part that was begun has no driver, until it is taken back: another worker goes on with it sooner."""
@@ -59,7 +54,6 @@ class Parts:
     async def __call__(
         self, run: Run, name: str, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
     ) -> _Away | None:
-        """See Elsewhere."""
         found = await self.ws.store.get_run(name)
         if not anew:
             if found is not None:
@@ -157,8 +151,6 @@ class Parts:
 
 
 class _Away:
-    """See Away."""
-
     def __init__(self, parts: Parts, run: Run, part: RunRecord) -> None:
         self.limits = part.manifest.budget
         self._parts = parts
@@ -170,7 +162,6 @@ class _Away:
         self._status = RunStatus.CREATED
 
     async def ended(self) -> None:
-        """See Away."""
         run, loop, paused, idle = self._run, asyncio.get_running_loop(), False, 0
         begun_by = loop.time() + BEGIN_S
         with self._store.follow(self._name) as news, self._parts.following(run.id):
@@ -191,7 +182,6 @@ class _Away:
                 idle = idle + 1 if quiet and await self._is_idle() else 0
 
     async def stop(self) -> bool:
-        """See Away."""
         run = self._run
         job = await self._store.job(run.id)
         if job is None or job.epoch != run.epoch or (run.leaving and not run.ledger.cancel_requested):
@@ -223,11 +213,9 @@ class _Away:
         return self._status
 
     def events(self) -> Sequence[Event]:
-        """See Away."""
         return self._events
 
     async def remove(self) -> None:
-        """See Away."""
         self._parts.remove(self._name)
 
 

@@ -20,11 +20,8 @@ from agentorchestra.core.errors import StoreError
 from agentorchestra.core.settings import ModelLimit
 from agentorchestra.log.store import PostgresStore
 
-LOOK_S = 0.1
-"""Time between two looks for room; of all requests of a model that wait in one worker, one looks."""
-
-_AGAIN_S = 1.0
-"""Time between two attempts to reach a database that is away."""
+LOOK_S = 0.1  # time between two looks for room; of all requests of a model that wait in one worker, one looks
+_AGAIN_S = 1.0  # time between two attempts to reach a database that is away
 
 # Two statements of one transaction: the second one sees what was committed while the first one waited.
 _TURN = "SELECT pg_advisory_xact_lock(hashtextextended(%(schema)s || ' requests ' || %(model)s, 0))"

@@ -49,20 +49,11 @@ from agentorchestra.workspace.catalog import code_digest, distribution
 
 logger = logging.getLogger("agentorchestra.cluster")
 
-CONCURRENCY = 8
-"""Runs that a worker drives at the same time, of each queue."""
-
-_AGAIN_S = 0.3
-"""Time between attempts to claim a run whose last driver may still be alive."""
-
-_DUE_S = 1.0
-"""Time between looks for waiting runs that can go on."""
-
-_ORPHANS_S = 5.0
-"""Time between looks for parts whose run was stopped."""
-
-_TIDY_S = 600.0
-"""Time between looks for jobs that can be forgotten."""
+CONCURRENCY = 8  # runs that a worker drives at the same time, of each queue
+_AGAIN_S = 0.3  # time between attempts to claim a run whose last driver may still be alive
+_DUE_S = 1.0  # time between looks for waiting runs that can go on
+_ORPHANS_S = 5.0  # time between looks for parts whose run was stopped
+_TIDY_S = 600.0  # time between looks for jobs that can be forgotten
 
 
 class Suspects:
@@ -147,7 +138,6 @@ class Worker:
 
     @property
     def id(self) -> str:
-        """The worker, as the queue knows it."""
         return self._members.id
 
     def stop(self) -> None:
@@ -230,11 +220,7 @@ class Worker:
     async def _work(self, beating: asyncio.Task[None]) -> None:
         loops = [
             asyncio.create_task(one, name=f"cluster:{name}")
-            for name, one in (
-                ("members", self._watch()),
-                ("due", self._take_up_due()),
-                ("stop", self._stopping.wait()),
-            )
+            for name, one in (("members", self._watch()), ("due", self._take_up_due()), ("stop", self._stopping.wait()))
         ]
         try:
             done, _ = await asyncio.wait([*loops, beating], return_when=asyncio.FIRST_COMPLETED)

@@ -212,8 +212,7 @@ OutcomeStatus = Literal[
 ]
 
 
-MadeFor = Literal["", "user", "run"]
-"""For whom an artifact is, see `ArtifactRef`."""
+MadeFor = Literal["", "user", "run"]  # for whom an artifact is, see `ArtifactRef`
 
 
 class ArtifactRef(BaseModel, frozen=True):
@@ -232,8 +231,7 @@ class ArtifactRef(BaseModel, frozen=True):
 
 
 _BLOCKS: TypeAdapter[tuple[Block, ...]] = TypeAdapter(tuple[Block, ...])
-BLOCKS = "$blocks"
-"""The key under which a value holds blocks."""
+BLOCKS = "$blocks"  # the key under which a value holds blocks
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 

@@ -28,8 +28,7 @@ from agentorchestra.core.frozen import constructed
 from agentorchestra.core.spec import RunFile, RunManifest, TestsRan
 from agentorchestra.core.turns import TurnState
 
-RUN_BRANCH = ""
-"""The branch of events that belong to the run and not to one of its effects; their n is their sequence."""
+RUN_BRANCH = ""  # the branch of events that belong to the run and not to one of its effects; their n is their sequence
 
 
 class Body(BaseModel, frozen=True):

@@ -14,24 +14,16 @@ TOLD = "told#"
 
 
 class Mail(BaseModel, frozen=True):
-    """A message between actors of one run.
+    """A message between actors of one run."""
 
-    Attributes:
-        id: the key of the send as text, `told#SEQUENCE` for mail from outside: the same in a fork.
-        seq: its place in the log; mailboxes are read in this order.
-        sender, to: actors' names.
-        content: the text.
-        thread: the conversation it belongs to, "" for none.
-        trust: no further than what its sender had seen.
-    """
-
-    id: str
-    seq: int
+    id: str  # the key of the send as text, `told#SEQUENCE` for mail from outside: the same in a fork
+    seq: int  # its place in the log; mailboxes are read in this order
+    # `sender`, `to`: actors' names
     sender: str
     to: tuple[str, ...]
-    content: str
-    thread: str = ""
-    trust: Trust = Trust.UNTRUSTED
+    content: str  # the text
+    thread: str = ""  # the conversation it belongs to, "" for none
+    trust: Trust = Trust.UNTRUSTED  # no further than what its sender had seen
 
     @property
     def outside(self) -> bool:
@@ -39,11 +31,8 @@ class Mail(BaseModel, frozen=True):
         return self.id.startswith(TOLD)
 
 
-MOST_CHARS = 50_000
-"""Characters of one message; longer material belongs into a file that the message names."""
-
-Topology = Literal["star", "mesh"]
-"""Who may write to whom: everybody through the leader, or everybody to everybody."""
+MOST_CHARS = 50_000  # characters of one message; longer material belongs into a file that the message names
+Topology = Literal["star", "mesh"]  # who may write to whom: everybody through the leader, or everybody to everybody
 
 
 @dataclass
@@ -61,18 +50,14 @@ class Society:
     A message of the leader opens its thread where there is none. A send whose arguments have an `op` is a change:
     `found` (leader, members, topology), `create` (thread, participants), `add`, `remove` (thread, participant), `close`
     (thread, summary). Calls of one decision run beside each other, so a change may come after one that made it idle.
-
-    Attributes:
-        home: the branch of the leader, who founded it; its members were spawned there.
-        gone: agents that work no more, and why; who spawned them says so.
     """
 
     leader: str = ""
-    home: str = ""
+    home: str = ""  # the branch of the leader, who founded it; its members were spawned there
     members: dict[str, str] = field(default_factory=dict)
     topology: Topology = "star"
     threads: dict[str, Thread] = field(default_factory=dict)
-    gone: dict[str, str] = field(default_factory=dict)
+    gone: dict[str, str] = field(default_factory=dict)  # agents that work no more, and why; who spawned them says so
 
     def take(self, arguments: Mapping[str, Any], branch: str) -> bool:
         """Take in a change that was recorded on a branch; return False for a message."""

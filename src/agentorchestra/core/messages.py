@@ -84,7 +84,6 @@ def system(text: str) -> Message:
 
 
 def user(text: str, *, trust: Trust = Trust.USER, source: Source | None = None) -> Message:
-    """Return a user message."""
     return Message(role="user", content=(TextBlock(text=text, source=source or Source(kind="task"), trust=trust),))
 
 
@@ -113,39 +112,31 @@ class ToolSchema(Frozen):
 
 
 class ModelSettings(BaseModel, frozen=True):
-    """Parameters of one request.
+    """Parameters of one request."""
 
-    Attributes:
-        max_tokens: the longest answer that is wanted; None for the model's own limit. Who executes the request sends
-            less where the window or the budget leaves less room.
-        least_tokens: room that an answer needs to be of use: where the budget does not afford everything, it is held
-            before others get more than they usually need. 0 for the usual.
-        reasoning_effort, thinking_tokens: see core.settings.ModelProfile.
-        timeout_s: seconds of silence after which it is given up.
-        stream: whether the answer may come in pieces; `timeout_s` limits the whole of one that does not.
-        cached: whether the provider is told what of the prompt comes again.
-        tool_choice: `auto`, `required`, `none`, or the name of the one tool that is to be called.
-        output_schema: asks for JSON that fits this schema, in a request without tools: by the provider's own structured
-            output where that leaves the schema's meaning alone, else by its prompt. Whoever asks checks the reply
-            (`tea.calling.structured_output.read_output`): no provider is relied on.
-        output_mode: `prompted` forgoes the provider's structured output.
-        media: what happens to media that the model does not take: they are `named` in the text, or they are `required`
-            and the request fails.
-    """
-
+    # the longest answer that is wanted; None for the model's own limit. Who executes the request sends less where the
+    # window or the budget leaves less room.
     max_tokens: int | None = None
+    # room that an answer needs to be of use: where the budget does not afford everything, it is held before others get
+    # more than they usually need. 0 for the usual.
     least_tokens: int = 0
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
-    tool_choice: str = "auto"
+    tool_choice: str = "auto"  # `auto`, `required`, `none`, or the name of the one tool that is to be called
+    # `reasoning_effort`, `thinking_tokens`: see core.settings.ModelProfile
     reasoning_effort: ReasoningEffort | None = None
     thinking_tokens: int | None = None
-    timeout_s: float = 600.0
-    stream: bool = True
-    cached: bool = True
+    timeout_s: float = 600.0  # seconds of silence after which it is given up
+    stream: bool = True  # whether the answer may come in pieces; `timeout_s` limits the whole of one that does not
+    cached: bool = True  # whether the provider is told what of the prompt comes again
+    # asks for JSON that fits this schema, in a request without tools: by the provider's own structured output where
+    # that leaves the schema's meaning alone, else by its prompt. Whoever asks checks the reply
+    # (`tea.calling.structured_output.read_output`): no provider is relied on.
     output_schema: dict[str, Any] | None = None
-    output_mode: Literal["auto", "prompted"] = "auto"
+    output_mode: Literal["auto", "prompted"] = "auto"  # `prompted` forgoes the provider's structured output
+    # what happens to media that the model does not take: they are `named` in the text, or they are `required` and the
+    # request fails
     media: Literal["named", "required"] = "named"
 
 

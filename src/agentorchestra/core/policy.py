@@ -11,46 +11,30 @@ from pydantic import BaseModel, Field, JsonValue
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect
 
-PLAN = "policy_plan"
-"""Purpose of the request for a plan, name of its prompt, and title of the schema of its reply."""
-
-REVIEW = "policy_review"
-"""The same of the request for a second look at a call."""
+PLAN = "policy_plan"  # purpose of the request for a plan, name of its prompt, and title of the schema of its reply
+REVIEW = "policy_review"  # the same of the request for a second look at a call
 
 
 class PlannedTest(BaseModel, frozen=True):
-    """A condition on the record that is meant.
+    """A condition on the record that is meant."""
 
-    Attributes:
-        field: of the record.
-        test: how it is compared; `lowest` and `highest` among the records that meet the other conditions.
-        value: with what; for `at least`, `at most`, `below` and `above` also the name of another field.
-    """
-
-    field: str
+    field: str  # of the record
+    # how it is compared; `lowest` and `highest` among the records that meet the other conditions
     test: Literal["is", "is not", "has", "at least", "at most", "below", "above", "lowest", "highest"]
-    value: str = ""
+    value: str = ""  # with what; for `at least`, `at most`, `below` and `above` also the name of another field
 
 
 class PlannedSource(BaseModel, frozen=True):
-    """A source from which the value of an argument may come.
+    """A source from which the value of an argument may come."""
 
-    Attributes:
-        kind: `task`: the user's words; `result`: what a tool gave; `composed`: the model writes it; `user`: the user
-            has to say it.
-        tool: of a `result`, the tool; of `composed`, the tool from whose results it is written, "" for none.
-        where: the field of the result, "" where it is not known.
-        what: the value in words, for people and to tell it from others like it.
-        which: conditions that the records of the result have to meet, all of them.
-        formula: of a `composed` number, how it is worked out from fields of such a record: `price * 1.05`.
-    """
-
+    # `task`: the user's words; `result`: what a tool gave; `composed`: the model writes it; `user`: the user has to say
+    # it
     kind: Literal["task", "result", "composed", "user"]
-    tool: str = ""
-    where: str = ""
-    what: str = ""
-    which: tuple[PlannedTest, ...] = ()
-    formula: str = ""
+    tool: str = ""  # of a `result`, the tool; of `composed`, the tool from whose results it is written, "" for none
+    where: str = ""  # the field of the result, "" where it is not known
+    what: str = ""  # the value in words, for people and to tell it from others like it
+    which: tuple[PlannedTest, ...] = ()  # conditions that the records of the result have to meet, all of them
+    formula: str = ""  # of a `composed` number, how it is worked out from fields of such a record: `price * 1.05`
 
 
 class PlannedArgument(BaseModel, frozen=True):
@@ -69,17 +53,12 @@ class PlannedUse(BaseModel, frozen=True):
 
 
 class Plan(BaseModel, frozen=True):
-    """What the user's words call for, stated before anything was read.
+    """What the user's words call for, stated before anything was read."""
 
-    Attributes:
-        uses: of tools with effects.
-        known: names of the tools that were shown to whoever stated it; it says nothing of others.
-        described: what the tools that only read say of themselves, by name.
-    """
-
-    uses: tuple[PlannedUse, ...] = ()
+    uses: tuple[PlannedUse, ...] = ()  # of tools with effects
+    # names of the tools that were shown to whoever stated it; it says nothing of others
     known: frozenset[str] = frozenset()
-    described: dict[str, str] = {}
+    described: dict[str, str] = {}  # what the tools that only read say of themselves, by name
 
 
 class Given(NamedTuple):

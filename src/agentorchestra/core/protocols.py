@@ -162,12 +162,7 @@ class RunContext(Protocol[DepsT_co]):
         """
 
     async def run_code(
-        self,
-        interpreter: str,
-        arguments: dict[str, JsonValue],
-        *,
-        mode: Mode,
-        tags: frozenset[Tag] = frozenset(),
+        self, interpreter: str, arguments: dict[str, JsonValue], *, mode: Mode, tags: frozenset[Tag] = frozenset()
     ) -> Outcome:
         """Run a program, or the next part of one, in an interpreter (RunCode). Only composite components may.
 
@@ -206,12 +201,7 @@ class RunContext(Protocol[DepsT_co]):
         """Wait until an aware time, at once if it is over; see `sleep`."""
 
     async def artifact(
-        self,
-        name: str,
-        data: bytes,
-        media_type: str = "application/octet-stream",
-        *,
-        made_for: MadeFor = "user",
+        self, name: str, data: bytes, media_type: str = "application/octet-stream", *, made_for: MadeFor = "user"
     ) -> ArtifactRef:
         """Keep bytes as an artifact of this effect.
 
@@ -329,8 +319,7 @@ class RunRecord(BaseModel, frozen=True):
     imported: datetime | None = None
     """When it came from elsewhere (a bundle, a file of events). What such a run names (an application, tools, texts of
     modules) is another's: reading and replaying it executes none of it."""
-    accepted: datetime | None = None
-    """When a server took it on; None for a run that somebody else drives."""
+    accepted: datetime | None = None  # when a server took it on; None for a run that somebody else drives
 
 
 class Job(BaseModel, frozen=True):
@@ -354,34 +343,22 @@ class RunState(NamedTuple):
 
 
 class Acceptance(NamedTuple):
-    """A server took a run on: it drives the run, or the server that is started after it does.
+    """A server took a run on: it drives the run, or the server that is started after it does."""
 
-    Attributes:
-        at: when.
-        key: the same request that is sent again under this key is the same run; None without one.
-        digest: of the request: another one under the same key is refused.
-    """
-
-    at: datetime
-    key: str | None = None
-    digest: str = ""
+    at: datetime  # when
+    key: str | None = None  # the same request that is sent again under this key is the same run; None without one
+    digest: str = ""  # of the request: another one under the same key is refused
 
 
 class UnfinishedRun(NamedTuple):
-    """A run that is created or running, and who drives it.
-
-    Attributes:
-        owner: who claimed it last and did not release it; None for nobody.
-        held: whether the owner's lease is not over yet, in the store's time.
-        lease_until: when it is over.
-    """
+    """A run that is created or running, and who drives it."""
 
     id: str
     status: RunStatus
     accepted: bool
-    owner: Owner | None
-    held: bool
-    lease_until: datetime | None
+    owner: Owner | None  # who claimed it last and did not release it; None for nobody
+    held: bool  # whether the owner's lease is not over yet, in the store's time
+    lease_until: datetime | None  # when it is over
 
 
 class Swept(NamedTuple):
@@ -666,13 +643,9 @@ class Environment(Protocol):
 
 
 class Ground(Protocol):
-    """The thing that the environments of one run and world with the same `ground` work on.
+    """The thing that the environments of one run and world with the same `ground` work on."""
 
-    Attributes:
-        snapshot_type: media type of its snapshots: `application/json` where they name blobs.
-    """
-
-    snapshot_type: str
+    snapshot_type: str  # media type of its snapshots: `application/json` where they name blobs
 
     async def snapshot(self) -> bytes:
         """Return the whole state as bytes, with what each of its environments remembers besides."""

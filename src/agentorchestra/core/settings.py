@@ -103,11 +103,8 @@ FirstTools = Literal["fitting", "all"]
 Action = Literal["tools", "code"]
 """Acting of an agent: by calling tools, or by writing a program in which they are functions."""
 
-OnAsk = Literal["wait", "deny"]
-"""The fate of a question that nobody can answer now."""
-
-OnUncertain = Literal["report", "ask", "retry"]
-"""The fate of an effect that may have happened before a crash."""
+OnAsk = Literal["wait", "deny"]  # the fate of a question that nobody can answer now
+OnUncertain = Literal["report", "ask", "retry"]  # the fate of an effect that may have happened before a crash
 
 
 class RoleSettings(BaseModel, frozen=True, extra="forbid"):
@@ -126,27 +123,20 @@ class RoleSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class PolicySettings(BaseModel, frozen=True, extra="forbid"):
-    """The exceptions of the default policy.
+    """The exceptions of the default policy."""
 
-    Attributes:
-        allowed_hosts: hosts that may be read whatever the address came from.
-        allow: component names that need no question.
-        ask: component names of which every call is asked about.
-        deny: component names that are refused.
-        undeclared: for tools that do not say what they touch (`@tool` without `effect=`): `ask` as for one that sends,
-            or `allow`. Tools whose description comes from outside are asked about in any case.
-        plan: whether the model states what the user's words call for, from these words alone, before the first call
-            that sends, spends or writes elsewhere: what lies inside needs no question, what lies outside does.
-        review: whether the model looks again at such a call that the plan allows, if a value of it is not the user's
-            and something untrusted was read: what it doubts is asked about.
-    """
-
-    allowed_hosts: tuple[str, ...] = ()
-    allow: tuple[str, ...] = ()
-    ask: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()  # hosts that may be read whatever the address came from
+    allow: tuple[str, ...] = ()  # component names that need no question
+    ask: tuple[str, ...] = ()  # component names of which every call is asked about
+    deny: tuple[str, ...] = ()  # component names that are refused
+    # for tools that do not say what they touch (`@tool` without `effect=`): `ask` as for one that sends, or `allow`.
+    # Tools whose description comes from outside are asked about in any case.
     undeclared: Literal["allow", "ask"] = "ask"
+    # whether the model states what the user's words call for, from these words alone, before the first call that sends,
+    # spends or writes elsewhere: what lies inside needs no question, what lies outside does
     plan: Literal["off", "on"] = "on"
+    # whether the model looks again at such a call that the plan allows, if a value of it is not the user's and
+    # something untrusted was read: what it doubts is asked about
     review: Literal["off", "on"] = "on"
 
     @model_validator(mode="after")
@@ -197,28 +187,21 @@ class ArtifactsOptions(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModelLimit(BaseModel, frozen=True, extra="forbid"):
-    """Limits of one model over all workers of a database.
+    """Limits of one model over all workers of a database."""
 
-    Attributes:
-        concurrency: runs made with it at the same time.
-        per_minute: runs made with it that begin, or are taken up again, in a minute.
-        requests: requests to it that are under way at the same time, whichever runs and agents send them.
-        requests_per_minute: requests to it that begin in a minute.
-    """
-
-    concurrency: int | None = Field(default=None, ge=1)
+    concurrency: int | None = Field(default=None, ge=1)  # runs made with it at the same time
+    # runs made with it that begin, or are taken up again, in a minute
     per_minute: int | None = Field(default=None, ge=1)
+    # requests to it that are under way at the same time, whichever runs and agents send them
     requests: int | None = Field(default=None, ge=1)
-    requests_per_minute: int | None = Field(default=None, ge=1)
+    requests_per_minute: int | None = Field(default=None, ge=1)  # requests to it that begin in a minute
 
     @property
     def of_runs(self) -> bool:
-        """True if it limits runs."""
         return self.concurrency is not None or self.per_minute is not None
 
     @property
     def of_requests(self) -> bool:
-        """True if it limits requests."""
         return self.requests is not None or self.requests_per_minute is not None
 
     @model_validator(mode="after")
@@ -275,18 +258,13 @@ class SandboxSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class GitHubSettings(BaseModel, frozen=True, extra="forbid"):
-    """GitHub for the environment `github`.
+    """GitHub for the environment `github`."""
 
-    Attributes:
-        base_url: of the REST API; of GitHub Enterprise `https://HOST/api/v3`.
-        token_env: the environment variable that holds the token; "" for none: then only what is public can be read.
-        timeout_s: of one request.
-        max_wait_s: how long one action waits in all when the limit of requests is reached.
-    """
-
-    base_url: str = "https://api.github.com"
+    base_url: str = "https://api.github.com"  # of the REST API; of GitHub Enterprise `https://HOST/api/v3`
+    # the environment variable that holds the token; "" for none: then only what is public can be read
     token_env: str = "GITHUB_TOKEN"
-    timeout_s: float = Field(default=30.0, gt=0)
+    timeout_s: float = Field(default=30.0, gt=0)  # of one request
+    # how long one action waits in all when the limit of requests is reached
     max_wait_s: float = Field(default=60.0, ge=0)
 
 
@@ -309,124 +287,80 @@ class FolderSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class TerminalMount(BaseModel, frozen=True, extra="forbid"):
-    """A folder of this machine that commands of the terminal see.
+    """A folder of this machine that commands of the terminal see."""
 
-    Attributes:
-        folder: on this machine.
-        inside: where commands see it; a path from the root.
-        writable: whether they may change it. No snapshot has what they change there.
-    """
-
-    folder: str = Field(min_length=1)
-    inside: str = Field(pattern=r"^/[^/]")
-    writable: bool = False
+    folder: str = Field(min_length=1)  # on this machine
+    inside: str = Field(pattern=r"^/[^/]")  # where commands see it; a path from the root
+    writable: bool = False  # whether they may change it. No snapshot has what they change there.
 
 
 class TerminalCopy(BaseModel, frozen=True, extra="forbid"):
-    """A file or folder of this machine that is copied into each new run's folder.
+    """A file or folder of this machine that is copied into each new run's folder."""
 
-    Attributes:
-        source: on this machine; of a folder what is in it.
-        to: where it comes in the run's folder; "" for the folder itself.
-    """
-
-    source: str = Field(min_length=1)
-    to: str = ""
+    source: str = Field(min_length=1)  # on this machine; of a folder what is in it
+    to: str = ""  # where it comes in the run's folder; "" for the folder itself
 
 
 class TerminalSettings(BaseModel, frozen=True, extra="forbid"):
-    """The machine of the environment `terminal`.
+    """The machine of the environment `terminal`."""
 
-    Attributes:
-        image: the system that commands see: an OCI layout (a folder or a tar), or what `docker save` writes; "" for
-            this machine's /usr, read only.
-        workdir: where the run's folder is seen; "" for where the image itself begins, else /work.
-        environment: variables that commands find, besides those of an image.
-        copies: what a new run's folder begins with.
-        mounts: further folders of this machine.
-        hosts: that commands reach through a checking proxy, `NAME`, `NAME:PORT` or `*.NAME`; none for no network.
-    """
-
+    # the system that commands see: an OCI layout (a folder or a tar), or what `docker save` writes; "" for this
+    # machine's /usr, read only
     image: str = ""
-    workdir: str = ""
+    workdir: str = ""  # where the run's folder is seen; "" for where the image itself begins, else /work
+    # variables that commands find, besides those of an image
     environment: dict[
         Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Annotated[str, Field(pattern=r"^[^\x00]*$")]
     ] = {}
-    copies: tuple[TerminalCopy, ...] = ()
-    mounts: tuple[TerminalMount, ...] = ()
+    copies: tuple[TerminalCopy, ...] = ()  # what a new run's folder begins with
+    mounts: tuple[TerminalMount, ...] = ()  # further folders of this machine
+    # that commands reach through a checking proxy, `NAME`, `NAME:PORT` or `*.NAME`; none for no network
     hosts: tuple[str, ...] = ()
 
 
 class GitSettings(BaseModel, frozen=True, extra="forbid"):
-    """Git for the environment `git`.
+    """Git for the environment `git`."""
 
-    Attributes:
-        author_name, author_email: whose name commits bear.
-        tokens: environment variables that hold tokens, by the host they are for (`host` or `host:port`); a token is
-            sent to its host only, over HTTPS or to this machine.
-        remotes: how the addresses begin that may be used; none for any that policy lets through.
-        local: bare repositories of this machine, or folders with such, that may be used as remotes.
-        timeout_s: of one command in the sandbox, and of asking a remote what it has.
-        transfer_timeout_s: of one fetch or push.
-        max_pack_mib: of what is fetched or pushed at once.
-    """
-
+    # `author_name`, `author_email`: whose name commits bear
     author_name: str = Field(default="AgentOrchestra", min_length=1)
     author_email: str = Field(default="agent@localhost", min_length=3)
+    # environment variables that hold tokens, by the host they are for (`host` or `host:port`); a token is sent to its
+    # host only, over HTTPS or to this machine
     tokens: dict[str, str] = {}
-    remotes: tuple[str, ...] = ()
-    local: tuple[str, ...] = ()
-    timeout_s: float = Field(default=60.0, gt=0)
-    transfer_timeout_s: float = Field(default=600.0, gt=0)
-    max_pack_mib: int = Field(default=256, ge=1)
+    remotes: tuple[str, ...] = ()  # how the addresses begin that may be used; none for any that policy lets through
+    local: tuple[str, ...] = ()  # bare repositories of this machine, or folders with such, that may be used as remotes
+    timeout_s: float = Field(default=60.0, gt=0)  # of one command in the sandbox, and of asking a remote what it has
+    transfer_timeout_s: float = Field(default=600.0, gt=0)  # of one fetch or push
+    max_pack_mib: int = Field(default=256, ge=1)  # of what is fetched or pushed at once
 
 
 class WebSettings(BaseModel, frozen=True, extra="forbid"):
-    """Reading the web: `fetch`, search, and whatever else asks a site for something.
+    """Reading the web: `fetch`, search, and whatever else asks a site for something."""
 
-    Attributes:
-        private: services of one's own that may be read, `HOST:PORT` each, as they stand in an address. Everything else
-            that is not on the public network is refused.
-        deny: pages that are neither read nor listed by searches, `HOST` or `HOST/PATH` each, with all below it.
-        user_agent: what the client calls itself.
-        timeout_s: seconds for one read, redirects included.
-        idle_s: seconds without a byte after which an answer is given up.
-        max_mib: of one answer, unpacked.
-        redirects: that are followed.
-        per_host: requests that are under way at one host at the same time.
-        retry_after_s: how long a host that asks to wait is waited for, once; 0 not to.
-        nameservers: asked in place of the system's, `IP` or `IP:PORT` (extra `reading`).
-        ca_file: certificates of authorities that are believed beside the system's.
-        robots: whether robots.txt is respected by `fetch`.
-        reader: what `fetch` makes of an HTML page: its main content as Markdown (`text`), with the pages of its site
-            that it links to (`crawler`), its source (`raw`), or the answer of a reading service (`service`).
-        crawl_pages: that the crawler reads for one address, the first one included.
-        crawl_depth: links that it follows one after the other.
-        service_url: the service's address, in which `{url}` stands for the page's.
-        service_key_env: the environment variable that holds its key; "" for a service without one.
-        cache_mib: of the pages that are kept in the workspace; 0 to keep none.
-        cache_s: how long a page is taken from there before it is read again.
-    """
-
+    # services of one's own that may be read, `HOST:PORT` each, as they stand in an address. Everything else that is not
+    # on the public network is refused.
     private: tuple[str, ...] = ()
+    # pages that are neither read nor listed by searches, `HOST` or `HOST/PATH` each, with all below it
     deny: tuple[str, ...] = ()
-    user_agent: str = "agentorchestra"
-    timeout_s: float = Field(default=60.0, gt=0)
-    idle_s: float = Field(default=15.0, gt=0)
-    max_mib: float = Field(default=20.0, gt=0)
-    redirects: int = Field(default=10, ge=0)
-    per_host: int = Field(default=3, ge=1)
-    retry_after_s: float = Field(default=5.0, ge=0)
-    nameservers: tuple[str, ...] = ()
-    ca_file: str = ""
-    robots: bool = True
+    user_agent: str = "agentorchestra"  # what the client calls itself
+    timeout_s: float = Field(default=60.0, gt=0)  # seconds for one read, redirects included
+    idle_s: float = Field(default=15.0, gt=0)  # seconds without a byte after which an answer is given up
+    max_mib: float = Field(default=20.0, gt=0)  # of one answer, unpacked
+    redirects: int = Field(default=10, ge=0)  # that are followed
+    per_host: int = Field(default=3, ge=1)  # requests that are under way at one host at the same time
+    retry_after_s: float = Field(default=5.0, ge=0)  # how long a host that asks to wait is waited for, once; 0 not to
+    nameservers: tuple[str, ...] = ()  # asked in place of the system's, `IP` or `IP:PORT` (extra `reading`)
+    ca_file: str = ""  # certificates of authorities that are believed beside the system's
+    robots: bool = True  # whether robots.txt is respected by `fetch`
+    # what `fetch` makes of an HTML page: its main content as Markdown (`text`), with the pages of its site that it
+    # links to (`crawler`), its source (`raw`), or the answer of a reading service (`service`)
     reader: Literal["text", "raw", "crawler", "service"] = "text"
-    crawl_pages: int = Field(default=8, ge=1, le=50)
-    crawl_depth: int = Field(default=1, ge=0, le=5)
-    service_url: str = ""
-    service_key_env: str = ""
-    cache_mib: float = Field(default=200.0, ge=0)
-    cache_s: float = Field(default=86_400.0, ge=0)
+    crawl_pages: int = Field(default=8, ge=1, le=50)  # that the crawler reads for one address, the first one included
+    crawl_depth: int = Field(default=1, ge=0, le=5)  # links that it follows one after the other
+    service_url: str = ""  # the service's address, in which `{url}` stands for the page's
+    service_key_env: str = ""  # the environment variable that holds its key; "" for a service without one
+    cache_mib: float = Field(default=200.0, ge=0)  # of the pages that are kept in the workspace; 0 to keep none
+    cache_s: float = Field(default=86_400.0, ge=0)  # how long a page is taken from there before it is read again
 
 
 class BrowserSettings(BaseModel, frozen=True, extra="forbid"):
@@ -489,70 +423,45 @@ class ComputerSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class SearchEngineSettings(BaseModel, frozen=True, extra="forbid"):
-    """The needs of one search engine; what is left out is the engine's own (docs/web-search.md).
+    """The needs of one search engine; what is left out is the engine's own (docs/web-search.md)."""
 
-    Attributes:
-        base_url: address of its interface, for one that is not asked at its maker's.
-        key_env: the environment variable that holds its key.
-        engine_id: of Google: the search engine's id (`cx`).
-        model: of `model`: the model that searches, a profile's name or `provider:model`.
-        timeout_s: seconds one request may take; None for the section's.
-        cost_usd: US dollars one request costs; it is held against the budget and counted.
-    """
-
-    base_url: str = ""
-    key_env: str = ""
-    engine_id: str = ""
-    model: str = ""
-    timeout_s: float | None = Field(default=None, gt=0)
+    base_url: str = ""  # address of its interface, for one that is not asked at its maker's
+    key_env: str = ""  # the environment variable that holds its key
+    engine_id: str = ""  # of Google: the search engine's id (`cx`)
+    model: str = ""  # of `model`: the model that searches, a profile's name or `provider:model`
+    timeout_s: float | None = Field(default=None, gt=0)  # seconds one request may take; None for the section's
+    # US dollars one request costs; it is held against the budget and counted
     cost_usd: float = Field(default=0.0, ge=0)
 
 
 class SearchFolder(BaseModel, frozen=True, extra="forbid"):
-    """A folder that `local` searches besides the files of the task.
+    """A folder that `local` searches besides the files of the task."""
 
-    Attributes:
-        path: absolute, or relative to the folder of the settings file.
-        address: of the site that the folder is a copy of: `news/index.html` is then found as ADDRESS/news/.
-    """
-
-    path: str
-    address: str = ""
+    path: str  # absolute, or relative to the folder of the settings file
+    address: str = ""  # of the site that the folder is a copy of: `news/index.html` is then found as ADDRESS/news/
 
 
 class SearchSettings(BaseModel, frozen=True, extra="forbid"):
-    """Searching the web and folders.
+    """Searching the web and folders."""
 
-    Attributes:
-        engines: that may be asked; `auto` stands for all that lack nothing. Empty: there is no search.
-        choice: who chooses among them for a question: the documented `rules`, or the model of the role `search`.
-        most: engines that are asked for one question, at most.
-        timeout_s: seconds each of them has.
-        cache_s: for how many seconds what an engine gave is given again where it is asked the same; 0 asks each time.
-        folders: that `local` searches.
-        engine: what single engines need, by name.
-    """
-
+    # that may be asked; `auto` stands for all that lack nothing. Empty: there is no search.
     engines: tuple[str, ...] = ("auto",)
+    # who chooses among them for a question: the documented `rules`, or the model of the role `search`
     choice: Literal["rules", "model"] = "rules"
-    most: int = Field(default=5, ge=1)
-    timeout_s: float = Field(default=10.0, gt=0)
+    most: int = Field(default=5, ge=1)  # engines that are asked for one question, at most
+    timeout_s: float = Field(default=10.0, gt=0)  # seconds each of them has
+    # for how many seconds what an engine gave is given again where it is asked the same; 0 asks each time
     cache_s: float = Field(default=0.0, ge=0)
-    folders: tuple[SearchFolder, ...] = ()
-    engine: dict[str, SearchEngineSettings] = {}
+    folders: tuple[SearchFolder, ...] = ()  # that `local` searches
+    engine: dict[str, SearchEngineSettings] = {}  # what single engines need, by name
 
 
 class AgentSettings(BaseModel, frozen=True, extra="forbid"):
-    """Settings of one agent, a packaged one or the user's.
+    """Settings of one agent, a packaged one or the user's."""
 
-    Attributes:
-        max_steps: decisions it may take in one delegation; None for its own.
-        memory: the memory system it works with; None for its own, `none` for none.
-        team: True puts an agent that is for certain runs only (the `debate`) into the team of all.
-    """
-
-    max_steps: int | None = Field(default=None, ge=1)
-    memory: str | None = None
+    max_steps: int | None = Field(default=None, ge=1)  # decisions it may take in one delegation; None for its own
+    memory: str | None = None  # the memory system it works with; None for its own, `none` for none
+    # True puts an agent that is for certain runs only (the `debate`) into the team of all
     team: Literal[True] | None = None
 
 
@@ -577,65 +486,46 @@ class TeamSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class ResearchSettings(BaseModel, frozen=True, extra="forbid"):
-    """Limits of the deep researcher for one task (000, app. D.3; 001, sec. 3.3.1).
+    """Limits of the deep researcher for one task (000, app. D.3; 001, sec. 3.3.1)."""
 
-    Attributes:
-        rounds: of searching, reading and judging; 3 in both papers.
-        depth: how far follow-ups lead from a query of the plan, that one counted; each branch has its own. 2 in 001.
-        queries: of the plan, searched in the first round.
-        reflect: whether queries are judged and changed before they are searched, one request a round.
-        variants: of each query that are searched as well, in other words.
-        follow_ups: that are asked for after a round; 3 in 001.
-        branches: of these that are searched; 2 in 001.
-        pages_per_round, pages: that are read, in one round and in all.
-        parts: of a long page that are read, the first one included.
-        pictures_per_page: that a model which sees is shown of a page.
-        insights_per_page, insights: that are taken out of a page, and kept of all; 3 and 20 in 001.
-        calculations: over the findings, after each round.
-        seconds: after which nothing is begun any more but the report; 0 for no limit, 60 in 001.
-        tokens: of the researcher's questions, after which it is the same; 0 for no limit but the budget.
-    """
-
-    rounds: int = Field(default=3, ge=1, le=20)
+    rounds: int = Field(default=3, ge=1, le=20)  # of searching, reading and judging; 3 in both papers
+    # how far follow-ups lead from a query of the plan, that one counted; each branch has its own. 2 in 001.
     depth: int = Field(default=3, ge=1, le=5)
-    queries: int = Field(default=3, ge=1, le=10)
-    reflect: bool = False
-    variants: int = Field(default=1, ge=0, le=5)
-    follow_ups: int = Field(default=3, ge=1, le=10)
-    branches: int = Field(default=2, ge=1, le=10)
+    queries: int = Field(default=3, ge=1, le=10)  # of the plan, searched in the first round
+    reflect: bool = False  # whether queries are judged and changed before they are searched, one request a round
+    variants: int = Field(default=1, ge=0, le=5)  # of each query that are searched as well, in other words
+    follow_ups: int = Field(default=3, ge=1, le=10)  # that are asked for after a round; 3 in 001
+    branches: int = Field(default=2, ge=1, le=10)  # of these that are searched; 2 in 001
+    # `pages_per_round`, `pages`: that are read, in one round and in all
     pages_per_round: int = Field(default=5, ge=1, le=20)
     pages: int = Field(default=15, ge=1, le=200)
-    parts: int = Field(default=2, ge=1, le=10)
-    pictures_per_page: int = Field(default=2, ge=0, le=8)
+    parts: int = Field(default=2, ge=1, le=10)  # of a long page that are read, the first one included
+    pictures_per_page: int = Field(default=2, ge=0, le=8)  # that a model which sees is shown of a page
+    # `insights_per_page`, `insights`: that are taken out of a page, and kept of all; 3 and 20 in 001
     insights_per_page: int = Field(default=3, ge=1, le=10)
     insights: int = Field(default=20, ge=1, le=200)
-    calculations: int = Field(default=2, ge=0, le=10)
+    calculations: int = Field(default=2, ge=0, le=10)  # over the findings, after each round
+    # after which nothing is begun any more but the report; 0 for no limit, 60 in 001
     seconds: float = Field(default=0.0, ge=0)
+    # of the researcher's questions, after which it is the same; 0 for no limit but the budget
     tokens: int = Field(default=0, ge=0)
 
 
 class AnalysisSettings(BaseModel, frozen=True, extra="forbid"):
-    """Limits of the deep analyzer and the tool `analyze_file` (000, app. D.4; 001, sec. 3.3.3).
+    """Limits of the deep analyzer and the tool `analyze_file` (000, app. D.4; 001, sec. 3.3.3)."""
 
-    Attributes:
-        rounds: of one analysis; the next one knows what was tried. 3 in both papers.
-        models: that analyse without the others' results, by profile or `provider:model`; the role `summariser` makes
-            one answer of theirs. None for the model of the role `analyzer` alone.
-        sources: addresses of the task that are read before the first round.
-        chunk_chars: characters of a text that are asked about at once.
-        chunks: of one source that are asked about; of more, those with the words of the question.
-        at_once: chunks that are asked at the same time; the next ones only if none of these answers.
-        findings: that are taken out of a chunk.
-        members: pictures and recordings of one archive that are looked at, tables and texts of it that are shown.
-    """
-
-    rounds: int = Field(default=3, ge=1, le=20)
+    rounds: int = Field(default=3, ge=1, le=20)  # of one analysis; the next one knows what was tried. 3 in both papers.
+    # that analyse without the others' results, by profile or `provider:model`; the role `summariser` makes one answer
+    # of theirs. None for the model of the role `analyzer` alone.
     models: tuple[str, ...] = ()
-    sources: int = Field(default=8, ge=0, le=50)
-    chunk_chars: int = Field(default=12_000, ge=500, le=400_000)
+    sources: int = Field(default=8, ge=0, le=50)  # addresses of the task that are read before the first round
+    chunk_chars: int = Field(default=12_000, ge=500, le=400_000)  # characters of a text that are asked about at once
+    # of one source that are asked about; of more, those with the words of the question
     chunks: int = Field(default=24, ge=1, le=500)
+    # chunks that are asked at the same time; the next ones only if none of these answers
     at_once: int = Field(default=4, ge=1, le=32)
-    findings: int = Field(default=5, ge=1, le=50)
+    findings: int = Field(default=5, ge=1, le=50)  # that are taken out of a chunk
+    # pictures and recordings of one archive that are looked at, tables and texts of it that are shown
     members: int = Field(default=10, ge=1, le=200)
 
 
@@ -666,17 +556,11 @@ class GeneratorSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class DebateSettings(BaseModel, frozen=True, extra="forbid"):
-    """Limits of debates (000, app. G.2, which names none).
+    """Limits of debates (000, app. G.2, which names none)."""
 
-    Attributes:
-        rounds: of arguments and rebuttals after the opening statements, at most.
-        experts: that are invited, at most, where nobody names them.
-        arguments: that an expert brings in one turn, at most.
-    """
-
-    rounds: int = Field(default=2, ge=1, le=10)
-    experts: int = Field(default=3, ge=2, le=8)
-    arguments: int = Field(default=3, ge=1, le=10)
+    rounds: int = Field(default=2, ge=1, le=10)  # of arguments and rebuttals after the opening statements, at most
+    experts: int = Field(default=3, ge=2, le=8)  # that are invited, at most, where nobody names them
+    arguments: int = Field(default=3, ge=1, le=10)  # that an expert brings in one turn, at most
 
 
 PLACEHOLDERS = ("task", "model", "base_url", "folder")
@@ -684,20 +568,15 @@ PLACEHOLDERS = ("task", "model", "base_url", "folder")
 
 
 class ProgramSettings(BaseModel, frozen=True, extra="forbid"):
-    """A program of the user's as a system (docs/programs.md).
+    """A program of the user's as a system (docs/programs.md)."""
 
-    Attributes:
-        command: the program and its arguments. In each, `{task}` stands for the task, `{model}` for the model's name,
-            `{base_url}` for the run's address, `{folder}` for the run's folder.
-        timeout_s: seconds it may take; None for the run's own limit alone.
-        env: environment variables that it gets besides a few of every program's; their values are secrets.
-        description: what it is for.
-    """
-
+    # the program and its arguments. In each, `{task}` stands for the task, `{model}` for the model's name, `{base_url}`
+    # for the run's address, `{folder}` for the run's folder.
     command: tuple[str, ...]
-    timeout_s: float | None = Field(default=None, gt=0)
+    timeout_s: float | None = Field(default=None, gt=0)  # seconds it may take; None for the run's own limit alone
+    # environment variables that it gets besides a few of every program's; their values are secrets
     env: tuple[str, ...] = ()
-    description: str = ""
+    description: str = ""  # what it is for
 
     @field_validator("command")
     @classmethod
@@ -716,33 +595,23 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class CoralSettings(BaseModel, frozen=True, extra="forbid"):
-    """Orchestration by the flow of information (003, docs/coral.md).
+    """Orchestration by the flow of information (003, docs/coral.md)."""
 
-    Attributes:
-        minutes: in which the run is driven, after which the best answer must be submitted; 30 in 003.
-        steps: decisions of the orchestrator, at least.
-        turn_steps: decisions of an agent for one message that it answers.
-        topology: who may write to whom: all through the orchestrator (`star`, as in 003), or all to all (`mesh`).
-    """
-
+    # in which the run is driven, after which the best answer must be submitted; 30 in 003
     minutes: float = Field(default=30.0, gt=0)
-    steps: int = Field(default=60, ge=2, le=1000)
-    turn_steps: int = Field(default=20, ge=1, le=200)
+    steps: int = Field(default=60, ge=2, le=1000)  # decisions of the orchestrator, at least
+    turn_steps: int = Field(default=20, ge=1, le=200)  # decisions of an agent for one message that it answers
+    # who may write to whom: all through the orchestrator (`star`, as in 003), or all to all (`mesh`)
     topology: Literal["star", "mesh"] = "star"
 
 
 class SocietySettings(CoralSettings, frozen=True, extra="forbid"):
-    """Agents that write to each other, as the user puts them together (docs/coral.md).
+    """Agents that write to each other, as the user puts them together (docs/coral.md)."""
 
-    Attributes:
-        agents: the names of those who take part, each once.
-        leader: which of them leads and submits the answer; `coral` for an orchestrator that leads and does no work.
-        description: what the society is for.
-    """
-
-    agents: tuple[str, ...]
+    agents: tuple[str, ...]  # the names of those who take part, each once
+    # which of them leads and submits the answer; `coral` for an orchestrator that leads and does no work
     leader: str = "coral"
-    description: str = ""
+    description: str = ""  # what the society is for
 
     @field_validator("agents")
     @classmethod
@@ -766,17 +635,12 @@ class SocietySettings(CoralSettings, frozen=True, extra="forbid"):
 
 
 class OwlSettings(BaseModel, frozen=True, extra="forbid"):
-    """The workforce that orchestration by the flow of information was compared with (003, docs/owl.md).
+    """The workforce that orchestration by the flow of information was compared with (003, docs/owl.md)."""
 
-    Attributes:
-        replans: times that the whole task is decomposed again after a subtask failed; 3 in 003.
-        subtasks: of one plan, at most.
-        worker_steps: decisions of a worker for one subtask.
-    """
-
+    # times that the whole task is decomposed again after a subtask failed; 3 in 003
     replans: int = Field(default=3, ge=0, le=20)
-    subtasks: int = Field(default=8, ge=1, le=50)
-    worker_steps: int = Field(default=20, ge=1, le=200)
+    subtasks: int = Field(default=8, ge=1, le=50)  # of one plan, at most
+    worker_steps: int = Field(default=20, ge=1, le=200)  # decisions of a worker for one subtask
 
 
 class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):

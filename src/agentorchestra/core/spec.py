@@ -298,19 +298,14 @@ _LATER = frozenset({"findings", "artifacts", "errors", "cost_usd", "distrusted"}
 
 
 class FileRef(BaseModel, frozen=True):
-    """A file given with a task: its bytes are kept with the run, so a resume reads the same ones.
+    """A file given with a task: its bytes are kept with the run, so a resume reads the same ones."""
 
-    Attributes:
-        name: its name inside the run (unique); with its folders where a folder was given ("docs/a/b.pdf").
-        sha256, size, media_type: of the bytes.
-        origin: where it was, for people.
-    """
-
-    name: str
+    name: str  # its name inside the run (unique); with its folders where a folder was given ("docs/a/b.pdf")
+    # `sha256`, `size`, `media_type`: of the bytes
     sha256: str
     size: int
     media_type: str = "application/octet-stream"
-    origin: str = ""
+    origin: str = ""  # where it was, for people
 
 
 def first_names(names: Iterable[str], most: int = 20) -> str:
@@ -326,18 +321,14 @@ process that has the workspace open counts on those it has kept."""
 
 
 class Pinned(BaseModel, frozen=True):
-    """The version and content hash of a component at the start of a run.
-
-    Attributes:
-        source: SHA-256 of the blob with its text: a prompt's file, the module a tool is defined in; "" where there is
-            none (a tool made at a prompt, an environment).
-        origin: where it came from, where that is no program of this machine: `mcp:NAME`.
-    """
+    """The version and content hash of a component at the start of a run."""
 
     version: str
     content_hash: str
+    # SHA-256 of the blob with its text: a prompt's file, the module a tool is defined in; "" where there is none (a
+    # tool made at a prompt, an environment)
     source: str = ""
-    origin: str = ""
+    origin: str = ""  # where it came from, where that is no program of this machine: `mcp:NAME`
 
 
 class Exchange(BaseModel, frozen=True):
@@ -349,51 +340,34 @@ class Exchange(BaseModel, frozen=True):
     status: RunStatus = RunStatus.COMPLETED
 
 
-CHECKS = 3
-"""The way in which new runs read replies and check answers; see `RunManifest.checks`."""
+CHECKS = 3  # the way in which new runs read replies and check answers; see `RunManifest.checks`
 
+# from it on a judge is shown a page once, tables of PDFs count once, and a window holds what its model counts
 COUNTED = 3
-"""From it on a judge is shown a page once, tables of PDFs count once, and a window holds what its model counts."""
 
 
 class Project(BaseModel, frozen=True):
-    """The folder of the user's that a run works on a copy of (docs/coding.md).
+    """The folder of the user's that a run works on a copy of (docs/coding.md)."""
 
-    Attributes:
-        path: where it lies, absolute and without links; "" for one of another machine.
-        began: SHA-256 of the blob with the snapshot of the copy as it began.
-        seen: folders in it that commands see read-only, and that were not copied; relative to it.
-        pythons: folders of this machine with the Pythons that virtual environments among `seen` were made of.
-        objects: the folder with the objects of its repository; "" for none.
-        head: the commit that was checked out; "" for none.
-        repository: whether it lies in a work tree of git.
-    """
-
-    path: str
-    began: str
-    seen: tuple[str, ...] = ()
+    path: str  # where it lies, absolute and without links
+    began: str  # SHA-256 of the blob with the snapshot of the copy as it began
+    seen: tuple[str, ...] = ()  # folders in it that commands see read-only, and that were not copied; relative to it
+    # folders of this machine with the Pythons that virtual environments among `seen` were made of
     pythons: tuple[str, ...] = ()
-    objects: str = ""
-    head: str = ""
-    repository: bool = False
+    objects: str = ""  # the folder with the objects of its repository; "" for none
+    head: str = ""  # the commit that was checked out; "" for none
+    repository: bool = False  # whether it lies in a work tree of git
 
 
 class TestsRan(BaseModel, frozen=True):
-    """The command that tests a run's work, as it ended.
-
-    Attributes:
-        command: of bash, in the run's folder.
-        passed: whether it ended with exit code 0.
-        why: a sentence.
-        output: the end of what it printed.
-    """
+    """The command that tests a run's work, as it ended."""
 
     __test__ = False  # no test of pytest's
 
-    command: str
-    passed: bool
-    why: str
-    output: str = ""
+    command: str  # of bash, in the run's folder
+    passed: bool  # whether it ended with exit code 0
+    why: str  # a sentence
+    output: str = ""  # the end of what it printed
 
 
 class PartOf(BaseModel, frozen=True):
@@ -407,62 +381,13 @@ class RunManifest(BaseModel, frozen=True):
     """Everything a run is pinned to; a fresh process can drive it from this and the log.
 
     Defaults are for the runs that were made before there was the field.
-
-    Attributes:
-        session: the session of which it is a turn, None for a run of its own.
-        previous: the turn before it; None for the first one, and for runs from before there were turns.
-        given: names of the files that came with this turn, where it is not the first one.
-        left_out: a sentence on what of the given folders was not taken, "" for nothing.
-        earlier: the session's earlier tasks and answers, oldest first, as they were when the run was created.
-        roles: model and parameters per role.
-        agents: the agents a planner may delegate to.
-        context_windows: tokens each model can read, by its name: where steps are taken out of a history.
-        media_models: who is asked about pictures (`image`), sound (`audio`), videos (`video`): names, the first choice
-            first (models/media_models.py).
-        finish, action, reasoning: see the settings.
-        sandbox: where code that a model wrote ran when the run began.
-        parent_run, fork_seq: the run it was forked from, and the last event they have in common.
-        overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`,
-            `component:KIND:NAME`.
-        schemas: SHA-256 of the blob with the schemas of its tools by name.
-        choices: names of the models a delegation may choose from; None for all profiles of the settings.
-        memory: the memory system of its top agent, "" for none.
-        memory_session: the session whose memory is read: its own, for a fork that of the run it was forked from.
-        prompt_tool_chars: characters of tools' schemas that a prompt may hold (`tea/retrieval/`), 0 for all.
-        kept: what agents remember from the session's earlier runs: the run's state begins with it.
-        began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
-        first_tools: see the settings; "": all, and in the last step `done` alone.
-        first_actions: "few": an environment begins with the actions that it names (`begins_with`); "": with others.
-        in_view_chars: characters of short files that stand in a first prompt, 0 for none.
-        in_view_pictures: pictures that stand there beside them, at most.
-        forced: names of the models whose requests may force the call of one tool.
-        environments: names of the packaged environments that its top agent works in.
-        options: what its system was told besides the task: of a `debate`, the experts and rounds.
-        preset: of the settings that it was started with; it goes on with no other.
-        keep_tools: where tools stay that are generated in it (`generator.keep`).
-        checks: how replies are read and answers checked: 3 with replies in all their forms, with what is open where
-            plain words would be the answer, and with what was read counted as COUNTED says; 2 with sources that are
-            sorted into held, misquoted and unknown, and with the figures of answers that no other agent took part in;
-            1 with what tools and programs gave, 0 without.
-        programs: how `python` and `bash` work: 1 in the folder of a terminal that their agent has, and pictures that
-            they make are named; 0 apart from it, and pictures are shown.
-        society: who takes part and leads, where its system is a society.
-        parts: see the settings.
-        components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.
-        task_folder: the folder whose task it is, in Terminal-Bench's format; "" for none.
-        image: SHA-256 of the config of the image that its terminal lies on; "" for none.
-        policy_plan: whether policy has a plan made from the user's words (`policy.plan`).
-        policy_review: whether a model looks again at calls that the plan allows (`policy.review`).
-        part_of: what it is a part of (docs/cluster.md); None for a run of its own.
-        project: the folder of the user's that it works on a copy of; None for none.
-        tests: the command that tests its work; "" for none.
     """
 
     task: str
     system: str = "react"
     model: str = "offline"
     files: tuple[FileRef, ...] = ()
-    left_out: str = ""
+    left_out: str = ""  # a sentence on what of the given folders was not taken, "" for nothing
     tools: dict[str, Pinned] = {}
     prompts: dict[str, Pinned] = {}
     seed: str
@@ -476,51 +401,72 @@ class RunManifest(BaseModel, frozen=True):
     output_schema: dict[str, Any] | None = None
     distribution: str = ""
     created: datetime
+    # `parent_run`, `fork_seq`: the run it was forked from, and the last event they have in common
     parent_run: str | None = None
     fork_seq: int | None = None
+    # what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`,
+    # `component:KIND:NAME`
     overrides: dict[str, JsonValue] = {}
+    # where the time of its effects begins, for a fork its first ancestor's creation; None for `created`
     began: datetime | None = None
-    session: str | None = None
-    previous: str | None = None
-    given: tuple[str, ...] = ()
+    session: str | None = None  # the session of which it is a turn, None for a run of its own
+    previous: str | None = None  # the turn before it; None for the first one, and for runs from before there were turns
+    given: tuple[str, ...] = ()  # names of the files that came with this turn, where it is not the first one
+    # the session's earlier tasks and answers, oldest first, as they were when the run was created
     earlier: tuple[Exchange, ...] = ()
-    roles: dict[str, RoleSettings] = {}
-    agents: dict[str, Pinned] = {}
+    roles: dict[str, RoleSettings] = {}  # model and parameters per role
+    agents: dict[str, Pinned] = {}  # the agents a planner may delegate to
+    # tokens each model can read, by its name: where steps are taken out of a history
     context_windows: dict[str, int] = {}
+    # who is asked about pictures (`image`), sound (`audio`), videos (`video`): names, the first choice first
+    # (models/media_models.py)
     media_models: dict[str, tuple[str, ...]] = {}
     embedding_model: str = ""
     transcription_model: str = ""
+    # `finish`, `action`, `reasoning`: see the settings
     finish: Finish = "done"
     action: Action = "tools"
-    sandbox: str = ""
-    schemas: str = ""
-    choices: tuple[str, ...] | None = None
-    memory: str = ""
+    sandbox: str = ""  # where code that a model wrote ran when the run began
+    schemas: str = ""  # SHA-256 of the blob with the schemas of its tools by name
+    choices: tuple[str, ...] | None = None  # names of the models a delegation may choose from; None for any
+    memory: str = ""  # the memory system of its top agent, "" for none
+    # the session whose memory is read: its own, for a fork that of the run it was forked from
     memory_session: str | None = None
+    # what agents remember from the session's earlier runs: the run's state begins with it
     kept: dict[str, JsonValue] = {}
-    prompt_tool_chars: int = 0
-    first_tools: FirstTools | Literal[""] = ""
+    prompt_tool_chars: int = 0  # characters of tools' schemas that a prompt may hold (`tea/retrieval/`), 0 for all
+    first_tools: FirstTools | Literal[""] = ""  # see the settings; "": all, and in the last step `done` alone
+    # "few": an environment begins with the actions that it names (`begins_with`); "": with others
     first_actions: Literal["few", ""] = ""
-    in_view_chars: int = 0
-    in_view_pictures: int = 0
+    in_view_chars: int = 0  # characters of short files that stand in a first prompt, 0 for none
+    in_view_pictures: int = 0  # pictures that stand there beside them, at most
     reasoning: Reasoning = "fields"
-    forced: tuple[str, ...] = ()
-    environments: tuple[str, ...] = ()
+    forced: tuple[str, ...] = ()  # names of the models whose requests may force the call of one tool
+    environments: tuple[str, ...] = ()  # names of the packaged environments that its top agent works in
+    # what its system was told besides the task: of a `debate`, the experts and rounds
     options: dict[str, JsonValue] = {}
-    preset: str = NO_PRESET
-    keep_tools: Keep = "workspace"
+    preset: str = NO_PRESET  # of the settings that it was started with; it goes on with no other
+    keep_tools: Keep = "workspace"  # where tools stay that are generated in it (`generator.keep`)
+    # how replies are read and answers checked: 3 with replies in all their forms, with what is open where plain words
+    # would be the answer, and with what was read counted as COUNTED says; 2 with sources that are sorted into held,
+    # misquoted and unknown, and with the figures of answers that no other agent took part in; 1 with what tools and
+    # programs gave, 0 without
     checks: int = 0
+    # how `python` and `bash` work: 1 in the folder of a terminal that their agent has, and pictures that they make are
+    # named; 0 apart from it, and pictures are shown
     programs: int = 0
-    society: SocietySettings | None = None
-    parts: PartSettings = PartSettings()
+    society: SocietySettings | None = None  # who takes part and leads, where its system is a society
+    parts: PartSettings = PartSettings()  # see the settings
+    # the versions that it names, by `KIND:NAME`; everything else is as the names mean it
     components: dict[str, str] = {}
-    task_folder: str = ""
-    image: str = ""
-    policy_plan: Literal["off", "on"] = "off"
+    task_folder: str = ""  # the folder whose task it is, in Terminal-Bench's format; "" for none
+    image: str = ""  # SHA-256 of the config of the image that its terminal lies on; "" for none
+    policy_plan: Literal["off", "on"] = "off"  # whether policy has a plan made from the user's words (`policy.plan`)
+    # whether a model looks again at calls that the plan allows (`policy.review`)
     policy_review: Literal["off", "on"] = "off"
-    part_of: PartOf | None = None
-    project: Project | None = None
-    tests: str = ""
+    part_of: PartOf | None = None  # what it is a part of (docs/cluster.md); None for a run of its own
+    project: Project | None = None  # the folder of the user's that it works on a copy of; None for none
+    tests: str = ""  # the command that tests its work; "" for none
 
     @property
     def earlier_words(self) -> tuple[str, ...]:

@@ -133,7 +133,6 @@ def open_file(at: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -
 
 @contextmanager
 def closing(descriptor: int) -> Iterator[int]:
-    """Close a descriptor at the end of the block."""
     try:
         yield descriptor
     finally:

@@ -11,8 +11,7 @@ from decimal import Decimal, InvalidOperation
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.evaluation.questions import Answer, EvalQuestion, Judge, Scored
 
-MATCHES = Callable[[str, tuple[str, ...]], bool]
-"""Whether an answer says what the true answers say."""
+MATCHES = Callable[[str, tuple[str, ...]], bool]  # whether an answer says what the true answers say
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,6 @@ class Rule:
     judged: bool = False
 
     async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
-        """Return the score of an answer."""
         if question.truth is None:
             raise EvaluationError(f"the question {question.id!r} has no public answer; export the answers instead")
         truth = (question.truth,) if isinstance(question.truth, str) else question.truth

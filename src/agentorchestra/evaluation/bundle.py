@@ -44,8 +44,7 @@ FORMAT = 1
 HEADER, REPORT = "evaluation.json", "report.md"
 _RUN = re.compile(r"runs/run_[0-9A-Z]{26}\.zip")
 _TEXTS = (CHECKS, HEADER, PLAN, REFUSED, REPORT, SCORES)
-_MAX_TEXT_BYTES = 256 * 1024**2
-"""Of a member that is read whole."""
+_MAX_TEXT_BYTES = 256 * 1024**2  # of a member that is read whole
 
 
 async def write_bundle(workspace: Workspace[Any], plan: Plan, path: Path) -> int:

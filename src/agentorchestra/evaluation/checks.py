@@ -18,8 +18,7 @@ from agentorchestra.workspace import Workspace, load_settings
 CHECKS = "checks.jsonl"
 _MAX_PATCH_BYTES = 16 * 1024**2
 
-Workspaces = Callable[[Path, Arm], Workspace[Any]]
-"""Makes the workspace of an arm, not yet opened."""
+Workspaces = Callable[[Path, Arm], Workspace[Any]]  # makes the workspace of an arm, not yet opened
 
 
 def on_machine(made: Workspace[Any], machine: TaskMachine) -> Workspace[Any]:
@@ -62,6 +61,5 @@ def kept_checks(folder: Path, plan: Plan) -> dict[str, Check]:
 
 
 def keep_check(folder: Path, plan: Plan, check: Check) -> None:
-    """Write down what was found."""
     with (folder_of(folder, plan.name) / CHECKS).open("a", encoding="utf-8") as file:
         file.write(check.model_dump_json() + "\n")

@@ -23,8 +23,7 @@ from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet, load_
 
 FOLDER = "evaluations"
 PLAN = "plan.json"
-JUDGES = "judges"
-"""The label of a judge's runs: the evaluation."""
+JUDGES = "judges"  # the label of a judge's runs: the evaluation
 ISOLATED: dict[str, JsonValue] = {"memory": "none", "parts.tips": False, "generator.keep": "run"}
 """Settings under which a question learns nothing from another one; no arm can set them otherwise."""
 SAME_WEB: dict[str, JsonValue] = {"search.cache_s": 31_536_000, "web.cache_s": 31_536_000, "web.cache_mib": 4096}
@@ -34,30 +33,21 @@ REUSE: dict[str, JsonValue] = {**ISOLATED, "generator.keep": "workspace"}
 
 
 class Arm(BaseModel, frozen=True, extra="forbid"):
-    """A way to answer the questions, compared with the others of its evaluation.
+    """A way to answer the questions, compared with the others of its evaluation."""
 
-    Attributes:
-        name: in tables and labels.
-        system, model, preset: as for `run`; None for what the settings say.
-        roles: models by role, as for `run`.
-        environments: packaged environments that its top agent works in; of a question with a machine `terminal` and
-            `files`, where none is named.
-        settings: other settings, by dotted name: `{"parts.plan": "none"}`.
-        components: versions that its runs use, see `RunSpec`.
-        reuse: whether generated tools stay for the questions that come after.
-        tips: whether it is shown what the questions of `Plan.tips` taught (004, sec. 3.2.1).
-    """
-
-    name: str
+    name: str  # in tables and labels
+    # `system`, `model`, `preset`: as for `run`; None for what the settings say
     system: str | None = None
     model: str | None = None
     preset: str | None = None
-    roles: dict[str, str] = {}
+    roles: dict[str, str] = {}  # models by role, as for `run`
+    # packaged environments that its top agent works in; of a question with a machine `terminal` and `files`, where none
+    # is named
     environments: tuple[str, ...] = ()
-    settings: dict[str, JsonValue] = {}
-    components: dict[str, str] = {}
-    reuse: bool = False
-    tips: bool = False
+    settings: dict[str, JsonValue] = {}  # other settings, by dotted name: `{"parts.plan": "none"}`
+    components: dict[str, str] = {}  # versions that its runs use, see `RunSpec`
+    reuse: bool = False  # whether generated tools stay for the questions that come after
+    tips: bool = False  # whether it is shown what the questions of `Plan.tips` taught (004, sec. 3.2.1)
 
     @property
     def kept_apart(self) -> dict[str, JsonValue]:
@@ -103,46 +93,33 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
 
 
 class Plan(BaseModel, frozen=True, extra="forbid"):
-    """An evaluation.
+    """An evaluation."""
 
-    Attributes:
-        format: of the file; 1 is the first.
-        name: of the evaluation in its workspace.
-        set, data: of the questions, see `load_set`; data is "" for the set's own place.
-        choices_seed: of the order of choices, None for the set's own.
-        version: of the set when the evaluation was begun.
-        ids: the questions, in the order in which they are asked.
-        sample, seed: how they were chosen; sample is None for the whole set.
-        arms: what is compared.
-        repeats: how often each arm is asked each question.
-        ask_again: how often at most a question is asked again that got no answer.
-        budget_usd: what all runs together may cost, the judge's among them; None for no limit.
-        question_usd, question_s: what one run may cost, and the seconds it may work.
-        judge: the model of scorers that ask one, "" for none.
-        suite: the published table that this is (`suites`), "" for none.
-        tips: questions of the set that are not among `ids`. They are asked first, of the first arm with tips, and what
-            it learns from them is shown to the arms with tips; they are not scored.
-        created, distribution: when, and with which version of this package.
-    """
-
-    format: Literal[1] = 1
-    name: str
+    format: Literal[1] = 1  # of the file; 1 is the first
+    name: str  # of the evaluation in its workspace
+    # `set`, `data`: of the questions, see `load_set`; data is "" for the set's own place
     set: str
     data: str = ""
-    choices_seed: int | None = None
-    version: str
-    ids: tuple[str, ...]
+    choices_seed: int | None = None  # of the order of choices, None for the set's own
+    version: str  # of the set when the evaluation was begun
+    ids: tuple[str, ...]  # the questions, in the order in which they are asked
+    # `sample`, `seed`: how they were chosen; sample is None for the whole set
     sample: int | None = None
     seed: int = 0
-    arms: tuple[Arm, ...]
-    repeats: int = Field(default=1, ge=1)
-    ask_again: int = Field(default=0, ge=0)
+    arms: tuple[Arm, ...]  # what is compared
+    repeats: int = Field(default=1, ge=1)  # how often each arm is asked each question
+    ask_again: int = Field(default=0, ge=0)  # how often at most a question is asked again that got no answer
+    # what all runs together may cost, the judge's among them; None for no limit
     budget_usd: float | None = Field(default=None, gt=0)
+    # `question_usd`, `question_s`: what one run may cost, and the seconds it may work
     question_usd: float | None = Field(default=None, gt=0)
     question_s: float | None = Field(default=None, gt=0)
-    judge: str = ""
-    suite: str = ""
+    judge: str = ""  # the model of scorers that ask one, "" for none
+    suite: str = ""  # the published table that this is (`suites`), "" for none
+    # questions of the set that are not among `ids`. They are asked first, of the first arm with tips, and what it
+    # learns from them is shown to the arms with tips; they are not scored.
     tips: tuple[str, ...] = ()
+    # `created`, `distribution`: when, and with which version of this package
     created: str = ""
     distribution: str = ""
 
@@ -196,28 +173,20 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
 
 
 def planned(
-    questions: QuestionSet,
-    arms: Sequence[Arm],
+    questions: QuestionSet,  # the set
+    arms: Sequence[Arm],  # at least one, each name once
     *,
+    # `source`, `data`: what the set was loaded by (`load_set`); its own name by default
     source: str = "",
     data: str = "",
-    name: str = "",
-    sample: int | None = None,
-    seed: int = 0,
+    name: str = "",  # of the evaluation
+    sample: int | None = None,  # how many questions, spread over the groups; None for all
+    seed: int = 0,  # of the sample and of the runs
+    # how many other questions, spread over the groups, are asked first for tips: of arms that set `parts.tips`
     tips: int = 0,
-    **limits: Any,
+    **limits: Any,  # the further fields of `Plan`
 ) -> Plan:
     """Return a plan; without a name it gets one of its content, so the same command finds the same evaluation.
-
-    Args:
-        questions: the set.
-        arms: at least one, each name once.
-        source, data: what the set was loaded by (`load_set`); its own name by default.
-        name: of the evaluation.
-        sample: how many questions, spread over the groups; None for all.
-        seed: of the sample and of the runs.
-        tips: how many other questions, spread over the groups, are asked first for tips: of arms that set `parts.tips`.
-        limits: the further fields of `Plan`.
 
     Raises:
         EvaluationError: no arm, a name twice or of other characters, a judge that is missing, a limit below one block,
@@ -387,11 +356,7 @@ def _compared(plan: Plan) -> Mapping[str, Any]:
 
 
 def read(workspace: Path, name: str) -> Plan:
-    """Return the record of an evaluation.
-
-    Raises:
-        EvaluationError: there is none of this name, or it cannot be read.
-    """
+    """Return the record of an evaluation; raise EvaluationError if there is none of this name, or it cannot be read."""
     path = folder_of(workspace, name) / PLAN
     try:
         return Plan.model_validate_json(path.read_text(encoding="utf-8"))

@@ -21,8 +21,7 @@ from pydantic import BaseModel, JsonValue
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.core.ids import sha256_json
 
-Truth: TypeAlias = str | tuple[str, ...]
-"""A true answer; of a list its entries."""
+Truth: TypeAlias = str | tuple[str, ...]  # a true answer; of a list its entries
 
 ScoreStatus = Literal["ok", "wrong", "missing", "judge_failed", "not_run"]
 """`ok`: right, wholly or in part. `missing`: no answer was given, or (without a score) there is nothing to ask or to
@@ -31,45 +30,28 @@ compare with. `judge_failed`: nobody could say."""
 
 @dataclass(frozen=True)
 class TaskMachine:
-    """The machine of the environment `terminal` that a question is worked on.
+    """The machine of the environment `terminal` that a question is worked on."""
 
-    Attributes:
-        folder: the task as a folder of Harbor's format, with its tests (docs/terminal.md, "Tasks in folders").
-        image: the image below, "" for this machine's programs.
-        patch: a file in the run's folder to which the tests write what was changed; a harness elsewhere then decides.
-            "" where the tests decide.
-    """
-
-    folder: Path
-    image: str = ""
+    folder: Path  # the task as a folder of Harbor's format, with its tests (docs/terminal.md, "Tasks in folders")
+    image: str = ""  # the image below, "" for this machine's programs
+    # a file in the run's folder to which the tests write what was changed; a harness elsewhere then decides. "" where
+    # the tests decide.
     patch: str = ""
 
 
 @dataclass(frozen=True)
 class EvalQuestion:
-    """A question of a set.
-
-    Attributes:
-        id: unique in its set.
-        task: the text as the agent sees it, with the form that the answer is to have.
-        truth: the true answer; None where it is not public.
-        files: that are given with the task.
-        group: what results are also given by, such as a level; "" for none.
-        scorer: of this question, "" for that of the set.
-        metadata: what else the set says of it, for scorers and reports.
-        machine: where it is worked on, with the tests that score it; None for a question that is answered in words.
-        fault: a sentence on why it cannot be asked, "" where it can; see `QuestionSet.faults`.
-    """
-
-    id: str
-    task: str
-    truth: Truth | None = None
-    files: tuple[Path, ...] = ()
-    group: str = ""
-    scorer: str = ""
+    id: str  # unique in its set
+    task: str  # the text as the agent sees it, with the form that the answer is to have
+    truth: Truth | None = None  # the true answer; None where it is not public
+    files: tuple[Path, ...] = ()  # that are given with the task
+    group: str = ""  # what results are also given by, such as a level; "" for none
+    scorer: str = ""  # of this question, "" for that of the set
+    # what else the set says of it, for scorers and reports
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    # where it is worked on, with the tests that score it; None for a question that is answered in words
     machine: TaskMachine | None = None
-    fault: str = ""
+    fault: str = ""  # a sentence on why it cannot be asked, "" where it can; see `QuestionSet.faults`
 
 
 @dataclass(frozen=True)
@@ -128,7 +110,6 @@ class QuestionSet:
 
     @cached_property
     def by_id(self) -> dict[str, EvalQuestion]:
-        """Return the questions by their ids."""
         return {one.id: one for one in self.questions}
 
     def scorer_of(self, question: EvalQuestion) -> Scorer:
@@ -138,51 +119,33 @@ class QuestionSet:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a run gave for a question.
+    """What a run gave for a question."""
 
-    Attributes:
-        text: the final answer, "" where there is none.
-        folder: of the run's files, for scorers that look at what was made; None where the run left none.
-        check: of a question with a machine, what its tests found there.
-    """
-
-    text: str
+    text: str  # the final answer, "" where there is none
+    # of the run's files, for scorers that look at what was made; None where the run left none
     folder: Path | None = None
-    check: Check | None = None
+    check: Check | None = None  # of a question with a machine, what its tests found there
 
 
 class Check(BaseModel, frozen=True):
-    """What was found on the machine that a run left: it is looked at once, since tests change it.
+    """What was found on the machine that a run left: it is looked at once, since tests change it."""
 
-    Attributes:
-        run: its id.
-        reward: of the tests, 1 for a solved task; None where they have not decided (yet).
-        why: a sentence.
-        output: the end of what the tests printed.
-        patch: what was changed in the repository, of a set that asks for that.
-    """
-
-    run: str
-    reward: float | None
-    why: str
-    output: str = ""
-    patch: str = ""
+    run: str  # its id
+    reward: float | None  # of the tests, 1 for a solved task; None where they have not decided (yet)
+    why: str  # a sentence
+    output: str = ""  # the end of what the tests printed
+    patch: str = ""  # what was changed in the repository, of a set that asks for that
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What a scorer says of an answer.
+    """What a scorer says of an answer."""
 
-    Attributes:
-        score: 0 to 1; None, which is no score of 0, where nobody could say (`judge_failed`), or where there is nothing
-            to ask or to compare with (`missing`).
-        status: see ScoreStatus.
-        why: a sentence.
-    """
-
+    # 0 to 1; None, which is no score of 0, where nobody could say (`judge_failed`), or where there is nothing to ask or
+    # to compare with (`missing`)
     score: float | None
-    status: ScoreStatus
-    why: str = ""
+    status: ScoreStatus  # see ScoreStatus
+    why: str = ""  # a sentence
 
     @classmethod
     def of(cls, right: bool, why: str = "") -> Scored:

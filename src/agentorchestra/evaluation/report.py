@@ -29,7 +29,6 @@ p.note{color:#555;max-width:60rem}svg{max-width:100%;height:auto}"""
 
 
 def markdown(plan: Plan, tables: Sequence[Table]) -> str:
-    """Return a report as Markdown."""
     parts = [f"# Evaluation {plan.name}"]
     for one in tables:
         parts.append(f"## {one.title}")

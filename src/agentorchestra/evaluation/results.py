@@ -32,8 +32,7 @@ from agentorchestra.evaluation.suites.suite import suite
 from agentorchestra.workspace import Workspace
 
 OUTCOMES = ("right", "partly", "wrong", "unanswered", "error", "out of limits", "left out", "undecided", "not run")
-COUNTED = OUTCOMES[:6]
-"""Outcomes that are in the denominator; what got no answer counts as 0."""
+COUNTED = OUTCOMES[:6]  # outcomes that are in the denominator; what got no answer counts as 0
 
 SPENT = "Cost, tokens, time, steps"
 QUESTIONS = "Questions"
@@ -41,25 +40,17 @@ PARTED = "Where runs first differ"
 ATTEMPTS = "Agents asked for a solved question"
 _FEW = 5
 
-STOPS_AT = 0.05
-"""The p-value of the sequential test at which one may stop."""
+STOPS_AT = 0.05  # the p-value of the sequential test at which one may stop
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a report; the first column names the row.
+    """A table of a report; the first column names the row."""
 
-    Attributes:
-        title: above it.
-        head: of the columns.
-        rows: as text, each as long as the head.
-        note: a sentence or several under it.
-    """
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
+    title: str  # above it
+    head: tuple[str, ...]  # of the columns
+    rows: tuple[tuple[str, ...], ...]  # as text, each as long as the head
+    note: str = ""  # a sentence or several under it
 
 
 @dataclass(frozen=True)
@@ -270,23 +261,17 @@ def stop_after(plan: Plan, scores: Sequence[Score], first: str, second: str) -> 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the whole evaluation will cost, from a pilot.
+    """What the whole evaluation will cost, from a pilot."""
 
-    Attributes:
-        pilot: questions asked.
-        questions: of the whole.
-        usd, low, high: the dollars of the whole and the interval that holds them in 95 of 100 evaluations; None where a
-            price is unknown. What the limits of the runs allow at most is `most_usd`, None without a budget.
-        seconds: runs one after the other.
-    """
-
-    pilot: int
-    questions: int
+    pilot: int  # questions asked
+    questions: int  # of the whole
+    # `usd`, `low`, `high`: the dollars of the whole and the interval that holds them in 95 of 100 evaluations; None
+    # where a price is unknown. What the limits of the runs allow at most is `most_usd`, None without a budget.
     usd: float | None
     low: float | None
     high: float | None
     most_usd: float | None
-    seconds: float
+    seconds: float  # runs one after the other
 
 
 def forecast(plan: Plan, scores: Sequence[Score]) -> Forecast:
@@ -354,7 +339,6 @@ def by_points(gain: Difference) -> str:
 
 
 def usd(cost: float | None) -> str:
-    """Return dollars as text."""
     return "unknown" if cost is None else f"${cost:.4f}" if cost < 1 else f"${cost:,.2f}"
 
 
@@ -602,10 +586,7 @@ def _settings(plan: Plan) -> Table:
         *((f"arm {arm.name}", arm.model_dump_json(exclude={"name"}, exclude_defaults=True)) for arm in plan.arms),
         ("repeats", str(plan.repeats)),
         ("asked again", again),
-        (
-            "limits",
-            ", ".join(f"{name} {one:g}" for name, one in limits.items()) or "as the settings",
-        ),
+        ("limits", ", ".join(f"{name} {one:g}" for name, one in limits.items()) or "as the settings"),
         ("kept apart", "no session; " + ", ".join(f"{name} = {one}" for name, one in plan.arms[0].kept_apart.items())),
         ("kept from", "pages with answers of benchmarks (`evaluation.benchmarks.pages`)"),
         ("pages and searches", _web(plan)),

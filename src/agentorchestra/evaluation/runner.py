@@ -42,51 +42,33 @@ ENDED = frozenset(
 UNABLE = "unable to determine"
 """What an agent says that does not know (004, sec. 4.1): with no answer, the one thing that is asked again."""
 
-REFUSED = "refused.json"
-"""Of the record: why runs could not be made or driven, by question and arm; they are in no log."""
-
-Place = tuple[str, str, int, int]
-"""Question, arm, repeat, attempt."""
+REFUSED = "refused.json"  # of the record: why runs could not be made or driven, by question and arm; they are in no log
+Place = tuple[str, str, int, int]  # question, arm, repeat, attempt
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an evaluation is, each time a run ended.
+    """How far an evaluation is, each time a run ended."""
 
-    Attributes:
-        done, total: answered places (question, arm, repeat), and all that can be asked; questions that give tips
-            count, too.
-        failed: runs that ended with an error, here.
-        spent_usd: of all its runs and those of its judge; None where a price is unknown.
-        left_usd: of its budget, None without one.
-        left_s: an estimate from what was done here, None before anything was.
-        last: which run ended, and how.
-    """
-
+    # `done`, `total`: answered places (question, arm, repeat), and all that can be asked; questions that give tips
+    # count, too
     done: int
     total: int
-    failed: int
-    spent_usd: float | None
-    left_usd: float | None
-    left_s: float | None
-    last: str
+    failed: int  # runs that ended with an error, here
+    spent_usd: float | None  # of all its runs and those of its judge; None where a price is unknown
+    left_usd: float | None  # of its budget, None without one
+    left_s: float | None  # an estimate from what was done here, None before anything was
+    last: str  # which run ended, and how
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What came of a call of `Runner.run`.
+    """What came of a call of `Runner.run`."""
 
-    Attributes:
-        asked: runs that were driven here.
-        refused: sentences about runs that could not be made or driven, by question and arm.
-        left_out: questions that were not begun, because the budget had no room for them.
-        missing: why questions cannot be asked, by id (`QuestionSet.faults`).
-    """
-
-    asked: int
-    refused: Mapping[tuple[str, str], str]
-    left_out: tuple[str, ...]
-    missing: Mapping[str, str]
+    asked: int  # runs that were driven here
+    refused: Mapping[tuple[str, str], str]  # sentences about runs that could not be made or driven, by question and arm
+    left_out: tuple[str, ...]  # questions that were not begun, because the budget had no room for them
+    missing: Mapping[str, str]  # why questions cannot be asked, by id (`QuestionSet.faults`)
 
 
 def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
@@ -132,30 +114,21 @@ def alone(folder: Path, plan: Plan) -> Iterator[None]:
 
 
 class Runner:
-    """Asks the questions of an evaluation.
-
-    Args:
-        folder: of the workspace.
-        plan: the evaluation; `keep` has written it.
-        questions: of the plan, see `Plan.load`.
-        workspaces: makes the workspace of an arm; arms that are alike but for system and model share one. A question
-            with a machine has a workspace of its own.
-        at_once: runs at the same time; one where later questions reuse what earlier ones made.
-        progress: is told of every run that ended.
-        again: whether runs that failed are tried again.
-        begin: makes the run of a place from its spec, and returns its id; `Workspace.create` by default.
-    """
+    """Asks the questions of an evaluation."""
 
     def __init__(
         self,
-        folder: Path,
-        plan: Plan,
-        questions: QuestionSet,
+        folder: Path,  # of the workspace
+        plan: Plan,  # the evaluation; `keep` has written it
+        questions: QuestionSet,  # of the plan, see `Plan.load`
         *,
+        # makes the workspace of an arm; arms that are alike but for system and model share one. A question with a
+        # machine has a workspace of its own.
         workspaces: Workspaces = arm_workspace,
-        at_once: int = 4,
-        progress: Callable[[Progress], None] | None = None,
-        again: bool = False,
+        at_once: int = 4,  # runs at the same time; one where later questions reuse what earlier ones made
+        progress: Callable[[Progress], None] | None = None,  # is told of every run that ended
+        again: bool = False,  # whether runs that failed are tried again
+        # makes the run of a place from its spec, and returns its id; `Workspace.create` by default
         begin: Callable[[Workspace[Any], RunSpec], Awaitable[str]] = Workspace.create,
     ) -> None:
         self._begin = begin

@@ -55,41 +55,31 @@ class Attempt(BaseModel, frozen=True):
 
 
 class Score(BaseModel, frozen=True):
-    """The score of a (question, arm, repeat).
+    """The score of a (question, arm, repeat)."""
 
-    Attributes:
-        question, arm, repeat: the place.
-        group: of the question.
-        run_id: the run whose answer counts, "" where there is none: the last one that was asked.
-        run_status: its status, "" without a run.
-        answer: its answer.
-        status, score, why: see `Scored`.
-        cost_usd, tokens, duration_s, steps: of all attempts together; cost is None where a price is unknown.
-        delegations: agents that its top agent asked, in the run whose answer counts.
-        made, found: tools that were generated, and that the generator found in place of making one, in all attempts.
-        reused: tools that were called and that an earlier question of the arm made.
-        usd_by_model: the same dollars, by the model that was asked.
-    """
-
+    # `question`, `arm`, `repeat`: the place
     question: str
     arm: str
     repeat: int
-    group: str
-    run_id: str = ""
-    run_status: str = ""
-    answer: str = ""
+    group: str  # of the question
+    run_id: str = ""  # the run whose answer counts, "" where there is none: the last one that was asked
+    run_status: str = ""  # its status, "" without a run
+    answer: str = ""  # its answer
+    # `status`, `score`, `why`: see `Scored`
     status: ScoreStatus
     score: float | None = None
     why: str = ""
+    # `cost_usd`, `tokens`, `duration_s`, `steps`: of all attempts together; cost is None where a price is unknown
     cost_usd: float | None = 0.0
     tokens: int = 0
     duration_s: float = 0.0
     steps: int = 0
-    delegations: int = 0
+    delegations: int = 0  # agents that its top agent asked, in the run whose answer counts
+    # `made`, `found`: tools that were generated, and that the generator found in place of making one, in all attempts
     made: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
-    reused: tuple[str, ...] = ()
-    usd_by_model: dict[str, float | None] = {}
+    reused: tuple[str, ...] = ()  # tools that were called and that an earlier question of the arm made
+    usd_by_model: dict[str, float | None] = {}  # the same dollars, by the model that was asked
 
 
 class Purse:
@@ -221,22 +211,14 @@ def total(costs: Iterable[float | None]) -> float | None:
 
 
 async def score(
-    workspace: Workspace[Any],
-    plan: Plan,
-    questions: QuestionSet,
+    workspace: Workspace[Any],  # open; the judge runs in it
+    plan: Plan,  # the evaluation
+    questions: QuestionSet,  # of the plan, see `Plan.load`
     *,
-    at_once: int = 4,
-    workspaces: Workspaces = arm_workspace,
+    at_once: int = 4,  # answers that are judged, and machines that are looked at, at the same time
+    workspaces: Workspaces = arm_workspace,  # makes the workspace of an arm, for questions with a machine
 ) -> list[Score]:
-    """Score every answer of an evaluation, and keep the scores.
-
-    Args:
-        workspace: open; the judge runs in it.
-        plan: the evaluation.
-        questions: of the plan, see `Plan.load`.
-        at_once: answers that are judged, and machines that are looked at, at the same time.
-        workspaces: makes the workspace of an arm, for questions with a machine.
-    """
+    """Score every answer of an evaluation, and keep the scores."""
     by_place: dict[tuple[str, str, int], list[Attempt]] = {}
     tries = await attempts(workspace, plan)
     for one in tries:
@@ -383,11 +365,7 @@ def _by_model(results: Iterable[RunResult]) -> dict[str, float | None]:
 
 
 async def _said(
-    workspace: Workspace[Any],
-    questions: QuestionSet,
-    judge: ModelJudge | None,
-    ran: Score,
-    check: Check | None,
+    workspace: Workspace[Any], questions: QuestionSet, judge: ModelJudge | None, ran: Score, check: Check | None
 ) -> Scored:
     """Return what the scorer says; where it says what no score is, nobody could say."""
     question = questions.by_id[ran.question]

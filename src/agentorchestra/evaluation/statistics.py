@@ -18,31 +18,24 @@ from typing import TypeAlias
 
 from agentorchestra.core.errors import EvaluationError
 
-Scores: TypeAlias = Mapping[str, Sequence[float]]
-"""The scores of each question, one for each repeat."""
+Scores: TypeAlias = Mapping[str, Sequence[float]]  # the scores of each question, one for each repeat
 
 LEVEL = 0.95
-_FINEST = 10_000
-"""Differences are added up exactly where they are multiples of 1/10,000 or coarser fractions."""
+_FINEST = 10_000  # differences are added up exactly where they are multiples of 1/10,000 or coarser fractions
 _RESAMPLES = 100_000
 _BETS = tuple(sign * size for size in (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9) for sign in (1, -1))
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with the interval that holds the true one in `level` of all samples of questions.
+    """A mean with the interval that holds the true one in `level` of all samples of questions."""
 
-    Attributes:
-        value, low, high: The mean and its interval, as a share (0 to 1) or a difference of shares (-1 to 1).
-        questions: How many it was taken over: its denominator.
-        level: Of the interval.
-    """
-
+    # `value`, `low`, `high`: The mean and its interval, as a share (0 to 1) or a difference of shares (-1 to 1)
     value: float
     low: float
     high: float
-    questions: int
-    level: float = LEVEL
+    questions: int  # How many it was taken over: its denominator
+    level: float = LEVEL  # Of the interval
 
 
 @dataclass(frozen=True)
@@ -271,15 +264,10 @@ def sequential(pairs: Iterable[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far two systems' scores on one question lie apart, beyond their mean difference.
+    """How far two systems' scores on one question lie apart, beyond their mean difference."""
 
-    Attributes:
-        questions: The variance of the true difference from question to question (omega squared in Miller, sec. 5).
-        repeats: The variance of one repeat's difference about its question's true one (both systems together).
-    """
-
-    questions: float
-    repeats: float
+    questions: float  # The variance of the true difference from question to question (omega squared in Miller, sec. 5)
+    repeats: float  # The variance of one repeat's difference about its question's true one (both systems together)
 
     def of(self, repeats: int) -> float:
         """Return the variance of a question's difference with this number of repeats of either system."""

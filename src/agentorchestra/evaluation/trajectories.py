@@ -16,21 +16,15 @@ _PHASE = "tool_phase"
 
 @dataclass(frozen=True)
 class Course:
-    """What happened in a run.
+    """What happened in a run."""
 
-    Attributes:
-        delegations: agents that its top agent asked, one that it asked twice counted twice. These are the attempts of
-            002, app. C.1: each is a sub-agent for a part of the task. What sub-agents ask of others is not counted, nor
-            who was started to be written to.
-        made: tools that were generated and registered (000, app. D.6).
-        found: tools that the generator found in place of making one.
-        called: all tools that were called.
-    """
-
+    # agents that its top agent asked, one that it asked twice counted twice. These are the attempts of 002, app. C.1:
+    # each is a sub-agent for a part of the task. What sub-agents ask of others is not counted, nor who was started to
+    # be written to.
     delegations: int
-    made: frozenset[str]
-    found: frozenset[str]
-    called: frozenset[str]
+    made: frozenset[str]  # tools that were generated and registered (000, app. D.6)
+    found: frozenset[str]  # tools that the generator found in place of making one
+    called: frozenset[str]  # all tools that were called
 
 
 def course(events: Sequence[Event]) -> Course:

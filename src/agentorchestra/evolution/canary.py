@@ -17,24 +17,18 @@ from agentorchestra.evolution.gate import stopped_live
 from agentorchestra.tea.registry.history import Shared
 from agentorchestra.workspace import Workspace
 
-ENOUGH = 50
-"""Pairs of live runs after which a candidate that was not stopped is taken into use."""
+ENOUGH = 50  # pairs of live runs after which a candidate that was not stopped is taken into use
 
 _TRIED = FINAL | {RunStatus.FAILED, RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT}
 
 
 @dataclass(frozen=True)
 class Canary:
-    """A candidate with a share of the live runs.
+    """A candidate with a share of the live runs."""
 
-    Attributes:
-        subject: `tool:price_of`.
-        shared: its version, share, and since when.
-        current, candidate: the outcomes of the runs with either version, in their order.
-    """
-
-    subject: str
-    shared: Shared
+    subject: str  # `tool:price_of`
+    shared: Shared  # its version, share, and since when
+    # `current`, `candidate`: the outcomes of the runs with either version, in their order
     current: tuple[float, ...]
     candidate: tuple[float, ...]
 

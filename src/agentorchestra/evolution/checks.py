@@ -18,11 +18,8 @@ from agentorchestra.agents.optimiser.evidence import Limits, Variable
 from agentorchestra.core.errors import OverlapError, ProposalError
 from agentorchestra.core.ids import sha256_text
 
-WORDS = 8
-"""Words in a row that no text has by chance."""
-
-SHORTEST = 4
-"""Characters of a short answer below which it says nothing that it stands in a text."""
+WORDS = 8  # words in a row that no text has by chance
+SHORTEST = 4  # characters of a short answer below which it says nothing that it stands in a text
 
 _COMMON = frozenset({"true", "false", "none", "null", "unknown"})
 
@@ -74,19 +71,13 @@ class HeldApart(BaseModel, frozen=True, extra="forbid"):
 
 
 def check_changes(
-    variables: Sequence[Variable],
-    changes: Sequence[ProposedText],
+    variables: Sequence[Variable],  # that may change, with their present texts
+    changes: Sequence[ProposedText],  # as an optimiser lists them
     *,
-    limits: Limits | None = None,
-    apart: HeldApart | None = None,
+    limits: Limits | None = None,  # within which texts change
+    apart: HeldApart | None = None,  # the questions and answers of the validation
 ) -> None:
     """Check what is proposed.
-
-    Args:
-        variables: that may change, with their present texts.
-        changes: as an optimiser lists them.
-        limits: within which texts change.
-        apart: the questions and answers of the validation.
 
     Raises:
         ProposalError: a change of what may not change, or two of one variable; its subclasses as `check_text` raises

@@ -27,8 +27,7 @@ from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.ledger import Ledger, Record, parent_key, status_of, within
 
-CHARS, NODES = 60_000, 60
-"""Characters of a run's evidence, and effects in it."""
+CHARS, NODES = 60_000, 60  # characters of a run's evidence, and effects in it
 
 _ENDED = frozenset({*RunStatus} - {RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED})
 _MEMORY = frozenset({EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY})
@@ -43,14 +42,9 @@ _CARRIERS: Mapping[str, frozenset[EffectKind]] = {
 """The kinds of effect that execute the code of a component."""
 
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
-_TELLING = 20
-"""Characters that words need to be known again elsewhere."""
-
-_WARNINGS = 20
-"""Warnings of a run that are told."""
-
-_SHARE = 0.3
-"""Part of a template's words that stand in a request which was rendered from it; conditions leave some out."""
+_TELLING = 20  # characters that words need to be known again elsewhere
+_WARNINGS = 20  # warnings of a run that are told
+_SHARE = 0.3  # part of a template's words that stand in a request which was rendered from it; conditions leave some out
 
 
 def evidence_of(
@@ -115,7 +109,6 @@ class _Graph:
     fresh: dict[EffectKey, str] = field(default_factory=dict, init=False)  # what is new in each request, as text
 
     def build(self) -> None:
-        """Find the effects and the edges."""
         wanted = _CALLS | {EffectKind.REQUEST_MODEL}
         every = self.ledger.records.items()
         found = [(key, one) for key, one in every if one.effect and one.kind in wanted and one.outcome is not None]
@@ -212,7 +205,6 @@ class _Graph:
                     yield key, target
 
     def node(self, key: EffectKey, variables: Sequence[Variable], room: int) -> Node:
-        """Return an effect as a node."""
         record, outcome = self.records[key], _outcome(self.records[key])
         arguments = record.effect.get("arguments", {})
         request = self.requests.get(key)

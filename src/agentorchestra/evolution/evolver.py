@@ -36,31 +36,20 @@ from agentorchestra.tea.registry.entries import By
 from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
 
-CURRENT, CANDIDATE = "current", "candidate"
-"""The arms of an evolution's evaluations."""
+CURRENT, CANDIDATE = "current", "candidate"  # the arms of an evolution's evaluations
 
 
 class Evolver:
-    """Carries out an evolution.
-
-    Args:
-        folder: of the workspace.
-        evolution: `record.keep` has written it.
-        optimiser: proposes.
-        workspaces: makes the workspace of an arm, see `evaluation.runner.Runner`.
-        at_once: runs at the same time.
-        tell: is told a sentence about each step.
-    """
-
     def __init__(
         self,
-        folder: Path,
-        evolution: Evolution,
-        optimiser: Optimiser,
+        folder: Path,  # of the workspace
+        evolution: Evolution,  # `record.keep` has written it
+        optimiser: Optimiser,  # proposes
         *,
+        # makes the workspace of an arm, see `evaluation.runner.Runner`
         workspaces: Callable[[Path, Arm], Workspace[Any]] = arm_workspace,
-        at_once: int = 4,
-        tell: Callable[[str], None] = lambda line: None,
+        at_once: int = 4,  # runs at the same time
+        tell: Callable[[str], None] = lambda line: None,  # is told a sentence about each step
     ) -> None:
         self._folder, self._evolution, self._optimiser = folder, evolution, optimiser
         self._workspaces, self._at_once, self._tell = workspaces, at_once, tell
@@ -95,7 +84,6 @@ class Evolver:
     # -- a round ---------------------------------------------------------------------------------------------------
 
     async def _round(self, workspace: Workspace[Any], number: int) -> Round:
-        """Carry out a round."""
         evolution, before_usd = self._evolution, len(self._spent)
         current = await self._current(workspace, number)
         ids = evolution.drawn(number)

@@ -45,60 +45,38 @@ AUTHOR = "frontier"
 
 
 class Learning(BaseModel, frozen=True, extra="forbid"):
-    """A prompt that is learnt.
+    """A prompt that is learnt."""
 
-    Attributes:
-        format: of the file; 1 is the first.
-        name: of it, in its workspace.
-        subject: `prompt:aorchestra`.
-        variables: parts that may change, as `prompt:aorchestra/routing_rules`; all trainable ones if empty.
-        questions: what trajectories are collected on, the same ones for every candidate (002 collects 6).
-        rounds: edits at most (002: 5).
-        repeats: how often each candidate answers each question.
-        optimiser: who proposes, by name; kept to be told.
-        system, model, settings: of the runs, see `evaluation.plan.Arm`.
-        optimiser_model: who is asked for edits; the runs' model by default.
-        question_usd, budget_usd: what one run and what all of them together may cost.
-        seed: of the questions and runs.
-    """
-
-    format: Literal[1] = 1
-    name: str
-    subject: str = "prompt:aorchestra"
+    format: Literal[1] = 1  # of the file; 1 is the first
+    name: str  # of it, in its workspace
+    subject: str = "prompt:aorchestra"  # `prompt:aorchestra`
+    # parts that may change, as `prompt:aorchestra/routing_rules`; all trainable ones if empty
     variables: tuple[str, ...] = ()
-    questions: Source
-    rounds: int = Field(default=5, ge=1)
-    repeats: int = Field(default=1, ge=1)
-    optimiser: str = ""
+    questions: Source  # what trajectories are collected on, the same ones for every candidate (002 collects 6)
+    rounds: int = Field(default=5, ge=1)  # edits at most (002: 5)
+    repeats: int = Field(default=1, ge=1)  # how often each candidate answers each question
+    optimiser: str = ""  # who proposes, by name; kept to be told
+    # `system`, `model`, `settings`: of the runs, see `evaluation.plan.Arm`
     system: str | None = "aorchestra"
     model: str | None = None
     settings: dict[str, JsonValue] = {}
-    optimiser_model: str | None = None
+    optimiser_model: str | None = None  # who is asked for edits; the runs' model by default
+    # `question_usd`, `budget_usd`: what one run and what all of them together may cost
     question_usd: float | None = Field(default=None, gt=0)
     budget_usd: float | None = Field(default=None, gt=0)
-    seed: int = 0
+    seed: int = 0  # of the questions and runs
 
 
 class Candidate(BaseModel, frozen=True):
-    """A prompt that was tried, or why a round brought none.
+    """A prompt that was tried, or why a round brought none."""
 
-    Attributes:
-        round: that made it; 0 for the prompt as it was.
-        version: of the prompt, "" where there is none.
-        base: the version that was edited, "" in round 0.
-        reasons: why, by variable.
-        why: a round brought none.
-        run: the optimiser's.
-        usd: what the optimiser cost, None where a price is unknown.
-    """
-
-    round: int
-    version: str = ""
-    base: str = ""
-    reasons: dict[str, str] = {}
-    why: str = ""
-    run: str = ""
-    usd: float | None = 0.0
+    round: int  # that made it; 0 for the prompt as it was
+    version: str = ""  # of the prompt, "" where there is none
+    base: str = ""  # the version that was edited, "" in round 0
+    reasons: dict[str, str] = {}  # why, by variable
+    why: str = ""  # a round brought none
+    run: str = ""  # the optimiser's
+    usd: float | None = 0.0  # what the optimiser cost, None where a price is unknown
 
     @property
     def arm(self) -> str:
@@ -140,27 +118,20 @@ def learning(
 class Frontier:
     """Learns a prompt.
 
-    Args:
-        folder: of the workspace.
-        learning: see `learning`; under its name it goes on with what was begun.
-        optimiser: proposes edits.
-        workspaces: makes the workspace of an arm, see `evaluation.runner.Runner`.
-        at_once: runs at the same time.
-        tell: is told a sentence about each step.
-
     Raises:
         EvolutionError: under its name something else was begun.
     """
 
     def __init__(
         self,
-        folder: Path,
-        learning: Learning,
-        optimiser: Optimiser,
+        folder: Path,  # of the workspace
+        learning: Learning,  # see `learning`; under its name it goes on with what was begun
+        optimiser: Optimiser,  # proposes edits
         *,
+        # makes the workspace of an arm, see `evaluation.runner.Runner`
         workspaces: Callable[[Path, Arm], Workspace[Any]] = arm_workspace,
-        at_once: int = 4,
-        tell: Callable[[str], None] = lambda line: None,
+        at_once: int = 4,  # runs at the same time
+        tell: Callable[[str], None] = lambda line: None,  # is told a sentence about each step
     ) -> None:
         _check_same(folder, learning)
         self._folder, self._learning, self._optimiser = folder, learning, optimiser
@@ -490,8 +461,7 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
     return BySystem(name, loss)
 
 
-_TASK_CHARS = 120
-"""Characters of a task, and of the reasons of an earlier edit."""
+_TASK_CHARS = 120  # characters of a task, and of the reasons of an earlier edit
 
 _TRIED = 5
 

@@ -50,25 +50,17 @@ class GateTerms(BaseModel, frozen=True, extra="forbid"):
 
 
 class Decision(BaseModel, frozen=True):
-    """A gate's decision with the evidence in numbers.
+    """A gate's decision with the evidence in numbers."""
 
-    Attributes:
-        verdict: `undecided` leaves the candidate beside the line: the questions were too few to tell.
-        why: a sentence.
-        gain, low, high: the mean paired difference with its interval, as shares.
-        p: how often chance alone gives such a gain (one-sided).
-        questions: answered by both.
-        cost_ratio: candidate to current; None where neither price nor tokens are known.
-    """
-
-    verdict: Verdict
-    why: str
+    verdict: Verdict  # `undecided` leaves the candidate beside the line: the questions were too few to tell
+    why: str  # a sentence
+    # `gain`, `low`, `high`: the mean paired difference with its interval, as shares
     gain: float
     low: float
     high: float
-    p: float
-    questions: int
-    cost_ratio: float | None = None
+    p: float  # how often chance alone gives such a gain (one-sided)
+    questions: int  # answered by both
+    cost_ratio: float | None = None  # candidate to current; None where neither price nor tokens are known
 
 
 def decide(

@@ -20,8 +20,7 @@ from agentorchestra.evolution.optimiser import Change, Improvement, Proposal, Tr
 
 T = TypeVar("T")
 
-ROUNDS = 6
-"""How often at most the whole batch is answered while GEPA works on a round's proposal."""
+ROUNDS = 6  # how often at most the whole batch is answered while GEPA works on a round's proposal
 
 
 async def gepa(task: Improvement) -> Proposal:
@@ -125,7 +124,6 @@ class _Adapter:
         return shown
 
     def reflect(self, prompt: str) -> str:
-        """Ask the optimiser's model."""
         return self._wait(self._reflected(prompt))
 
     async def _reflected(self, prompt: str) -> str:

@@ -15,19 +15,12 @@ from agentorchestra.workspace import Workspace
 
 
 class Change(BaseModel, frozen=True):
-    """Another text for a variable.
+    """Another text for a variable."""
 
-    Attributes:
-        component: `prompt:react`.
-        variable: of the component, as `vars` names it.
-        text: the whole of it.
-        reason: why.
-    """
-
-    component: str
-    variable: str
-    text: str
-    reason: str = ""
+    component: str  # `prompt:react`
+    variable: str  # of the component, as `vars` names it
+    text: str  # the whole of it
+    reason: str = ""  # why
 
     @property
     def place(self) -> str:
@@ -36,60 +29,39 @@ class Change(BaseModel, frozen=True):
 
 
 class Proposal(BaseModel, frozen=True):
-    """What an optimiser proposes.
+    """What an optimiser proposes."""
 
-    Attributes:
-        changes: none where it has nothing to propose; `why` says why.
-        run: its run, "" where it has none of its own.
-        usd: what it cost, None where a price is unknown.
-    """
-
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Change, ...] = ()  # none where it has nothing to propose; `why` says why
     why: str = "nothing was proposed"
-    run: str = ""
-    usd: float | None = 0.0
+    run: str = ""  # its run, "" where it has none of its own
+    usd: float | None = 0.0  # what it cost, None where a price is unknown
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A training question, answered.
+    """A training question, answered."""
 
-    Attributes:
-        question: its id.
-        run: the run that answered it, "" where there was none.
-        score: 0 to 1, None where nobody could say. The true answer is not here, and not in what an optimiser is asked.
-    """
-
-    question: str
-    run: str
+    question: str  # its id
+    run: str  # the run that answered it, "" where there was none
+    # 0 to 1, None where nobody could say. The true answer is not here, and not in what an optimiser is asked.
     score: float | None
 
 
 @dataclass(frozen=True)
 class Improvement:
-    """The task of an optimiser.
+    """The task of an optimiser."""
 
-    Attributes:
-        workspace: open; its requests are runs there.
-        variables: those that may change, by place (`prompt:react/template`).
-        trials: the training questions of this round with the current texts.
-        past: earlier texts of the variables in this evolution, by place, with how they did on training questions.
-        evaluate: answers some of these questions (their ids) with other texts, by place; what that costs counts.
-        labels: of its runs.
-        model: that it asks, None for that of the settings.
-        usd: what it may spend, None for no limit.
-        seed: of what it draws.
-    """
-
-    workspace: Workspace[Any]
-    variables: Mapping[str, Variable]
-    trials: Sequence[Trial]
+    workspace: Workspace[Any]  # open; its requests are runs there
+    variables: Mapping[str, Variable]  # those that may change, by place (`prompt:react/template`)
+    trials: Sequence[Trial]  # the training questions of this round with the current texts
+    # answers some of these questions (their ids) with other texts, by place; what that costs counts
     evaluate: Callable[[Mapping[str, str], Sequence[str]], Awaitable[Sequence[Trial]]]
+    # earlier texts of the variables in this evolution, by place, with how they did on training questions
     past: Mapping[str, Sequence[Past]] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    model: str | None = None
-    usd: float | None = None
-    seed: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)  # of its runs
+    model: str | None = None  # that it asks, None for that of the settings
+    usd: float | None = None  # what it may spend, None for no limit
+    seed: str = ""  # of what it draws
 
 
 Optimiser: TypeAlias = Callable[[Improvement], Awaitable[Proposal]]

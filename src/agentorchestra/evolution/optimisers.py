@@ -15,8 +15,7 @@ from agentorchestra.evolution.evidence import evidence_of
 from agentorchestra.evolution.gepa_optimiser import gepa
 from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Proposal, parted
 
-MOST_RUNS = 6
-"""Runs that a proposal is made from: those that did worst."""
+MOST_RUNS = 6  # runs that a proposal is made from: those that did worst
 
 
 def optimiser(name: str) -> Optimiser:

@@ -52,49 +52,33 @@ class Source(BaseModel, frozen=True, extra="forbid"):
 
 
 class Evolution(BaseModel, frozen=True, extra="forbid"):
-    """An evolution.
-
-    Attributes:
-        format: of the file; 1 is the first.
-        name: of the evolution in its workspace.
-        subjects: components whose variables may change: `prompt:react`, `tool:price_of`.
-        variables: those that may change, as `prompt:react/template`; all of the subjects if empty.
-        optimiser: who proposes: `textgrad`, `reflection`, `gepa`.
-        training, validation: the questions; none is in both.
-        batch: questions of a round's training.
-        rounds: proposals at most.
-        repeats: how often each version answers each question of the validation.
-        promote: `gate` asks the validation questions and decides; `auto` takes a candidate that does better on its
-            training questions (000, sec. 3.4); `ask` leaves what passes to a person.
-        terms: of the gate.
-        canary: the share of live runs that a promoted version gets at first; 1 for all of them.
-        system, model, settings, environments: of the runs, see `evaluation.plan.Arm`.
-        optimiser_model: who proposes; the runs' model by default.
-        question_usd, budget_usd: what one run and what all of them together may cost.
-        seed: of batches and runs.
-    """
-
-    format: Literal[1] = 1
-    name: str
-    subjects: tuple[str, ...]
-    variables: tuple[str, ...] = ()
-    optimiser: str = "textgrad"
+    format: Literal[1] = 1  # of the file; 1 is the first
+    name: str  # of the evolution in its workspace
+    subjects: tuple[str, ...]  # components whose variables may change: `prompt:react`, `tool:price_of`
+    variables: tuple[str, ...] = ()  # those that may change, as `prompt:react/template`; all of the subjects if empty
+    optimiser: str = "textgrad"  # who proposes: `textgrad`, `reflection`, `gepa`
+    # `training`, `validation`: the questions; none is in both
     training: Source
     validation: Source
-    batch: int = Field(default=8, ge=1)
-    rounds: int = Field(default=3, ge=1)
-    repeats: int = Field(default=1, ge=1)
+    batch: int = Field(default=8, ge=1)  # questions of a round's training
+    rounds: int = Field(default=3, ge=1)  # proposals at most
+    repeats: int = Field(default=1, ge=1)  # how often each version answers each question of the validation
+    # `gate` asks the validation questions and decides; `auto` takes a candidate that does better on its training
+    # questions (000, sec. 3.4); `ask` leaves what passes to a person
     promote: Promote = "gate"
-    terms: GateTerms = GateTerms()
+    terms: GateTerms = GateTerms()  # of the gate
+    # the share of live runs that a promoted version gets at first; 1 for all of them
     canary: float = Field(default=1.0, gt=0, le=1)
+    # `system`, `model`, `settings`, `environments`: of the runs, see `evaluation.plan.Arm`
     system: str | None = None
     model: str | None = None
     settings: dict[str, JsonValue] = {}
     environments: tuple[str, ...] = ()
-    optimiser_model: str | None = None
+    optimiser_model: str | None = None  # who proposes; the runs' model by default
+    # `question_usd`, `budget_usd`: what one run and what all of them together may cost
     question_usd: float | None = Field(default=None, gt=0)
     budget_usd: float | None = Field(default=None, gt=0)
-    seed: int = 0
+    seed: int = 0  # of batches and runs
 
     def drawn(self, number: int) -> tuple[str, ...]:
         """Return the training questions of a round: each one is asked once before any is asked again."""
@@ -109,52 +93,33 @@ class Evolution(BaseModel, frozen=True, extra="forbid"):
 
 
 class Round(BaseModel, frozen=True):
-    """A round of an evolution.
-
-    Attributes:
-        number: from 1.
-        ended: `promoted`, `canary` (it has a share of the live runs), `rejected`, `undecided`, `waiting` (for a
-            person), `refused` (by a check, before anything was spent on it), `no better` (on its training questions),
-            `no change` (nothing was proposed), `learnt` (every training question was right).
-        why: a sentence.
-        versions: of the candidate, by component.
-        reasons: why the optimiser changed what it changed, by variable.
-        run: the optimiser's run, "" where there was none.
-        before, after: the mean score on the training questions.
-        decision: of the gate.
-        spared: requests of the validation that were copied from earlier runs and not asked again.
-        usd: what the round cost, None where a price is unknown.
-    """
-
-    number: int
+    number: int  # from 1
+    # `promoted`, `canary` (it has a share of the live runs), `rejected`, `undecided`, `waiting` (for a person),
+    # `refused` (by a check, before anything was spent on it), `no better` (on its training questions), `no change`
+    # (nothing was proposed), `learnt` (every training question was right)
     ended: str
-    why: str = ""
-    versions: dict[str, str] = {}
-    reasons: dict[str, str] = {}
-    run: str = ""
+    why: str = ""  # a sentence
+    versions: dict[str, str] = {}  # of the candidate, by component
+    reasons: dict[str, str] = {}  # why the optimiser changed what it changed, by variable
+    run: str = ""  # the optimiser's run, "" where there was none
+    # `before`, `after`: the mean score on the training questions
     before: float | None = None
     after: float | None = None
-    decision: Decision | None = None
-    spared: int = 0
-    usd: float | None = 0.0
+    decision: Decision | None = None  # of the gate
+    spared: int = 0  # requests of the validation that were copied from earlier runs and not asked again
+    usd: float | None = 0.0  # what the round cost, None where a price is unknown
 
 
 def begun(
-    name: str,
+    name: str,  # of letters, digits, `-`, `_` and `.`
     *,
-    training: tuple[str, str, QuestionSet],
+    training: tuple[str, str, QuestionSet],  # the name of a set, its data, and the set
+    # the same; None holds a share of the training set apart, drawn by the seed
     validation: tuple[str, str, QuestionSet] | None = None,
-    held_apart: float = 0.6,
-    **fields: Any,
+    held_apart: float = 0.6,  # that share
+    **fields: Any,  # the further fields of `Evolution`
 ) -> Evolution:
     """Return the record of an evolution.
-
-    Args:
-        name: of letters, digits, `-`, `_` and `.`.
-        training: the name of a set, its data, and the set.
-        validation: the same; None holds a share of the training set apart, drawn by the seed.
-        held_apart: that share.
-        fields: the further fields of `Evolution`.
 
     Raises:
         EvolutionError: a field that does not fit, too few questions, questions in both sets.
@@ -235,11 +200,7 @@ def keep(workspace: Path, evolution: Evolution) -> Evolution:
 
 
 def read(workspace: Path, name: str) -> Evolution:
-    """Return the record of an evolution.
-
-    Raises:
-        EvolutionError: there is none of this name, or it cannot be read.
-    """
+    """Return the record of an evolution; raise EvolutionError if there is none of this name, or it cannot be read."""
     path = workspace / FOLDER / name / RECORD
     try:
         return Evolution.model_validate_json(path.read_text(encoding="utf-8"))
@@ -266,7 +227,6 @@ def rounds(workspace: Path, name: str) -> list[Round]:
 
 
 def add_round(workspace: Path, name: str, ended: Round) -> None:
-    """Write down a round that ended."""
     kept = [one for one in rounds(workspace, name) if one.number != ended.number]
     path = workspace / FOLDER / name / ROUNDS
     new = path.with_suffix(".new")

@@ -31,37 +31,25 @@ from agentorchestra.evaluation.statistics import Difference, Scores, difference
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.workspace import Workspace
 
-LABEL = "tips"
-"""Of the distiller's runs: of what they were made."""
-
-MOST_RUNS = 20
-"""Runs that one distillation reads."""
-
-MOST_CHARS = 80_000
-"""Characters of all reports together; of longer runs the first and the last lines are read."""
+LABEL = "tips"  # of the distiller's runs: of what they were made
+MOST_RUNS = 20  # runs that one distillation reads
+MOST_CHARS = 80_000  # characters of all reports together; of longer runs the first and the last lines are read
 
 Verdict = Literal["kept", "retired", "undecided"]
 
 
 async def distil(
-    workspace: Workspace[Any],
-    runs: Iterable[str],
-    scores: Mapping[str, float | None] | None = None,
+    workspace: Workspace[Any],  # open
+    runs: Iterable[str],  # their ids, of failures and of successes
+    scores: Mapping[str, float | None] | None = None,  # 0 to 1, by run; true answers are not among what is read
     *,
-    model: str | None = None,
-    budget: Budget | None = None,
+    model: str | None = None,  # that is asked; None for the settings'
+    budget: Budget | None = None,  # of the run
 ) -> list[Tip]:
     """Return the tips and solutions that recorded runs teach, written down as insights of the workspace.
 
     It is a run of the agent `distiller`, found again by its label: the same runs with the same scores are read once,
     and one that was stopped goes on.
-
-    Args:
-        workspace: open.
-        runs: their ids, of failures and of successes.
-        scores: 0 to 1, by run; true answers are not among what is read.
-        model: that is asked; None for the settings'.
-        budget: of the run.
 
     Raises:
         UnknownRunError: for a run that is not there.
@@ -132,22 +120,16 @@ def _fitting(lines: list[Line], most: int) -> list[Line]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a tip.
+    """The verdict on a tip."""
 
-    Attributes:
-        verdict: `kept` where the interval of the gain lies above 0, `retired` where it lies nowhere above `worth`, else
-            `undecided`.
-        gain: of the questions answered with the tip over those without it.
-        worth: the gain that a tip has to have a chance of.
-    """
-
+    # `kept` where the interval of the gain lies above 0, `retired` where it lies nowhere above `worth`, else
+    # `undecided`
     verdict: Verdict
-    gain: Difference
-    worth: float
+    gain: Difference  # of the questions answered with the tip over those without it
+    worth: float  # the gain that a tip has to have a chance of
 
     @property
     def why(self) -> str:
-        """Return it as a sentence."""
         return (
             f"{self.verdict}: {by_points(self.gain)} points with it over {self.gain.questions} questions, better on "
             f"{self.gain.better}, worse on {self.gain.worse}, p = {self.gain.p:.3f}"
@@ -172,31 +154,23 @@ def judge_tip(scores_with: Scores, scores_without: Scores, *, worth: float = 0.0
 
 
 async def validate(
-    folder: Path,
-    ref: str,
-    questions: QuestionSet,
+    folder: Path,  # of the workspace
+    ref: str,  # of the tip, `RUN:ENTRY`
+    questions: QuestionSet,  # that the tip was not learnt from
     *,
-    arm: Arm,
+    arm: Arm,  # who answers: a system that works in steps, its model and settings
+    # `source`, `data`: what the set was loaded by
     source: str = "",
     data: str = "",
-    worth: float = 0.0,
+    worth: float = 0.0,  # see `judge_tip`
+    # `workspaces`, `at_once`: see `evaluation.runner.Runner`
     workspaces: Callable[[Path, Arm], Workspace[Any]] = arm_workspace,
     at_once: int = 4,
-    **limits: Any,
+    **limits: Any,  # further fields of `evaluation.plan.Plan`: `sample`, `repeats`, `question_usd`, ...
 ) -> Judgement:
     """Return the verdict on a tip from questions that are answered with it and without it; a useless one is retired.
 
     It is an evaluation of two arms, which goes on where it stopped; its record and its runs are the evidence.
-
-    Args:
-        folder: of the workspace.
-        ref: of the tip, `RUN:ENTRY`.
-        questions: that the tip was not learnt from.
-        arm: who answers: a system that works in steps, its model and settings.
-        source, data: what the set was loaded by.
-        worth: see `judge_tip`.
-        workspaces, at_once: see `evaluation.runner.Runner`.
-        limits: further fields of `evaluation.plan.Plan`: `sample`, `repeats`, `question_usd`, ...
 
     Raises:
         UnknownComponentError: there is no such tip, or it is not told any more.

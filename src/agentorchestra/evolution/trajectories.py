@@ -39,8 +39,7 @@ from agentorchestra.models.render import render_message
 from agentorchestra.trust.redact import Redactor
 from agentorchestra.workspace import Workspace
 
-WINDOW = 16_384
-"""Tokens of a record (002, app. A.2: a maximal length of 16K)."""
+WINDOW = 16_384  # tokens of a record (002, app. A.2: a maximal length of 16K)
 
 TRAIN, SOURCES = "train.jsonl", "sources.jsonl"
 TOOLS_PROMPT = "training_tools"
@@ -162,17 +161,11 @@ def _check_order(messages: Sequence[ChatMessage]) -> None:
 
 @dataclass(frozen=True)
 class Decided:
-    """A decision of an agent.
+    """A decision of an agent."""
 
-    Attributes:
-        key: of its request.
-        request: what the model was shown.
-        said: what it replied.
-    """
-
-    key: EffectKey
-    request: ModelRequest
-    said: Message
+    key: EffectKey  # of its request
+    request: ModelRequest  # what the model was shown
+    said: Message  # what it replied
 
     @property
     def state(self) -> str:
@@ -193,19 +186,12 @@ class Decided:
 
 @dataclass(frozen=True)
 class Course:
-    """The decisions of one agent in a run, in their order.
+    """The decisions of one agent in a run, in their order."""
 
-    Attributes:
-        agent: its name.
-        branch: of its effects.
-        leads: for the run's main agent, which has the run's task.
-        task: what it was asked.
-    """
-
-    agent: str
-    branch: str
-    leads: bool
-    task: str
+    agent: str  # its name
+    branch: str  # of its effects
+    leads: bool  # for the run's main agent, which has the run's task
+    task: str  # what it was asked
     decisions: tuple[Decided, ...]
 
 
@@ -249,31 +235,22 @@ def _owner(ledger: Ledger, branch: str) -> EffectKey | None:
 
 
 class Wanted(BaseModel, frozen=True, extra="forbid"):
-    """Which trajectories are taken, and in which form.
+    """Which trajectories are taken, and in which form."""
 
-    Attributes:
-        agents: the main agent's course of each run, or those of all agents.
-        statuses: of the runs.
-        min_score: of the runs; one without a score is left out then.
-        max_usd: that a run may have cost; one with an unknown price is left out then.
-        wire: calls as `tool_calls`, or in the Hermes form.
-        per: a record for each course (`branch`), or for each decision: state and action (`step`).
-        window: tokens of a record, by an estimate that is rather too high (three characters to a token).
-        long: of a course that is longer: several records of whole steps, each of which begins with the task and with
-            the last step of the one before (`sliding`), or the first of them alone (`cut`). A state that is longer
-            loses its oldest steps.
-        files: whether the contents of files stand in the records; else a line that names them.
-    """
-
-    agents: Literal["main", "all"] = "main"
-    statuses: tuple[RunStatus, ...] = (RunStatus.COMPLETED,)
-    min_score: float | None = Field(default=None, ge=0, le=1)
+    agents: Literal["main", "all"] = "main"  # the main agent's course of each run, or those of all agents
+    statuses: tuple[RunStatus, ...] = (RunStatus.COMPLETED,)  # of the runs
+    min_score: float | None = Field(default=None, ge=0, le=1)  # of the runs; one without a score is left out then
+    # that a run may have cost; one with an unknown price is left out then
     max_usd: float | None = Field(default=None, ge=0)
-    wire: Wire = "openai"
-    per: Per = "branch"
+    wire: Wire = "openai"  # calls as `tool_calls`, or in the Hermes form
+    per: Per = "branch"  # a record for each course (`branch`), or for each decision: state and action (`step`)
+    # tokens of a record, by an estimate that is rather too high (three characters to a token)
     window: int = Field(default=WINDOW, ge=1)
+    # of a course that is longer: several records of whole steps, each of which begins with the task and with the last
+    # step of the one before (`sliding`), or the first of them alone (`cut`). A state that is longer loses its oldest
+    # steps.
     long: Long = "sliding"
-    files: bool = True
+    files: bool = True  # whether the contents of files stand in the records; else a line that names them
 
 
 @dataclass(frozen=True)
@@ -392,11 +369,7 @@ async def preferences(
 
 
 async def _taken(
-    workspace: Workspace[Any],
-    runs: Iterable[str],
-    wanted: Wanted,
-    scores: Mapping[str, float | None],
-    data: Data,
+    workspace: Workspace[Any], runs: Iterable[str], wanted: Wanted, scores: Mapping[str, float | None], data: Data
 ) -> Any:
     """Yield the runs that are wanted, with their courses; count the others."""
     records = {one.id: one for one in await workspace.runs()}

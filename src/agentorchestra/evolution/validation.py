@@ -20,8 +20,7 @@ from agentorchestra.evaluation.scores import total
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.workspace import Workspace
 
-Recorded = Mapping[tuple[str, int], str]
-"""Runs that answered a question, by its id and the repeat."""
+Recorded = Mapping[tuple[str, int], str]  # runs that answered a question, by its id and the repeat
 
 
 class Prefix(NamedTuple):
@@ -58,15 +57,10 @@ async def recorded(
 
 @dataclass(frozen=True)
 class Forks:
-    """Begins runs of a validation as forks of recorded ones.
+    """Begins runs of a validation as forks of recorded ones."""
 
-    Attributes:
-        runs: those that are recorded.
-        changed: versions of the candidate, by component.
-    """
-
-    runs: Recorded
-    changed: Mapping[str, str]
+    runs: Recorded  # those that are recorded
+    changed: Mapping[str, str]  # versions of the candidate, by component
 
     async def begin(self, workspace: Workspace[Any], spec: RunSpec) -> str:
         """Return a new run for a question: a fork where there is a recorded run, else one from its beginning."""

@@ -30,7 +30,6 @@ class EffectCodec:
         self._provenance: tuple[tuple[Provenance, ...], list[dict[str, Any]]] = ((), [])
 
     def encode(self, effect: Effect) -> dict[str, JsonValue]:
-        """Return the stored form of an effect."""
         body: dict[str, Any] = {"kind": effect.kind._value_, "component": effect.component}
         # What `model_dump` gives, written out: it is done twice for every effect of every run.
         if effect.content_hash:

@@ -67,7 +67,6 @@ class Comparison(BaseModel, frozen=True):
 
 
 def compare_runs(first: Sequence[Event], second: Sequence[Event]) -> Comparison:
-    """Compare two runs by their logs."""
     ours, theirs = Ledger.of(first), Ledger.of(second)
     common, key = _first_difference(ours, theirs)
     left = _Log(first, ours)

@@ -15,49 +15,31 @@ from agentorchestra.log.ledger import Ledger, Record, within
 
 Kind = Literal["message", "create", "add", "remove", "close", "submit", "lost"]
 
-FOUND = "found"
-"""The change that founds a society, see `core.mail.Society`."""
+FOUND = "found"  # the change that founds a society, see `core.mail.Society`
 
 
 class Exchange(BaseModel, frozen=True):
-    """One thing that happened between agents that write to each other.
+    """One thing that happened between agents that write to each other."""
 
-    Attributes:
-        n: its number in the conversation, from 1.
-        seconds: since the run was created, to the millisecond.
-        kind: a message; a thread that is made (`create`), changed (`add`, `remove`) or closed; the answer (`submit`);
-            an agent that works no more (`lost`).
-        sender: who did it; of `lost` the agent that is gone.
-        to: who is mentioned; of a change of threads who is let in or taken out.
-        thread: its name, "" where there is none.
-        content: the words; of `close` the summary, of `submit` the answer, of `lost` why.
-        refused: why the mail room or a check did not accept it, "" for what was accepted.
-    """
-
-    n: int
-    seconds: float
+    n: int  # its number in the conversation, from 1
+    seconds: float  # since the run was created, to the millisecond
+    # a message; a thread that is made (`create`), changed (`add`, `remove`) or closed; the answer (`submit`); an agent
+    # that works no more (`lost`)
     kind: Kind
-    sender: str
-    to: tuple[str, ...] = ()
-    thread: str = ""
-    content: str = ""
-    refused: str = ""
+    sender: str  # who did it; of `lost` the agent that is gone
+    to: tuple[str, ...] = ()  # who is mentioned; of a change of threads who is let in or taken out
+    thread: str = ""  # its name, "" where there is none
+    content: str = ""  # the words; of `close` the summary, of `submit` the answer, of `lost` why
+    refused: str = ""  # why the mail room or a check did not accept it, "" for what was accepted
 
 
 class Conversation(BaseModel, frozen=True):
-    """All that was said in a society.
+    """All that was said in a society."""
 
-    Attributes:
-        task: what the run was asked.
-        leader: who submits the answer.
-        members: the others, with what each is for.
-        origin: where it comes from: the id of the run.
-    """
-
-    task: str
-    leader: str
-    members: dict[str, str]
-    origin: str = ""
+    task: str  # what the run was asked
+    leader: str  # who submits the answer
+    members: dict[str, str]  # the others, with what each is for
+    origin: str = ""  # where it comes from: the id of the run
     exchanges: tuple[Exchange, ...] = ()
 
     def lines(self) -> str:

@@ -7,14 +7,9 @@ import re
 import shutil
 from pathlib import Path
 
-MAIN = "main"
-"""The world that is the run's: the user finds its folder after the run."""
-
-WORLDS = "environments"
-"""The folder of environments below a run's folder, with a folder for each world."""
-
-WORKED_ON = "folder"
-"""The folder in a world's folder that the environments `files`, `terminal` and `git` work on."""
+MAIN = "main"  # the world that is the run's: the user finds its folder after the run
+WORLDS = "environments"  # the folder of environments below a run's folder, with a folder for each world
+WORKED_ON = "folder"  # the folder in a world's folder that the environments `files`, `terminal` and `git` work on
 
 _OF_A_PROCESS = ("temporary", "display", "overlay", "verifier")
 """Names in a world's folder that are there only while a process works in it."""

@@ -23,8 +23,7 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.log.ledger import Ledger
 
-_KEPT = ("usage", "trust", "ended_at", "writes")
-"""What an outcome whose value is replaced keeps."""
+_KEPT = ("usage", "trust", "ended_at", "writes")  # what an outcome whose value is replaced keeps
 
 
 def fork_point(run_id: str, events: Sequence[Event], at: int | str | None) -> int:

@@ -58,7 +58,6 @@ def within(branch: str, prefix: str) -> bool:
 
 
 def status_of(events: Iterable[Event]) -> RunStatus:
-    """Return a run's status by its log."""
     status = RunStatus.CREATED
     for event in events:
         if event.type == "driving_started":

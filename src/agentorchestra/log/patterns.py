@@ -26,8 +26,7 @@ ALIKE, SAME, TAKEN_UP, TOLD, TOUCHED = 0.5, 0.35, 0.25, 0.15, 0.1
 agent, if both are the same work; any two instructions; one after a failure, at once to another agent; one that speaks
 of who had the work before; a correction, and what it corrects."""
 
-NEW = 3
-"""Words that an instruction has at least beside those of the one before; one with fewer is the same again."""
+NEW = 3  # words that an instruction has at least beside those of the one before; one with fewer is the same again
 
 _ENDING = re.compile(r"(?<=\w{3})(?:ings?|ed|ers?|e?s|e|ly)$")
 _WORD = re.compile(r"[^\W_]+(?:[._/-][^\W_]+)*")
@@ -116,15 +115,10 @@ _STEP = re.compile(
 
 
 class Pattern(BaseModel, frozen=True):
-    """A pattern that a conversation shows.
+    """A pattern that a conversation shows."""
 
-    Attributes:
-        pattern: which of the paper's four.
-        messages: the numbers of the exchanges it rests on, in their order.
-    """
-
-    pattern: Name
-    messages: tuple[int, ...]
+    pattern: Name  # which of the paper's four
+    messages: tuple[int, ...]  # the numbers of the exchanges it rests on, in their order
 
 
 def patterns(talk: Conversation) -> list[Pattern]:

@@ -71,13 +71,7 @@ def _needed(states: Sequence[RunState], chosen: Sequence[str]) -> set[str]:
 
 
 async def collect(
-    store: Store,
-    base: Path,
-    retention: Retention,
-    *,
-    now: datetime,
-    grace_s: float = GRACE_S,
-    dry_run: bool = False,
+    store: Store, base: Path, retention: Retention, *, now: datetime, grace_s: float = GRACE_S, dry_run: bool = False
 ) -> Collected:
     """Delete what is not needed from a store and its workspace's folder (`runs/`, `files/` and `images/`).
 

@@ -11,7 +11,6 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 
 Media = Callable[[str], Awaitable[bytes]]  # reads the bytes of a media block by their SHA-256
-
 OnDelta = Callable[[str], None]  # takes each piece of streamed text
 
 
@@ -23,16 +22,11 @@ class ModelClient(Protocol):
     `spent`, True once that cannot happen any more: a workspace then lets go of it. One that cannot
     state what the user's words call for (`policy.plan`) says `states_plans = False`, one that cannot look at a call
     again (`policy.review`) `reviews_calls = False`.
-
-    Attributes:
-        name: the canonical name, e.g. `openai:gpt-5`, `offline`, `scripted`; usage is counted under it.
-        profile: parameters, price and limits of its model.
-        native_tools: whether tools are offered natively; without them decisions are JSON text.
     """
 
-    name: str
-    profile: ModelProfile
-    native_tools: bool
+    name: str  # the canonical name, e.g. `openai:gpt-5`, `offline`, `scripted`; usage is counted under it
+    profile: ModelProfile  # parameters, price and limits of its model
+    native_tools: bool  # whether tools are offered natively; without them decisions are JSON text
 
     async def request(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None = None) -> ModelResponse:
         """Answer one request; one attempt, nothing is repeated here.

@@ -50,7 +50,6 @@ class Target:
 
     @classmethod
     def of(cls, endpoint: Endpoint) -> Target:
-        """Return the target of requests to an endpoint."""
         own = endpoint.address is not None
         entry = PROVIDERS.get(endpoint.provider)
         in_settings = endpoint.in_settings and (endpoint.profile.base_url is not None or not own)

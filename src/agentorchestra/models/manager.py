@@ -361,13 +361,10 @@ class RecordedModels(ModelManager):
         return (name,)
 
     def client(self, name: str) -> ModelClient:
-        """Raise UnknownModelError."""
         raise UnknownModelError(f"the model {name!r} of an imported run is known from its recording only")
 
     def check(self, name: str) -> None:
-        """Raise UnknownModelError."""
         self.client(name)
 
     def require_price(self, name: str) -> None:
-        """Raise UnknownModelError."""
         self.client(name)

@@ -48,7 +48,6 @@ class PydanticAIClient:
         self._making = asyncio.Lock()
 
     async def request(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None = None) -> ModelResponse:
-        """Return one answer; see ModelClient."""
         if request.settings.max_tokens is None:
             room = {"max_tokens": answer_tokens(request, self.profile)}
             request = request.model_copy(update={"settings": request.settings.model_copy(update=room)})
@@ -94,10 +93,7 @@ class PydanticAIClient:
         return uncertain(most, most_dollars(most, self.price))
 
     async def _asked(
-        self,
-        ask: Callable[[Wire, Callable[[], None]], Awaitable[T]],
-        timeout_s: float,
-        at_most: Callable[[], Usage],
+        self, ask: Callable[[Wire, Callable[[], None]], Awaitable[T]], timeout_s: float, at_most: Callable[[], Usage]
     ) -> T:
         """Ask, and give up after so much silence: each piece of an answer starts the time anew."""
         limit = asyncio.timeout(timeout_s)
@@ -119,7 +115,6 @@ class PydanticAIClient:
         return price_of(self.profile, usage, address=self._endpoint.address)
 
     async def aclose(self) -> None:
-        """Close the connections; idempotent."""
         wire, self._wire = self._wire, None
         if wire is not None:
             await wire.aclose()

@@ -40,16 +40,11 @@ def call(name: str, /, **arguments: JsonValue) -> ToolCall:
 
 
 def say(text: str) -> ModelResponse:
-    """Return a response of nothing but text."""
     return ModelResponse(text=text)
 
 
 def decide(
-    thinking: str = "",
-    evaluation: str = "",
-    memory: str = "",
-    next_goal: str = "",
-    calls: Iterable[ToolCall] = (),
+    thinking: str = "", evaluation: str = "", memory: str = "", next_goal: str = "", calls: Iterable[ToolCall] = ()
 ) -> ModelResponse:
     """Return a decision as an agent gives it: reasoning as a JSON object, and calls.
 

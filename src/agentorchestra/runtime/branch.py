@@ -39,14 +39,6 @@ class Branch(ABC):
     """One branch of a run; `BranchContext` adds what agents and tools call.
 
     What a new branch does not change it has from its parent.
-
-    Args:
-        key: of the effect that owns the branch.
-        base: the run's state as the effect finds it.
-        parent: the branch on which the effect stands; None for the run's root.
-        branch: where its own effects stand; "" for `KEY.NAME`.
-        name: of the effect's component.
-        provenance: what was in view when the effect was decided.
     """
 
     # Each effect has a branch, and few of them change these.
@@ -77,13 +69,13 @@ class Branch(ABC):
     def __init__(
         self,
         run: Run,
-        key: EffectKey,
-        base: dict[str, JsonValue],
+        key: EffectKey,  # of the effect that owns the branch
+        base: dict[str, JsonValue],  # the run's state as the effect finds it
         *,
-        parent: Branch | None = None,
-        branch: str = "",
-        name: str = "",
-        provenance: tuple[Provenance, ...] = (),
+        parent: Branch | None = None,  # the branch on which the effect stands; None for the run's root
+        branch: str = "",  # where its own effects stand; "" for `KEY.NAME`
+        name: str = "",  # of the effect's component
+        provenance: tuple[Provenance, ...] = (),  # what was in view when the effect was decided
     ) -> None:
         self.run = run
         self.key = key
@@ -136,7 +128,6 @@ class Branch(ABC):
 
     @property
     def has_spawned(self) -> bool:
-        """Return True if there are any."""
         return self._spawns is not None
 
     @property

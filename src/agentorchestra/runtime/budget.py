@@ -131,10 +131,7 @@ class BudgetNode:
                 left[resource] = min(left[resource], rest)
                 free[resource] = min(free[resource], max(0.0, rest - float(getattr(node.held, resource))))
         return Room(
-            tokens=left["tokens"],
-            cost_usd=left["cost_usd"],
-            free_tokens=free["tokens"],
-            free_usd=free["cost_usd"],
+            tokens=left["tokens"], cost_usd=left["cost_usd"], free_tokens=free["tokens"], free_usd=free["cost_usd"]
         )
 
     def shares(self, scopes: Sequence[str], spent: Callable[[str], Bound]) -> list[BudgetNode]:

@@ -33,11 +33,9 @@ class Bus:
 
     @property
     def listening(self) -> bool:
-        """Return True if anybody watches."""
         return bool(self._queues)
 
     def publish(self, notice: Notice) -> None:
-        """Hand a notice to every watcher."""
         for queue in self._queues:
             if queue.full():
                 queue.get_nowait()

@@ -17,22 +17,8 @@ from pydantic import JsonValue
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, MediaBlock
-from agentorchestra.core.effects import (
-    ArtifactRef,
-    Effect,
-    EffectKind,
-    MadeFor,
-    Mode,
-    Outcome,
-    Tag,
-)
-from agentorchestra.core.errors import (
-    ConcurrentUseError,
-    DoorError,
-    MissingKeyError,
-    ToolError,
-    UnknownComponentError,
-)
+from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, MadeFor, Mode, Outcome, Tag
+from agentorchestra.core.errors import ConcurrentUseError, DoorError, MissingKeyError, ToolError, UnknownComponentError
 from agentorchestra.core.events import AttemptFailed
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random
 from agentorchestra.core.mail import Mail
@@ -52,8 +38,6 @@ T = TypeVar("T")
 
 
 class _Attempt:
-    """See core.protocols.Attempt."""
-
     def __init__(self, ctx: BranchContext[Any], number: int) -> None:
         self._ctx = ctx
         self.number = number
@@ -92,7 +76,6 @@ class BranchContext(Branch, Generic[Deps]):
 
     @classmethod
     def root(cls, run: Run) -> BranchContext[Any]:
-        """Return the context of a run's root branch."""
         begins = run.ledger.begins
         state = {**run.manifest.kept, **(begins.vars if begins is not None else {})}
         root = cls(run, EffectKey("/", 0), state, branch="/")
@@ -105,7 +88,6 @@ class BranchContext(Branch, Generic[Deps]):
 
     @property
     def deps(self) -> Deps:
-        """The user's dependencies."""
         deps: Deps = self.run.deps
         return deps
 
@@ -125,12 +107,10 @@ class BranchContext(Branch, Generic[Deps]):
 
     @property
     def manifest(self) -> RunManifest:
-        """What the run is pinned to."""
         return self.run.manifest
 
     @property
     def folder(self) -> Path:
-        """The run's own folder."""
         self.run.folder.mkdir(parents=True, exist_ok=True)
         return self.run.folder
 
@@ -160,18 +140,11 @@ class BranchContext(Branch, Generic[Deps]):
         return value
 
     async def blob(self, sha256: str) -> bytes:
-        """Return the bytes of a blob."""
         return await self.run.blob(sha256)
 
     async def artifact(
-        self,
-        name: str,
-        data: bytes,
-        media_type: str = "application/octet-stream",
-        *,
-        made_for: MadeFor = "user",
+        self, name: str, data: bytes, media_type: str = "application/octet-stream", *, made_for: MadeFor = "user"
     ) -> ArtifactRef:
-        """Keep bytes as an artifact; see RunContext."""
         digest = await self.run.services.store.put_blob(data, media_type)
         return ArtifactRef(name=name, sha256=digest, size=len(data), media_type=media_type, made_for=made_for)
 
@@ -194,7 +167,6 @@ class BranchContext(Branch, Generic[Deps]):
         return self.hold is None or self.hold.affords(usage)
 
     def progress(self, text: str) -> None:
-        """Show a line to whoever watches."""
         self._publish("progress", text)
 
     def delta(self, text: str) -> None:
@@ -207,7 +179,6 @@ class BranchContext(Branch, Generic[Deps]):
             self.run.bus.publish(Notice(kind=kind, run=self.run.id, key=str(self.key), actor=self.actor, text=text))
 
     async def call_tool(self, name: str, /, **arguments: JsonValue) -> Outcome:
-        """Call a tool by name (InvokeTool)."""
         build = self.run.services.tool_effect
         if build is None:
             raise UnknownComponentError(f"no tool {name!r}: this run has no tools registered")
@@ -243,22 +214,14 @@ class BranchContext(Branch, Generic[Deps]):
         return await self.perform(build(self, prompt, content, role=role, model=model, media=media, values=values))
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
-        """Return a vector for each text."""
         return await embed(self, texts, model)
 
     async def transcribe(self, recording: str | ArtifactRef | MediaBlock, model: str = "") -> str:
-        """Return what is said in a recording."""
         return await transcribe(self, recording, model)
 
     async def run_code(
-        self,
-        interpreter: str,
-        arguments: dict[str, JsonValue],
-        *,
-        mode: Mode,
-        tags: frozenset[Tag] = frozenset(),
+        self, interpreter: str, arguments: dict[str, JsonValue], *, mode: Mode, tags: frozenset[Tag] = frozenset()
     ) -> Outcome:
-        """Run a program, or the next part of one."""
         effect = Effect(
             kind=EffectKind.RUN_CODE,
             component=f"{interpreter}@1.0.0",
@@ -272,7 +235,6 @@ class BranchContext(Branch, Generic[Deps]):
         return await self.perform(effect)
 
     async def ask(self, question: str, **details: JsonValue) -> str:
-        """Ask a human."""
         effect = Effect(
             kind=EffectKind.ASK_HUMAN,
             component="human@1.0.0",

@@ -19,8 +19,7 @@ from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.engine import LocalEngine
 from agentorchestra.runtime.run import Run, Services
 
-SYSTEM = "calls"
-"""What such a run's manifest says instead of a system's name."""
+SYSTEM = "calls"  # what such a run's manifest says instead of a system's name
 
 TASK = "calls outside of a run"
 

@@ -50,13 +50,7 @@ async def turn_elsewhere(branch: Branch, key: EffectKey) -> None:
 
 
 async def _leave(
-    child: Branch,
-    effect: Effect,
-    first: EffectKey,
-    marked: Future[tuple[int, ...]],
-    *,
-    ways: int,
-    again: bool,
+    child: Branch, effect: Effect, first: EffectKey, marked: Future[tuple[int, ...]], *, ways: int, again: bool
 ) -> bool:
     """Have a part do what an agent does; return whether one did, and the run has its rows.
 

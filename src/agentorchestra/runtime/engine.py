@@ -32,11 +32,7 @@ SHORTEST_LEASE_S = 1.0
 
 
 def check_lease(lease_s: float) -> float:
-    """Return the length of a lease.
-
-    Raises:
-        LeaseError: if a commit may take longer.
-    """
+    """Return the length of a lease; raise LeaseError if a commit may take longer."""
     if lease_s < SHORTEST_LEASE_S:
         raise LeaseError(
             f"lease_s = {lease_s:g} is shorter than a commit may take: runs would be taken from drivers that live; "

@@ -97,10 +97,7 @@ class EnvironmentHandler(BaseHandler):
         result = value if isinstance(value, ToolResult) else ToolResult(value)
         recorded, whole = await cut_result(
             result_value(
-                result.content,
-                Trust.UNTRUSTED,
-                result.sources,
-                origin=Source(kind="environment", ref=effect.name),
+                result.content, Trust.UNTRUSTED, result.sources, origin=Source(kind="environment", ref=effect.name)
             ),
             f"{effect.name}-{action}",
             ctx,

@@ -15,14 +15,9 @@ from agentorchestra.core.spec import RunFile
 from agentorchestra.log.folders import MAIN
 from agentorchestra.log.ledger import Ledger, Record, parent_key
 
-MOST_BYTES = 200
-"""Bytes of one part of a name; file systems allow 255, and a number may be added."""
-
-MOST_PARTS = 40
-"""Folders in folders of a name; of a deeper one the last parts are kept."""
-
-STATE = "file:"
-"""How the names of the run's state begin that hold the files of the folder in which programs work."""
+MOST_BYTES = 200  # bytes of one part of a name; file systems allow 255, and a number may be added
+MOST_PARTS = 40  # folders in folders of a name; of a deeper one the last parts are kept
+STATE = "file:"  # how the names of the run's state begin that hold the files of the folder in which programs work
 
 _MAKERS = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, *OF_AGENTS})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")

@@ -34,8 +34,7 @@ from agentorchestra.trust.plan import is_of_plan
 HANDED_ON = "the process that drove it stopped, and handed it on"
 """Says so of a run that stays `running` without a driver."""
 
-Main = Callable[[BranchContext[Any]], Awaitable[AgentResult]]
-"""Performs the top agent on the root branch."""
+Main = Callable[[BranchContext[Any]], Awaitable[AgentResult]]  # performs the top agent on the root branch
 
 
 @dataclass

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from agentorchestra.log.ledger import Record
 
 
-IN_PROCESS_S = 5.0
-"""A run in which everybody waits ends its job, unless one of them is to go on within this time."""
+IN_PROCESS_S = 5.0  # a run in which everybody waits ends its job, unless one of them is to go on within this time
 
 
 def in_utc(time: datetime) -> str:
@@ -32,25 +31,15 @@ def in_utc(time: datetime) -> str:
 
 @dataclass
 class Waiting:
-    """What a branch waits for.
+    """What a branch waits for."""
 
-    Attributes:
-        key: of the effect that waits.
-        branch: where it waits.
-        actor: whose mail, "" for a timer alone.
-        after: mail above this sequence.
-        due: when it stops waiting, None for never.
-        seconds: until then.
-        outside: also mail from outside, above this sequence; None for none.
-    """
-
-    key: str
-    branch: str
-    actor: str = ""
-    after: int = 0
-    due: datetime | None = None
-    seconds: float | None = None
-    outside: int | None = None
+    key: str  # of the effect that waits
+    branch: str  # where it waits
+    actor: str = ""  # whose mail, "" for a timer alone
+    after: int = 0  # mail above this sequence
+    due: datetime | None = None  # when it stops waiting, None for never
+    seconds: float | None = None  # until then
+    outside: int | None = None  # also mail from outside, above this sequence; None for none
 
 
 @dataclass

@@ -14,8 +14,7 @@ from agentorchestra.core.spec import FileRef, first_names
 from agentorchestra.core.vectors import unpack
 from agentorchestra.runtime.branch import Branch
 
-MOST_TEXTS, MOST_CHARS = 256, 200_000
-"""Texts that are embedded by one effect."""
+MOST_TEXTS, MOST_CHARS = 256, 200_000  # texts that are embedded by one effect
 
 
 async def embed(branch: Branch, texts: Sequence[str], model: str) -> list[list[float]]:

@@ -8,11 +8,8 @@ from typing import Any, cast
 
 from agentorchestra.core.protocols import Environment, Ground, Grounded, RunContext
 
-CHANGED = "acted"
-"""In place of a snapshot: the instance was changed, and nothing holds how it stands."""
-
-Place = tuple[str, str]
-"""A world and the name of an instance in it."""
+CHANGED = "acted"  # in place of a snapshot: the instance was changed, and nothing holds how it stands
+Place = tuple[str, str]  # a world and the name of an instance in it
 
 
 @dataclass

@@ -43,13 +43,9 @@ class Away(Protocol):
 
 
 class Elsewhere(Protocol):
-    """Has agents work in other processes.
+    """Has agents work in other processes."""
 
-    Attributes:
-        makes: whether it makes parts; it finds those that there are in any case.
-    """
-
-    makes: bool
+    makes: bool  # whether it makes parts; it finds those that there are in any case
 
     async def __call__(
         self, run: Any, name: str, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool

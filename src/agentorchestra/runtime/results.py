@@ -16,10 +16,8 @@ from agentorchestra.core.protocols import AgentSlot
 
 MAX_RESULT_CHARS = 20_000
 SHORTEST_CHARS = 200
-END_SHARE = 4
-"""Of a long result the last quarter of what is kept is its end."""
-BETWEEN = "\n\n"
-"""Stands between the blocks of a result that is kept as one text."""
+END_SHARE = 4  # of a long result the last quarter of what is kept is its end
+BETWEEN = "\n\n"  # stands between the blocks of a result that is kept as one text
 
 _SHORT = frozenset({bool, float, type(None)})
 _SHORT_INT = 10**SHORTEST_CHARS

@@ -200,7 +200,6 @@ class Run:
         return sum(max(0.0, (last - start).total_seconds()) for start, last in spans)
 
     async def blob(self, sha256: str) -> bytes:
-        """Return the bytes of a blob."""
         return await self.services.store.get_blob(sha256)
 
     def artifact_ref(self, name: str) -> ArtifactRef:

@@ -16,8 +16,7 @@ PROGRAMS = frozenset({f"{PRIVATE}python", f"{PRIVATE}program"})
 CURSORS = ("inbox", "told:", "mail:")
 """How the names begin that say how far something was read in the log of one run: in another log they mean nothing."""
 
-KEPT = "kept:"
-"""Names that begin with this are what agents remember: the next run of the same session begins with them."""
+KEPT = "kept:"  # names that begin with this are what agents remember: the next run of the same session begins with them
 
 
 class Vars(MutableMapping[str, JsonValue]):
@@ -63,5 +62,4 @@ class Vars(MutableMapping[str, JsonValue]):
         return sum(1 for _ in self)
 
     def flat(self) -> dict[str, JsonValue]:
-        """Return everything in view, as a new dictionary."""
         return {**self._base, **self.writes}

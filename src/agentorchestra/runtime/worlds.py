@@ -21,16 +21,12 @@ from agentorchestra.log.ledger import Ledger, Record
 from agentorchestra.runtime.open_environments import CHANGED, OpenEnvironment, Place, grounded
 from agentorchestra.runtime.run import Run
 
-ENV_STATE = "env:"
-"""How the names of the run's state begin that hold where an instance stands."""
-
-STATE_ACTION = "state"
-"""The action every environment has: what an agent sees of it now."""
+ENV_STATE = "env:"  # how the names of the run's state begin that hold where an instance stands
+STATE_ACTION = "state"  # the action every environment has: what an agent sees of it now
 
 _OF_AN_INSTANCE = frozenset({EffectKind.INVOKE_ACTION, EffectKind.SNAPSHOT, EffectKind.RESTORE})
 _OUTSIDE = frozenset({Tag.SPEND, Tag.SEND})
-_ONE_WAY = frozenset({EffectKind.SEND_MESSAGE, EffectKind.SPAWN})
-"""What others see at once: no world holds it."""
+_ONE_WAY = frozenset({EffectKind.SEND_MESSAGE, EffectKind.SPAWN})  # what others see at once: no world holds it
 
 
 def new_environment(run: Run, name: str) -> Environment:

@@ -14,8 +14,7 @@ import socket
 import sys
 
 PIECE = 1 << 16
-MOST = 200
-"""Connections at the same time."""
+MOST = 200  # connections at the same time
 
 
 def serve(listener: socket.socket, path: str) -> None:

@@ -209,7 +209,6 @@ class Jobs:
         return sum(not job.over for job in self.jobs.values())
 
     def answer(self, message: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        """Answer a message about jobs."""
         kind = message["kind"]
         if kind == "job":
             return self.begin(message, state)

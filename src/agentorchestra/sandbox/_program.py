@@ -31,8 +31,7 @@ from typing import Any
 
 VARIABLES = ".variables"
 EARLIER = ".earlier.json"
-MOST_BYTES = 32 << 20
-"""Of the variables that are kept; the largest are left out first."""
+MOST_BYTES = 32 << 20  # of the variables that are kept; the largest are left out first
 
 
 class ToolError(Exception):

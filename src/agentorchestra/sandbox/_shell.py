@@ -39,14 +39,11 @@ else:  # inside there is nothing but the files beside this one
     from _state import State, restoring
     from _supervisor import CHUNK, HERE, Lines, Output, encoded, limited, say
 
-CONTROL = 199
-"""Where the shell says that a command is done."""
+CONTROL = 199  # where the shell says that a command is done
 
 AFTER = f'\\builtin . {shlex.quote(HERE)}/_after.sh "$?"'
-INTERRUPT_S = 2.0
-"""How long a command that is to end may take after the interrupt."""
-SETTLE_S = 20.0
-"""How long a new shell may take to be ready."""
+INTERRUPT_S = 2.0  # how long a command that is to end may take after the interrupt
+SETTLE_S = 20.0  # how long a new shell may take to be ready
 AGAIN_S = 0.2
 PRCTL_SUBREAPER, PRCTL_DUMPABLE = 36, 4
 

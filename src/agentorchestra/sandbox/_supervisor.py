@@ -27,10 +27,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 CHUNK = 48_000
-STOP = b'{"kind": "stop"}'
-"""The line that ends a program before its time."""
-PRINTED_BYTES = 200_000
-"""Of each output that is kept: the first and the last half."""
+STOP = b'{"kind": "stop"}'  # the line that ends a program before its time
+PRINTED_BYTES = 200_000  # of each output that is kept: the first and the last half
 DRAIN_S = 0.2
 DEEPEST = 50
 COPIED_BYTES, COPIED_FILES = 1 << 20, 100

@@ -17,13 +17,9 @@ import time
 from collections.abc import Callable
 
 COLUMNS, LINES = 120, 40
-NAME = "linux"
-"""The entry of terminfo whose sequences the host's screen knows."""
-DRAWN_BYTES = 64 << 10
-"""Of what was drawn, the last bytes are kept."""
-
-_READS = {"x86_64": (0, 19), "aarch64": (63, 65)}
-"""The numbers of read and readv."""
+NAME = "linux"  # the entry of terminfo whose sequences the host's screen knows
+DRAWN_BYTES = 64 << 10  # of what was drawn, the last bytes are kept
+_READS = {"x86_64": (0, 19), "aarch64": (63, 65)}  # the numbers of read and readv
 _POLLS = {"x86_64": (7, 23, 232, 270, 271, 281, 441), "aarch64": (22, 72, 73, 441)}
 """The numbers of poll, select and epoll_wait with their kin."""
 _PEER = 0x5441  # TIOCGPTPEER, which Python names from 3.13
@@ -76,7 +72,6 @@ class Terminal:
         return 0
 
     def close(self) -> None:
-        """Hang up."""
         if self.end >= 0:
             os.close(self.end)
             self.end = -1

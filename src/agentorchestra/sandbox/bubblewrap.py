@@ -33,8 +33,7 @@ from agentorchestra.sandbox.shell_driver import SHELL_FILES, Backend, DrivenShel
 HERE = Path(__file__).parent
 OURS = f"{PLACE}/program"
 INPUTS = "/inputs"
-PORT, SOCKET = 3128, f"{PLACE}/proxy"
-"""Where a gate is found inside, by programs and by `_gate.py`."""
+PORT, SOCKET = 3128, f"{PLACE}/proxy"  # where a gate is found inside, by programs and by `_gate.py`
 INSTALL = "install bubblewrap 0.8 or newer (Debian and Ubuntu: apt-get install bubblewrap)"
 _OLDEST = (0, 8)
 _ENVIRONMENT = {

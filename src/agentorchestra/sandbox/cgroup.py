@@ -29,8 +29,7 @@ _LIMIT: dict[tuple[Controller, int], str] = {
 }
 _SWAP = {2: ("memory.swap.max", "0"), 1: ("memory.swappiness", "0")}
 _KILLED = {2: "memory.events", 1: "memory.oom_control"}
-_OURS = 8
-"""Processes of a sandbox that are not the program's: bubblewrap's, the supervisor, what changes the user."""
+_OURS = 8  # processes of a sandbox that are not the program's: bubblewrap's, the supervisor, what changes the user
 _NAME = "agentorchestra-"
 _ENTER = 'echo $$ >"${}/cgroup.procs" && '
 _numbers = itertools.count()

@@ -16,8 +16,7 @@ import sys
 import threading
 from pathlib import Path
 
-WORTH = 1_000
-"""Entries from which on a tree is watched: a smaller one is looked at in no time."""
+WORTH = 1_000  # entries from which on a tree is watched: a smaller one is looked at in no time
 
 _DEEPEST = 64
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -59,7 +58,6 @@ class Changes:
             return told
 
     def close(self) -> None:
-        """Watch no longer; idempotent."""
         with self._lock:
             self._end()
 

@@ -22,17 +22,13 @@ from agentorchestra.sandbox.base import Ending, HostCall, Program, Ran, SandboxL
 from agentorchestra.sandbox.monitor import EVERY_S, Watch, too_much_memory
 from agentorchestra.sandbox.pipe import Broken, Launch, Pipe, decoded, printable, shown
 
-_GRACE_S = 20.0
-"""How long the supervisor has to end the program and take the files out, after the time is over."""
+_GRACE_S = 20.0  # how long the supervisor has to end the program and take the files out, after the time is over
 _START_S = 30.0
 _END_S = 5.0
-_LAST_S = 2.0
-"""How long the supervisor of a program that is over its limits has to pass on what it had printed."""
-_OVER = 1.25
-"""Times the memory that is allowed: what uses more is not waited for."""
+_LAST_S = 2.0  # how long the supervisor of a program that is over its limits has to pass on what it had printed
+_OVER = 1.25  # times the memory that is allowed: what uses more is not waited for
 _LONGEST_NAME = 200
-_DEEPEST = 64
-"""Levels of lists and objects in the arguments of a call."""
+_DEEPEST = 64  # levels of lists and objects in the arguments of a call
 
 
 @dataclass(frozen=True)

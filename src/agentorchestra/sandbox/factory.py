@@ -103,7 +103,6 @@ def sandbox_for(settings: SandboxSettings) -> Sandbox | None:
 
 
 def limits_for(settings: SandboxSettings) -> SandboxLimits:
-    """Return the settings' limits."""
     return SandboxLimits(
         seconds=settings.timeout_s,
         cpu_seconds=int(2 * settings.timeout_s) + 1,

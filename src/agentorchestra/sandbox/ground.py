@@ -12,11 +12,8 @@ import stat
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-FIRST_USER = 0x60000000
-"""Where root runs sandboxes, their users' numbers begin here; nobody else has such."""
-
-INPUTS = "files"
-"""Where the given files are seen in the folder."""
+FIRST_USER = 0x60000000  # where root runs sandboxes, their users' numbers begin here; nobody else has such
+INPUTS = "files"  # where the given files are seen in the folder
 
 IMAGE_USER = FIRST_USER + (1 << 28)
 """Whose the files of unpacked images are, and who works in them, where root runs sandboxes."""

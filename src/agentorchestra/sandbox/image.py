@@ -29,8 +29,7 @@ from agentorchestra.sandbox.machine import HOSTS
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x"}
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
-_MOST_BYTES = 64 << 30
-"""Of an unpacked image: more is a bomb."""
+_MOST_BYTES = 64 << 30  # of an unpacked image: more is a bomb
 _MOST_JSON = 16 << 20
 _MOST_LINKS = 40
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"

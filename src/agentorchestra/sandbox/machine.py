@@ -20,19 +20,13 @@ from pathlib import Path
 from agentorchestra.core.errors import SandboxUnavailableError
 
 WORK = "/work"
-PLACE = "/run/agentorchestra"
-"""The place inside of what the shell itself needs."""
-LIBRARIES = f"{PLACE}/libraries"
-"""A folder of it with what Python programs may import."""
-TEMPORARY = f"{PLACE}/shell"
-"""A folder of it for what is gone with the shell."""
-HOST = f"{PLACE}/host"
-"""With an image: where the host's /usr and Python are seen."""
+PLACE = "/run/agentorchestra"  # the place inside of what the shell itself needs
+LIBRARIES = f"{PLACE}/libraries"  # a folder of it with what Python programs may import
+TEMPORARY = f"{PLACE}/shell"  # a folder of it for what is gone with the shell
+HOST = f"{PLACE}/host"  # with an image: where the host's /usr and Python are seen
 NOBODY = 65534
-FOLDERS = ("home", "tmp", "opt")
-"""The folders of the layer that are seen at the root where there is no image."""
-HOSTS = "127.0.0.1 localhost\n::1 localhost\n"
-"""The names that commands know without a network, as /etc/hosts has them."""
+FOLDERS = ("home", "tmp", "opt")  # the folders of the layer that are seen at the root where there is no image
+HOSTS = "127.0.0.1 localhost\n::1 localhost\n"  # the names that commands know without a network, as /etc/hosts has them
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOADERS = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}
 _LIBRARIES = ("/usr/lib/{}-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")

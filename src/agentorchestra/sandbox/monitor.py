@@ -23,11 +23,9 @@ from agentorchestra.sandbox.shell import ShellEnding
 
 EVERY_S = 0.05
 _IDLE_S = 0.5
-_CROWDED_S = 3.0
-"""How long the sandbox of a shell may be full of processes."""
+_CROWDED_S = 3.0  # how long the sandbox of a shell may be full of processes
 _INSIDE = ("work", "tmp", "dev/shm")
-_UNIX_SOCKETS = 1_000
-"""At the same time: each may hold some 200 KiB for which nobody is charged."""
+_UNIX_SOCKETS = 1_000  # at the same time: each may hold some 200 KiB for which nobody is charged
 
 
 class Watch:

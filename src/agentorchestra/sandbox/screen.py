@@ -23,14 +23,10 @@ _PIECE = 256
 _STRING = rb"\x1b[PX^_][^\x1b]{0,4096}"
 _UNKNOWN = re.compile(rb"\x1b\[[<=>][0-?]*[ -/]*[@-~]|\x1b\[\?[0-9;]*[^0-9;hlJK]|" + _STRING + rb"\x1b\\")
 """Sequences that pyte would print or fail over; a terminal ignores them."""
-_BEGUN = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]?)?$|" + _STRING + rb"\x1b?$")
-"""A sequence whose end is still to come."""
-_UNDRAWN_BYTES = 4_096
-"""After so many without a character that is shown, a sequence counts as never ended."""
-_ALTERNATE = {47, 1047, 1049}
-"""Modes that show a second screen and, when they are reset, the first one again."""
-_REFUSED = {3, 5}
-"""Modes that change the size, and all characters at once."""
+_BEGUN = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]?)?$|" + _STRING + rb"\x1b?$")  # a sequence whose end is still to come
+_UNDRAWN_BYTES = 4_096  # after so many without a character that is shown, a sequence counts as never ended
+_ALTERNATE = {47, 1047, 1049}  # modes that show a second screen and, when they are reset, the first one again
+_REFUSED = {3, 5}  # modes that change the size, and all characters at once
 _SAVED_CURSORS = 8
 _HIGHLIGHTED, _HIGHLIGHTED_CHARS = 12, 80
 
@@ -54,7 +50,6 @@ class Screen:
         return [known[at : at + _PIECE] for at in range(0, len(known), _PIECE)]
 
     def draw(self, piece: bytes) -> None:
-        """Draw a piece."""
         with contextlib.suppress(Exception):  # pyte fails over some nonsense; what is left of the piece is not drawn
             self._stream.feed(piece)
         self._undrawn = 0 if self._drawn.has_drawn else self._undrawn + len(piece)

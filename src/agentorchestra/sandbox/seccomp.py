@@ -67,11 +67,8 @@ _PROTOCOLS = (0, 6, 17)
 """Internet sockets that may be made: streams by TCP and datagrams by UDP. Of netlink there is protocol 0, which lists
 interfaces. What the kernel queues for others (UDP-Lite, netlink's other protocols) no limit counts everywhere."""
 
-_NEWEST = 462
-"""The newest call that was looked at; its number is the same on all machines."""
-
-_NEW_NAMESPACES = 0x7E020000
-"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
+_NEWEST = 462  # the newest call that was looked at; its number is the same on all machines
+_NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000

@@ -17,8 +17,7 @@ from pydantic import JsonValue
 from agentorchestra.sandbox.base import Sandbox, SandboxLimits
 from agentorchestra.sandbox.machine import Machine
 
-STATE_BYTES = 2 << 20
-"""Of a shell's state as JSON; a larger one is not taken."""
+STATE_BYTES = 2 << 20  # of a shell's state as JSON; a larger one is not taken
 
 OnOutput = Callable[[str], None]
 """Told what a command prints as it prints it, both outputs in the order in which they arrive."""

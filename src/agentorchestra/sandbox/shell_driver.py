@@ -47,8 +47,7 @@ SHELL_FILES = ("_shell.py", "_jobs.py", "_state.py", "_supervisor.py", "_termina
 """The files that have to be there inside."""
 
 _START_S = 30.0
-_GRACE_S = 30.0
-"""How long the other end may take beyond a command's time, to interrupt, kill and start again."""
+_GRACE_S = 30.0  # how long the other end may take beyond a command's time, to interrupt, kill and start again
 _ANSWER_S = 30.0
 _CANCEL_S = 3.0
 _LONGEST_COMMAND = 1 << 20
@@ -59,8 +58,7 @@ _FIRST_LOOK_S, _LOOK_S = 0.01, 0.25
 _STILL_S, _STILL_UNTOLD_S = 0.05, 0.5
 """How long nothing may have been drawn: by who waits or has ended, and where the system does not tell who waits."""
 _SCREENS = 64
-_SAID = ("exited", "interrupted", "time", "flood")
-"""Endings that only the other end knows of."""
+_SAID = ("exited", "interrupted", "time", "flood")  # endings that only the other end knows of
 
 
 @dataclass(frozen=True)
@@ -410,7 +408,6 @@ class DrivenShell(Shell):
     # -- the process -------------------------------------------------------------------------------------------------
 
     async def _up(self) -> None:
-        """Start the sandbox if it is not there."""
         async with self._one_start:
             if self._done is None:
                 raise SandboxUnavailableError("the shell is closed")
@@ -431,10 +428,7 @@ class DrivenShell(Shell):
             self._group = pipe.group
             first: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
             self._waiting = {0: first}
-            self._tasks = [
-                asyncio.create_task(self._listen(pipe)),
-                asyncio.create_task(self._watch(pipe.process.pid)),
-            ]
+            self._tasks = [asyncio.create_task(self._listen(pipe)), asyncio.create_task(self._watch(pipe.process.pid))]
             start = {
                 "temporary": self._inside.temporary,
                 "own_user": self._inside.own_user,

@@ -40,11 +40,8 @@ from agentorchestra.tools.todo import Plans
 
 NAME = "agentorchestra"
 PLANNER_TOOLS = ("todo",)
-PYTHON = "python"
-"""What it has besides where short files stand in its prompt."""
-
-SHORT_WORDS = 12
-"""Answers of at most so many words are not reformatted."""
+PYTHON = "python"  # what it has besides where short files stand in its prompt
+SHORT_WORDS = 12  # answers of at most so many words are not reformatted
 
 
 @dataclass(frozen=True)
@@ -54,11 +51,7 @@ class AgentOrchestra:
     settings: TeamSettings = field(default_factory=TeamSettings)
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-        """Do one task.
-
-        Raises:
-            UnknownComponentError: the settings name a verifier that is no agent.
-        """
+        """Do one task; raise UnknownComponentError if the settings name a verifier that is no agent."""
         verifier = self.settings.verifier
         if verifier and verifier not in {*kit.agents, *kit.absent}:
             raise UnknownComponentError(

@@ -42,8 +42,7 @@ from agentorchestra.tools.done import complete, done_tool, submit_tool
 
 NAME = "aorchestra"
 DELEGATE = "delegate_task"
-MAIN, CHILD, REVIEWER = "main", "child", "reviewer"
-"""The roles whose models can be chosen (002, table 3)."""
+MAIN, CHILD, REVIEWER = "main", "child", "reviewer"  # the roles whose models can be chosen (002, table 3)
 
 TOOLSETS: Mapping[str, Sequence[str]] = {
     "gaia": ("search", "fetch", "python", "bash", "ask_media", "transcribe_file"),
@@ -141,23 +140,17 @@ def offered_models(ctx: BranchContext[Any], limits: AOrchestraSettings) -> dict[
 
 @dataclass
 class Delegation:
-    """`delegate_task`: makes a sub-agent of the four-tuple and hands back what it came to.
-
-    Attributes:
-        tools: what sub-agents may be given, with what each is for.
-        models: real names by the names that delegations use.
-    """
+    """`delegate_task`: makes a sub-agent of the four-tuple and hands back what it came to."""
 
     spec: AgentSpec
     ctx: BranchContext[Any]
     kit: Kit
     limits: AOrchestraSettings
-    tools: Mapping[str, str]
-    models: Mapping[str, str]
+    tools: Mapping[str, str]  # what sub-agents may be given, with what each is for
+    models: Mapping[str, str]  # real names by the names that delegations use
 
     @property
     def tool(self) -> Tool[..., Any]:
-        """Return it as a tool of the orchestrator."""
         schema = self._schema()
 
         def check(given: dict[str, Any]) -> list[str]:

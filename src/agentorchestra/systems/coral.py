@@ -23,13 +23,7 @@ from agentorchestra.agents.agent import Delegate, agent_effect
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.forms import Limited
 from agentorchestra.agents.society.actors import OF_MEMBERS, ROLES, act
-from agentorchestra.agents.society.toolkit import (
-    Operation,
-    Send,
-    WaitForMention,
-    change,
-    list_agents,
-)
+from agentorchestra.agents.society.toolkit import Operation, Send, WaitForMention, change, list_agents
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
 from agentorchestra.core.effects import EffectKind
@@ -45,8 +39,7 @@ MAIN = "main"
 MOST_RESULTS = 20
 NOT_SUBMITTED = "no answer was submitted; this is the last reply of an agent"
 OPENS = f"{Send.description} It opens the thread, with those it mentions, if there is none of that name."
-WARNED = 0.8
-"""Part of its time after which the orchestrator is warned."""
+WARNED = 0.8  # part of its time after which the orchestrator is warned
 
 
 @dataclass(frozen=True)
@@ -83,11 +76,7 @@ class Coral(Limited[SocietySettings]):
             )
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-        """Do one task.
-
-        Raises:
-            UnknownComponentError: an agent of the society is not in this run.
-        """
+        """Do one task; raise UnknownComponentError if an agent of the society is not in this run."""
         limits, recorded = self.limits, ctx.manifest.society
         if recorded is not None and ctx.manifest.system == self.name:
             limits = recorded
@@ -173,7 +162,6 @@ class _Clock:
     seconds: float
 
     def __post_init__(self) -> None:
-        """Begin to count."""
         self.began = self.ctx.now
         self.best: dict[str, JsonValue] = {}
 

@@ -29,11 +29,7 @@ NONE_WANTED = 'the settings want none; set sandbox.backend to "auto" and install
 
 
 async def mini_swe(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-    """Run one agent that has a shell and nothing else.
-
-    Raises:
-        SandboxUnavailableError: the run has no shell.
-    """
+    """Run one agent that has a shell and nothing else; raise SandboxUnavailableError if the run has no shell."""
     if not ctx.run.replaying:
         problem = NONE_WANTED if kit.workshop is None else await kit.workshop.problem()
         if problem:
@@ -67,7 +63,6 @@ class Bash:
 
     @property
     def schema(self) -> ToolSchema:
-        """Return how the model sees it."""
         kept = "" if self.fresh else " Directory and variables stay for the next call."
         return ToolSchema(
             name=NAME,
@@ -81,7 +76,6 @@ class Bash:
         )
 
     def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
-        """Return the effect of a call."""
         if isinstance(self.where, Tool):
             return effect_for(self.where, arguments, role=ctx.role, provenance=provenance)
         return action_effect(self.where, "run", arguments, role=ctx.role, provenance=provenance)

@@ -30,8 +30,7 @@ NAME = "owl"
 MAIN, WORKER = "main", "worker"
 """The roles whose models can be chosen: of planner, coordinator and answerer, and of the workers (003, sec. 4.1)."""
 
-EXECUTOR = "react"
-"""The system that drives a worker for one subtask."""
+EXECUTOR = "react"  # the system that drives a worker for one subtask
 
 PLAN = form(["subtasks"], subtasks=TEXTS)
 
@@ -43,7 +42,6 @@ class Owl(Limited[OwlSettings]):
     description: ClassVar[str] = "A planner, a coordinator, a web, a document and a coding agent in a fixed workflow."
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-        """Do one task."""
         delegates = {one.agent.name: one for one in kit.delegates(ctx, leader=NAME)}
         workers = {name: delegates[name] for name in WORKERS if name in delegates}
         return await _Workforce(spec, ctx, self.limits, workers, Questioner(ctx, kit, MAIN, spec.model)).run()

@@ -55,15 +55,9 @@ from agentorchestra.runtime.worlds import lay_ground
 KEPT_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """The environment variables that every program gets; others are named in its settings."""
 
-GRACE_S = 2.0
-"""Seconds a program has to end when it is told to, before it is killed."""
-
-MOST_PRINTED = 10_000_000
-"""Bytes of its output that are kept; the rest is read and dropped."""
-
-LAST_WORDS = 4_000
-"""Bytes from the end of its standard error that are kept."""
-
+GRACE_S = 2.0  # seconds a program has to end when it is told to, before it is killed
+MOST_PRINTED = 10_000_000  # bytes of its output that are kept; the rest is read and dropped
+LAST_WORDS = 4_000  # bytes from the end of its standard error that are kept
 _LONGEST_VARIABLE = 100_000  # bytes; the system takes no longer ones
 _POLL_S = 0.02
 

@@ -42,11 +42,8 @@ from agentorchestra.runtime.context import BranchContext
 NAME = "reflection"
 DIAGNOSIS = "reflection_diagnosis"
 
-HIGHEST = 10
-"""The greatest part that a text can have in a failure."""
-
-MOST_TRIALS = 8
-"""Recorded calls that a patch is tried with."""
+HIGHEST = 10  # the greatest part that a text can have in a failure
+MOST_TRIALS = 8  # recorded calls that a patch is tried with
 
 _TITLES = {
     "failures": "What failed",
@@ -183,7 +180,6 @@ class _Reflecting:
 
 
 def _in_words(reply: Mapping[str, Any]) -> str:
-    """Return a diagnosis in words."""
     lines = []
     for name, title in _TITLES.items():
         said = [str(one).strip() for one in reply.get(name) or () if str(one).strip()]

@@ -98,16 +98,11 @@ class TextGrad:
 
 @dataclass
 class _Backward:
-    """The way back through one run.
+    """The way back through one run."""
 
-    Attributes:
-        evidence: of the run.
-        most: effects that feedback is asked for, the nearest to the end.
-        feedback: what was said of each effect, by its key; "" where nothing is to be done otherwise.
-    """
-
-    evidence: Evidence
-    most: int
+    evidence: Evidence  # of the run
+    most: int  # effects that feedback is asked for, the nearest to the end
+    # what was said of each effect, by its key; "" where nothing is to be done otherwise
     feedback: dict[str, str] = field(default_factory=dict, init=False)
     _levels: dict[str, int] = field(default_factory=dict, init=False)
     _after: dict[str, list[str]] = field(default_factory=dict, init=False)

@@ -31,18 +31,13 @@ _NO_ENTRY = {"WWW-Authenticate": 'Basic realm="GitHub"'}
 
 
 class LoggedRequest(NamedTuple):
-    """A request that came.
+    """A request that came."""
 
-    Attributes:
-        method, path: with the query.
-        token: whether the right token came along.
-        body: of the API; None where it is no JSON.
-    """
-
+    # `method`, `path`: with the query
     method: str
     path: str
-    token: bool
-    body: Any = None
+    token: bool  # whether the right token came along
+    body: Any = None  # of the API; None where it is no JSON
 
 
 class LoopbackGitHub:

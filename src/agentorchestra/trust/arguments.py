@@ -14,15 +14,11 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind
 from agentorchestra.core.messages import ToolSchema
 
-MOST_LEAVES = 5_000
-"""Values of one call that are looked at one by one; the rest counts as one value that nobody knows."""
+MOST_LEAVES = 5_000  # values of one call that are looked at one by one; the rest counts as one value that nobody knows
 
 
-MOST_ROWS = 50
-"""Arguments that a question shows one by one."""
-
-KEY = " (key)"
-"""How the path of a dictionary's key ends."""
+MOST_ROWS = 50  # arguments that a question shows one by one
+KEY = " (key)"  # how the path of a dictionary's key ends
 
 INSIDE = "name-inside"
 """The `format` of a parameter that names something inside the one service that its tool was made for: whatever stands
@@ -198,7 +194,6 @@ def _visible(char: str) -> str:
 
 
 def shown_text(value: str | int | float | bool) -> str:
-    """Return a value as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, int) and value.bit_length() > 1_000:

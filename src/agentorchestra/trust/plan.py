@@ -77,8 +77,7 @@ _DESTINATIONS = name_words(
 _PLACES = name_words("link url address website site page homepage mail email mailbox contact iban account number")
 """Words by which a plan says that an address is to be passed on."""
 
-_DUE = name_words("pay paid payable due")
-"""Words that say the same of an amount."""
+_DUE = name_words("pay paid payable due")  # words that say the same of an amount
 
 _WRITTEN = name_words("link url mail email mailbox iban account phone")
 """Words in the names of arguments that take something written in a way of its own, no plain word."""
@@ -206,18 +205,12 @@ class Doubts(NamedTuple):
 def outside(
     plan: Plan,
     effect: Effect,
-    leaves: Sequence[Leaf],
-    mine: frozenset[str],
+    leaves: Sequence[Leaf],  # the values of the call
+    mine: frozenset[str],  # paths of the values that are the user's
     view: PolicyView,
-    trusted: frozenset[str] = frozenset(),
+    trusted: frozenset[str] = frozenset(),  # paths of the values that a trusted field holds
 ) -> Doubts:
-    """Return what of a call lies outside of the plan.
-
-    Args:
-        leaves: the values of the call.
-        mine: paths of the values that are the user's.
-        trusted: paths of the values that a trusted field holds.
-    """
+    """Return what of a call lies outside of the plan."""
     uses = [one for one in plan.uses if one.tool == effect.called]
     if not uses:
         expected = ", ".join(dict.fromkeys(one.tool for one in plan.uses)) or "no tool with effects"

@@ -37,15 +37,13 @@ from agentorchestra.trust.words import Words, words_of
 
 _ALLOWED = Verdict()
 _JUDGED = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE, EffectKind.WRITE_MEMORY})
-FILES = "files"
-"""Where the task's files lie in a run's folder."""
+FILES = "files"  # where the task's files lie in a run's folder
 
 MOST_FOLLOWED = 5
 """Links on hosts that the user did not name which a run with private content in view follows without a question."""
 
 _LONGEST_PATH = 4096
-_LONGEST_NAME = 255
-"""Bytes of a path and of a name in it that a disk can keep at most; a longer text names no file."""
+_LONGEST_NAME = 255  # bytes of a path and of a name in it that a disk can keep at most; a longer text names no file
 
 _LONGEST_RESOLVED = 16_384
 """Characters of a path that is followed on the disk; a longer one that goes upwards counts as one that leads out."""
@@ -315,9 +313,7 @@ def _sensitive(effect: Effect, leaves: list[Leaf], words: Words, view: PolicyVie
     sources = listed_sources(untrusted, 3) or "untrusted content"
     what = f"with {names} not taken from your task but" if doubtful else "although nothing in your task names it,"
     return Verdict(
-        action="ask",
-        reason=f"{effect.name} ({tags}) would act {what} possibly from {sources}",
-        arguments=doubtful,
+        action="ask", reason=f"{effect.name} ({tags}) would act {what} possibly from {sources}", arguments=doubtful
     )
 
 
@@ -354,9 +350,7 @@ class AllowAll:
     """Allows everything: for tests and trusted batch work; the log still records every effect."""
 
     def decide(self, effect: Effect, view: PolicyView) -> Verdict:
-        """Allow."""
         return _ALLOWED
 
     def alone(self, effect: Effect, view: PolicyView) -> bool:
-        """Return True."""
         return True

@@ -21,17 +21,10 @@ from agentorchestra.trust.words import fold, stands_in, words_of
 if TYPE_CHECKING:
     from agentorchestra.core.mail import Mail
 
-MOST_PLACES = 4
-"""Places that a question names for one argument."""
-
-MOST_SHOWN = 200
-"""Arguments whose origin is looked for."""
-
-MOST_CHARS = 2_000_000
-"""Characters of what was seen that are searched; the newest first."""
-
-EACH = "*"
-"""Stands in the path of a trusted field for every member of a list or a dictionary."""
+MOST_PLACES = 4  # places that a question names for one argument
+MOST_SHOWN = 200  # arguments whose origin is looked for
+MOST_CHARS = 2_000_000  # characters of what was seen that are searched; the newest first
+EACH = "*"  # stands in the path of a trusted field for every member of a list or a dictionary
 
 _KINDS: dict[EffectKind, str] = {
     EffectKind.INVOKE_AGENT: "agent",

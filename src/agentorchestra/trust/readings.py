@@ -22,8 +22,7 @@ from agentorchestra.trust.records import Piece, is_only_code, pieces_of, text_in
 from agentorchestra.trust.roles import name_words, says_nothing
 from agentorchestra.trust.words import date_of, fold, time_of, words_of
 
-MOST_READ = 500
-"""Characters at the beginning of a result by which it is judged what it speaks of."""
+MOST_READ = 500  # characters at the beginning of a result by which it is judged what it speaks of
 
 _SHORTEST = 3
 _FEW = 2

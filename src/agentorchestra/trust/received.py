@@ -127,8 +127,7 @@ class Received:
         )
 
 
-UNDONE = frozenset({"error", "mistake", "denied", "skipped", "limited"})
-"""How calls end that do not count as done."""
+UNDONE = frozenset({"error", "mistake", "denied", "skipped", "limited"})  # how calls end that do not count as done
 
 
 def called(effect: Mapping[str, Any]) -> str:

@@ -20,11 +20,8 @@ from agentorchestra.core.policy import Given, PlannedTest
 from agentorchestra.trust.roles import name_words
 from agentorchestra.trust.words import as_decimal, fold, number_of
 
-LONGEST_LABEL = 40
-"""Characters before the colon of a line that names what stands behind it."""
-
-LONGEST_YAML = 100_000
-"""Characters of a result that is read as YAML, which takes time."""
+LONGEST_LABEL = 40  # characters before the colon of a line that names what stands behind it
+LONGEST_YAML = 100_000  # characters of a result that is read as YAML, which takes time
 
 LONGEST_FORMULA = 200
 
@@ -37,8 +34,7 @@ _COLUMN = re.compile(r"[^\W\d][\w %/.-]{0,40}")
 DAY = re.compile(r"\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?)?")
 """A month, a day, or a day with its time."""
 
-_NO_YEAR = re.compile(r"\d{2}-\d{2}")
-"""A day in the user's words, which leave the year out."""
+_NO_YEAR = re.compile(r"\d{2}-\d{2}")  # a day in the user's words, which leave the year out
 
 
 class Piece(NamedTuple):
@@ -280,11 +276,7 @@ _OVER_ALL = ("sum", "count")
 
 
 def read_formula(text: str) -> ast.expr:
-    """Return a formula of fields, numbers, + - * /, `sum(...)` and `count()`.
-
-    Raises:
-        ValueError: for anything else.
-    """
+    """Return a formula of fields, numbers, + - * /, `sum(...)` and `count()`; raise ValueError for anything else."""
     try:
         found = ast.parse(text.strip(), mode="eval").body if len(text) <= LONGEST_FORMULA else None
     except (SyntaxError, ValueError, RecursionError):

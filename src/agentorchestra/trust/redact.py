@@ -86,7 +86,6 @@ class Redactor:
             self._take(_forms(name, value))
 
     def text(self, text: str) -> str:
-        """Return the text without secrets."""
         for form in self._forms:
             if form.text in text:
                 text = form.without(text)

@@ -21,14 +21,12 @@ from agentorchestra.trust.arguments import harmless, leaves_of
 from agentorchestra.trust.plan import expected_of, identifies, is_destination
 from agentorchestra.trust.records import pieces_of, same, text_in
 
-MOST_TEXT = 6_000
-"""Characters of a text in the call that are shown; a longer one is cut in its middle."""
+MOST_TEXT = 6_000  # characters of a text in the call that are shown; a longer one is cut in its middle
 
 MOST_RESULT = 4_000
 """Characters of a result that are shown; of a longer one its beginning and what stands around the call's values."""
 
-MOST_RESULTS = 20_000
-"""Characters of all results together: of more, the last ones of the tools that were called last."""
+MOST_RESULTS = 20_000  # characters of all results together: of more, the last ones of the tools that were called last
 
 AROUND = 300
 MOST_EXPECTED = 300

@@ -38,8 +38,7 @@ _ENDS = frozenset(".!?;\n")
 _CODE = re.compile(r"(?=.*\d.*\d)(?=.*[^\W\d])[\w-]{4,}")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|er|e|ste|te)?", re.IGNORECASE)
 _SHORT = 6
-_LONG = 1_000
-"""Whole numbers from here on are rarely written by chance; years are."""
+_LONG = 1_000  # whole numbers from here on are rarely written by chance; years are
 
 
 def _words(text: str) -> frozenset[str]:

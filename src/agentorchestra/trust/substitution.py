@@ -18,8 +18,7 @@ from agentorchestra.core.effects import BLOCKS, Outcome
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.trust.words import Words
 
-_LONGEST_COPIED = 60
-"""Characters of a text in a call that is looked for in what was read; a longer one is no name."""
+_LONGEST_COPIED = 60  # characters of a text in a call that is looked for in what was read; a longer one is no name
 
 _DATE = r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)"
 _PIECE = re.compile(rf"{_DATE}|\d+(?:\.\d+)+|[^\W_]+")

@@ -36,46 +36,28 @@ _REFUSED = "denied: the user has refused this very call"  # or about which nobod
 
 
 class Judged(BaseModel, frozen=True):
-    """One recorded effect under two policies.
+    """One recorded effect under two policies."""
 
-    Attributes:
-        key: of the effect.
-        name: of its component.
-        kind: what sort of effect.
-        arguments: as recorded.
-        was: what the policy of the run said.
-        answer: of a human, where it was `asked`: `approved`, `refused`.
-        said: the question that was asked, or why the effect was denied.
-        now: what the other policy says.
-        reason: its sentence.
-        origins: where it would be asked about, for each argument its value, its trust and where it may stem from, as
-            the question would show them.
-    """
-
-    key: str
-    name: str
-    kind: str
-    arguments: dict[str, JsonValue]
-    was: Said
-    answer: str = ""
-    said: str = ""
-    now: Said
-    reason: str = ""
+    key: str  # of the effect
+    name: str  # of its component
+    kind: str  # what sort of effect
+    arguments: dict[str, JsonValue]  # as recorded
+    was: Said  # what the policy of the run said
+    answer: str = ""  # of a human, where it was `asked`: `approved`, `refused`
+    said: str = ""  # the question that was asked, or why the effect was denied
+    now: Said  # what the other policy says
+    reason: str = ""  # its sentence
+    # where it would be asked about, for each argument its value, its trust and where it may stem from, as the question
+    # would show them
     origins: dict[str, JsonValue] = {}
 
 
 class RunTrial(BaseModel, frozen=True):
-    """A run under another policy.
+    """A run under another policy."""
 
-    Attributes:
-        run_id: the run.
-        effects: those that came to policy, in the order in which they were judged.
-        open: calls that a human was asked about and that went no further: the log has the question, not the call.
-    """
-
-    run_id: str
-    effects: tuple[Judged, ...]
-    open: int = 0
+    run_id: str  # the run
+    effects: tuple[Judged, ...]  # those that came to policy, in the order in which they were judged
+    open: int = 0  # calls that a human was asked about and that went no further: the log has the question, not the call
 
 
 @dataclass
@@ -146,21 +128,16 @@ class _Seen:
 
 
 def judged_again(
+    # `run_id`, `manifest`, `events`: of the run
     run_id: str,
     manifest: RunManifest,
     events: Iterable[Event],
-    policy: Policy,
+    policy: Policy,  # the other policy
     *,
-    schemas: Mapping[str, ToolSchema],
-    folder: Path,
+    schemas: Mapping[str, ToolSchema],  # of what can be called, by name; of an environment's action by `NAME_ACTION`
+    folder: Path,  # the run's
 ) -> RunTrial:
     """Judge every effect of a run again that came to policy in it; of a fork those that came after its parent's.
-
-    Args:
-        run_id, manifest, events: of the run.
-        policy: the other policy.
-        schemas: of what can be called, by name; of an environment's action by `NAME_ACTION`.
-        folder: the run's.
 
     Raises:
         PolicyFileError: the policy fails.

@@ -83,11 +83,8 @@ STATUS_CODES: tuple[tuple[type[AgentOrchestraError], int], ...] = (
 REACH_S = 5.0
 """Time in which the store has to answer, before anything is begun: one that is away is waited for much longer."""
 
-CANARIES_S = 1.0
-"""Time between looks at how candidates do that have a share of the live runs."""
-
-RETRY_AFTER_S = 5
-"""What a client is told to wait before it sends a request again."""
+CANARIES_S = 1.0  # time between looks at how candidates do that have a share of the live runs
+RETRY_AFTER_S = 5  # what a client is told to wait before it sends a request again
 
 _BY = "web"
 _MOST_RUNS = 1000
@@ -129,7 +126,6 @@ class WebApp:
         return self._ws.settings.serve
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI has it."""
         await self._guard(scope, receive, send)
 
     async def _opened(self, scope: Scope, receive: Receive, send: Send) -> None:

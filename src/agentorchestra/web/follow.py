@@ -12,8 +12,7 @@ from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.workspace import Workspace
 
-ALIVE_S = 15.0
-"""Silence of a stream after which a comment shows both ends that the other is there."""
+ALIVE_S = 15.0  # silence of a stream after which a comment shows both ends that the other is there
 
 GOES_ON = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED})
 """Statuses at which a stream stays open: what comes next needs no new run."""

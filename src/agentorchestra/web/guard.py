@@ -30,7 +30,6 @@ class Guard:
         self._hosts = frozenset(host.strip("[]").lower() for host in allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI has it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":

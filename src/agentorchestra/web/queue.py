@@ -21,8 +21,7 @@ from agentorchestra.workspace import Workspace
 
 logger = logging.getLogger("agentorchestra.web")
 
-POLL_S = 1.0
-"""Time between looks for runs that became ready elsewhere: two queries for all of them."""
+POLL_S = 1.0  # time between looks for runs that became ready elsewhere: two queries for all of them
 
 HOLD_S = 1.0
 """How long the beginning of runs waits for requests that are being accepted: they come first, but not for ever."""

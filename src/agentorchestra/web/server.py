@@ -20,8 +20,7 @@ from agentorchestra.core.settings import ServeSettings
 from agentorchestra.web.app import WebApp
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_GRACE_S = 10
-"""Time for requests under way to end when the server stops; streams of events end at once."""
+_GRACE_S = 10  # time for requests under way to end when the server stops; streams of events end at once
 
 
 def is_loopback(host: str) -> bool:

@@ -54,40 +54,24 @@ class Own:
 
 @dataclass(frozen=True)
 class Equipment:
-    """The tools, models and prompts of one run: the workspace's, and what was given to the run.
-
-    Attributes:
-        recorded: the manifest of a run that is replayed with nothing else than what it had, None for today's.
-        environments: names of the packaged environments that its top agent works in.
-        system: that drives it, "" for calls outside of runs.
-        society: of a run whose system is one.
-        components: the versions that it names, by `KIND:NAME`.
-        named: the agents, environments and memory systems of these versions, by kind and name; such tools and prompts
-            stand among `tools` and `prompts`.
-    """
+    """The tools, models and prompts of one run: the workspace's, and what was given to the run."""
 
     tools: Mapping[str, Any]
     models: Any
     prompts: PromptLibrary
+    # the manifest of a run that is replayed with nothing else than what it had, None for today's
     recorded: RunManifest | None = None
-    environments: tuple[str, ...] = ()
-    system: str = ""
-    society: SocietySettings | None = None
-    components: Mapping[str, str] = field(default_factory=dict)
+    environments: tuple[str, ...] = ()  # names of the packaged environments that its top agent works in
+    system: str = ""  # that drives it, "" for calls outside of runs
+    society: SocietySettings | None = None  # of a run whose system is one
+    components: Mapping[str, str] = field(default_factory=dict)  # the versions that it names, by `KIND:NAME`
+    # the agents, environments and memory systems of these versions, by kind and name; such tools and prompts stand
+    # among `tools` and `prompts`
     named: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class Catalog:
     """The components of an open workspace.
-
-    Args:
-        settings: of the workspace.
-        own: what the user gave; an environment takes the place of a packaged namesake.
-        builtin: the tools of `tools/`.
-        sandbox: the name of the one where programs run, "none" for none.
-        packaged: factories of the environments that come with the package.
-        prompts: the library.
-        models: the manager of the models.
 
     Attributes:
         tools, agents, systems, memories: by name.
@@ -103,14 +87,14 @@ class Catalog:
 
     def __init__(
         self,
-        settings: Settings,
-        own: Own,
+        settings: Settings,  # of the workspace
+        own: Own,  # what the user gave; an environment takes the place of a packaged namesake
         *,
-        builtin: Mapping[str, Any],
-        sandbox: str,
-        packaged: Mapping[str, Callable[[], Environment]],
-        prompts: PromptLibrary,
-        models: Any,
+        builtin: Mapping[str, Any],  # the tools of `tools/`
+        sandbox: str,  # the name of the one where programs run, "none" for none
+        packaged: Mapping[str, Callable[[], Environment]],  # factories of the environments that come with the package
+        prompts: PromptLibrary,  # the library
+        models: Any,  # the manager of the models
     ) -> None:
         from agentorchestra.agents.analysis.tool import analyze_file_tool
         from agentorchestra.tea.memory.base import check_memories

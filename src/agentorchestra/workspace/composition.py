@@ -73,28 +73,21 @@ class Host(Protocol):
 class Composition:
     """The parts of an open workspace, around its open store.
 
-    Args:
-        host: the workspace.
-        settings: of it.
-        store: the log.
-        base: below which its runs keep their files; a temporary folder for a workspace without one of its own.
-        clock: the time.
-        create_calls: writes the run that holds the calls outside of runs; its id and manifest.
-        services: what these calls are driven with, from their tools by `name@version`.
-
     Raises:
         UsageError: for what the settings or the user name and is not there.
     """
 
     def __init__(
         self,
-        host: Host,
-        settings: Settings,
-        store: Store,
-        base: Path,
-        clock: Clock,
+        host: Host,  # the workspace
+        settings: Settings,  # of it
+        store: Store,  # the log
+        base: Path,  # below which its runs keep their files; a temporary folder for a workspace without one of its own
+        clock: Clock,  # the time
         *,
+        # writes the run that holds the calls outside of runs; its id and manifest
         create_calls: Callable[[], Awaitable[tuple[str, RunManifest]]],
+        # what these calls are driven with, from their tools by `name@version`
         services: Callable[[Mapping[str, Any]], Services],
     ) -> None:
         from agentorchestra.environments.registry import EnvironmentParts, packaged_environments
@@ -257,11 +250,7 @@ class Composition:
             )
 
     async def record(self, run_id: str) -> RunRecord:
-        """Return a run's row.
-
-        Raises:
-            UnknownRunError: there is none with this id.
-        """
+        """Return a run's row; raise UnknownRunError if there is none with this id."""
         record = await self.store.get_run(run_id)
         if record is None:
             raise UnknownRunError(
@@ -287,11 +276,9 @@ class Composition:
         return {**self.models.secrets(), **named, **of_store, **self.components.secrets}
 
     def redact(self, text: str) -> str:
-        """Return the text without secrets."""
         return Redactor(self.secrets()).text(text)
 
     def redact_json(self, value: JsonValue) -> Any:
-        """Return a JSON value without secrets."""
         return Redactor(self.secrets()).json(value)
 
 
@@ -318,11 +305,7 @@ class Calls(DirectCalls):
         super().__init__(engine, store, create, lambda: services(self._called))
 
     async def invoke_tool(self, tool: Tool[..., Any], arguments: Mapping[str, JsonValue]) -> Outcome:
-        """Call a tool.
-
-        Raises:
-            NotAllowedError: it is not for users.
-        """
+        """Call a tool; raise NotAllowedError if it is not for users."""
         allowed = tool.traits.invokers
         if allowed is not None and "user" not in allowed:
             raise NotAllowedError(

@@ -34,8 +34,7 @@ MOST_FILES = 1000
 UNDER_WAY = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED})
 """Of a run with this status nothing is copied: it goes on."""
 
-_GIT = ".git"
-"""What git keeps for itself in a repository; no file of the user's."""
+_GIT = ".git"  # what git keeps for itself in a repository; no file of the user's
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -44,19 +43,12 @@ _BLOCK = 1 << 20
 
 
 class FilesSaved(NamedTuple):
-    """The files of a run, written into a folder of the user's.
+    """The files of a run, written into a folder of the user's."""
 
-    Attributes:
-        path: the folder; it was not made where there is no file.
-        files: each with the path where it lies.
-        written: how many were written now; the others were there with the same content.
-        missing: names of those whose bytes the store does not have.
-    """
-
-    path: Path
-    files: tuple[RunFile, ...] = ()
-    written: int = 0
-    missing: tuple[str, ...] = ()
+    path: Path  # the folder; it was not made where there is no file
+    files: tuple[RunFile, ...] = ()  # each with the path where it lies
+    written: int = 0  # how many were written now; the others were there with the same content
+    missing: tuple[str, ...] = ()  # names of those whose bytes the store does not have
 
 
 async def folder_files(run: Run) -> FolderFiles:

@@ -70,17 +70,11 @@ class ReplayReport(BaseModel):
 
 
 class FolderWritten(NamedTuple):
-    """The folder of a run, written elsewhere.
+    """The folder of a run, written elsewhere."""
 
-    Attributes:
-        path: where it is.
-        files: how many it holds.
-        left_out: files that were too large for a snapshot: they are where the run was driven.
-    """
-
-    path: Path
-    files: int
-    left_out: tuple[str, ...]
+    path: Path  # where it is
+    files: int  # how many it holds
+    left_out: tuple[str, ...]  # files that were too large for a snapshot: they are where the run was driven
 
 
 class RunDriver:
@@ -248,24 +242,15 @@ class RunDriver:
 
     async def drive(
         self,
-        run_id: str,
-        given: RunObjects,
-        equipment: Equipment | None = None,
-        budget: Budget | None = None,
-        wrap: HandlerWrapper | None = None,
+        run_id: str,  # the run
+        given: RunObjects,  # for this time
+        equipment: Equipment | None = None,  # what it is driven with, None for what it was created with
+        budget: Budget | None = None,  # other limits from here on
+        wrap: HandlerWrapper | None = None,  # wraps its handlers
         *,
-        if_going_on: bool = False,
+        if_going_on: bool = False,  # leave one as it is that was stopped before this process had it
     ) -> RunResult:
-        """Drive a run to its end, or to where it waits.
-
-        Args:
-            run_id: the run.
-            given: for this time.
-            equipment: what it is driven with, None for what it was created with.
-            budget: other limits from here on.
-            wrap: wraps its handlers.
-            if_going_on: leave one as it is that was stopped before this process had it.
-        """
+        """Drive a run to its end, or to where it waits."""
         parts = self._parts
         record = await parts.record(run_id)
         if record.status in FINAL:
@@ -506,7 +491,6 @@ class RunDriver:
         )
 
     async def replay(self, run_id: str, given: RunObjects, *, pin: bool) -> ReplayReport:
-        """Go through a run again; see Workspace.replay."""
         record = await self._parts.record(run_id)
         await self._parts.fetch_files(run_id, record.manifest.files)
         await self._parts.ready(toolkits=False)  # what is recorded is not called
@@ -540,11 +524,7 @@ class RunDriver:
 
 
 def _typed(result: RunResult, output_type: type[Any] | None) -> RunResult:
-    """Return the result with its output as an object of a type.
-
-    Raises:
-        OutputError: a complete answer does not fit.
-    """
+    """Return the result with its output as an object of a type; raise OutputError if a complete answer does not fit."""
     if output_type is None or result.output is None:
         return result
     try:

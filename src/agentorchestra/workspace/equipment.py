@@ -41,21 +41,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunObjects:
-    """The objects of a run besides its RunSpec; no log can hold them: another process has to be given them again.
+    """The objects of a run besides its RunSpec; no log can hold them: another process has to be given them again."""
 
-    Attributes:
-        model: a ModelClient; a name, or None, where the model is found by its name.
-        tools: further tools for this run.
-        deps: dependencies instead of the workspace's.
-        policy: replaces the workspace's.
-        output_type: the type of the result's output.
-    """
-
-    model: Any = None
-    tools: Sequence[Any] = ()
-    deps: Any = None
-    policy: Policy | None = None
-    output_type: type[Any] | None = None
+    model: Any = None  # a ModelClient; a name, or None, where the model is found by its name
+    tools: Sequence[Any] = ()  # further tools for this run
+    deps: Any = None  # dependencies instead of the workspace's
+    policy: Policy | None = None  # replaces the workspace's
+    output_type: type[Any] | None = None  # the type of the result's output
 
 
 class RunOptions(RunFields, total=False):
@@ -129,8 +121,7 @@ class GivenEquipment:
             self._of.pop(oldest, None)
 
 
-ENDED_KEPT = 100
-"""Ended runs whose own tools and model are at hand for a replay or a fork without being given again."""
+ENDED_KEPT = 100  # ended runs whose own tools and model are at hand for a replay or a fork without being given again
 
 
 class _OfTools:

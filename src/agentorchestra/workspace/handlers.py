@@ -26,16 +26,11 @@ from agentorchestra.workspace.delivery import folder_files
 if TYPE_CHECKING:
     from agentorchestra.agents.types import Kit
 
-MAX_THREADS = 32
-"""Plain functions among the tools that run at the same time, over all runs of a workspace."""
+MAX_THREADS = 32  # plain functions among the tools that run at the same time, over all runs of a workspace
 
 
 class Handlers:
-    """Makes the services that runs are driven with.
-
-    Args:
-        parts: of the workspace.
-    """
+    """Makes the services that runs are driven with; `parts`: of the workspace."""
 
     def __init__(self, parts: Composition) -> None:
         from agentorchestra.tea.calling.threads import Threads

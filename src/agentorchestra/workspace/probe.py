@@ -44,57 +44,34 @@ _REFUSED = "it was not carried out: this run only shows what would have been don
 
 
 class Followed(BaseModel, frozen=True):
-    """An argument of a sensitive effect that is another one in the fork.
+    """An argument of a sensitive effect that is another one in the fork."""
 
-    Attributes:
-        path: which one.
-        was: its value in the run, "" where it had none.
-        probed: its value in the fork, "" where it has none.
-        verbatim: one of the new values stands in it, so that it is no accident.
-    """
-
-    path: str
-    was: str
-    probed: str
-    verbatim: bool
+    path: str  # which one
+    was: str  # its value in the run, "" where it had none
+    probed: str  # its value in the fork, "" where it has none
+    verbatim: bool  # one of the new values stands in it, so that it is no accident
 
 
 class ProbedEffect(BaseModel, frozen=True):
-    """An effect of the run, of the fork, or of both: those of one name are compared in their order.
+    """An effect of the run, of the fork, or of both: those of one name are compared in their order."""
 
-    Attributes:
-        name: of its component, with the action of an environment.
-        key: in the run, "" where only the fork asked for it.
-        probed_key: in the fork, "" where it did not ask for it.
-        followed: its arguments that followed the untrusted values.
-    """
-
-    name: str
-    key: str = ""
-    probed_key: str = ""
-    followed: tuple[Followed, ...] = ()
+    name: str  # of its component, with the action of an environment
+    key: str = ""  # in the run, "" where only the fork asked for it
+    probed_key: str = ""  # in the fork, "" where it did not ask for it
+    followed: tuple[Followed, ...] = ()  # its arguments that followed the untrusted values
 
 
 class Probe(BaseModel, frozen=True):
-    """What a probe found.
+    """What a probe found."""
 
-    Attributes:
-        run_id: the run.
-        fork: the fork; "" where none was needed: nothing untrusted was read before such an effect.
-        status: how the fork ended.
-        swapped: how many values were put in the place of others.
-        effects: the sensitive effects, and reads from the network that only one of the two made.
-        usage: what the fork cost.
-        error: why the fork did not come to its end.
-    """
-
-    run_id: str
-    fork: str = ""
-    status: RunStatus | None = None
-    swapped: int = 0
+    run_id: str  # the run
+    fork: str = ""  # the fork; "" where none was needed: nothing untrusted was read before such an effect
+    status: RunStatus | None = None  # how the fork ended
+    swapped: int = 0  # how many values were put in the place of others
+    # the sensitive effects, and reads from the network that only one of the two made
     effects: tuple[ProbedEffect, ...] = ()
-    usage: Usage = NO_USAGE
-    error: str = ""
+    usage: Usage = NO_USAGE  # what the fork cost
+    error: str = ""  # why the fork did not come to its end
 
     @property
     def followed(self) -> tuple[ProbedEffect, ...]:
@@ -202,11 +179,9 @@ class _Probing:
         self._prober = prober
 
     def mode(self, effect: Effect) -> Mode:
-        """Return what a crash means for this effect."""
         return self._inner.mode(effect)
 
     def bound(self, effect: Effect) -> Bound:
-        """Return the most it can cost."""
         return self._inner.bound(effect)
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:

@@ -66,8 +66,7 @@ def load_settings(folder: Path, preset: str | None = None) -> Settings:
     return with_preset(settings, preset)
 
 
-_OTHER_VARIABLES = ("WORKSPACE", "DEBUG", "TOKEN")
-"""Read by the command line; they are no settings."""
+_OTHER_VARIABLES = ("WORKSPACE", "DEBUG", "TOKEN")  # read by the command line; they are no settings
 
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:

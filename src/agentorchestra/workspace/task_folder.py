@@ -78,48 +78,31 @@ class _Config(_Section):
 
 @dataclass(frozen=True)
 class TaskFolder:
-    """A task as its folder describes it.
+    """A task as its folder describes it."""
 
-    Attributes:
-        path: of the folder.
-        instruction: what is asked.
-        workdir: where the agent works; "" where the Dockerfile does not say.
-        copies: what the run's folder begins with, as the Dockerfile's COPY and ADD say; none with an image.
-        variables: what commands find in their environment, as the Dockerfile's ENV says; none with an image.
-        agent_s: seconds that the agent may take; None where the task does not say.
-        tests_s: seconds that the tests may take.
-        env: what the tests find in their environment.
-        memory_mib, storage_mib: limits of the machine; None where the task does not say.
-        notes: what of the Dockerfile is not carried out, a sentence each.
-    """
-
-    path: Path
-    instruction: str
-    workdir: str = ""
+    path: Path  # of the folder
+    instruction: str  # what is asked
+    workdir: str = ""  # where the agent works; "" where the Dockerfile does not say
+    # what the run's folder begins with, as the Dockerfile's COPY and ADD say; none with an image
     copies: tuple[TerminalCopy, ...] = ()
+    # what commands find in their environment, as the Dockerfile's ENV says; none with an image
     variables: Mapping[str, str] = field(default_factory=dict)
-    agent_s: float | None = None
-    tests_s: float = 600.0
-    env: Mapping[str, str] = field(default_factory=dict)
+    agent_s: float | None = None  # seconds that the agent may take; None where the task does not say
+    tests_s: float = 600.0  # seconds that the tests may take
+    env: Mapping[str, str] = field(default_factory=dict)  # what the tests find in their environment
+    # `memory_mib`, `storage_mib`: limits of the machine; None where the task does not say
     memory_mib: int | None = None
     storage_mib: int | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what of the Dockerfile is not carried out, a sentence each
 
 
 class TaskVerdict(BaseModel, frozen=True):
-    """The result of a task's tests.
+    """The result of a task's tests."""
 
-    Attributes:
-        solved: whether the reward is 1 or more.
-        reward: as the tests wrote it; 1 or 0 by their exit code where they wrote none.
-        why: a sentence.
-        output: the end of what the tests printed.
-    """
-
-    solved: bool
-    reward: float
-    why: str
-    output: str = ""
+    solved: bool  # whether the reward is 1 or more
+    reward: float  # as the tests wrote it; 1 or 0 by their exit code where they wrote none
+    why: str  # a sentence
+    output: str = ""  # the end of what the tests printed
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -371,25 +354,20 @@ async def need_sandbox(sandbox: Sandbox | None, what: str = "a task folder") -> 
 
 
 async def check(
-    task: TaskFolder,
-    place: Path,
+    task: TaskFolder,  # its folder was read before the run
+    place: Path,  # what the run's world has on disk
     *,
-    settings: Settings,
+    settings: Settings,  # of the workspace, with the task's machine
+    # `sandbox`, `limits`, `images`, `environ`: of the workspace
     sandbox: Sandbox | None,
     limits: SandboxLimits,
     images: Path,
     environ: Mapping[str, str],
+    # the one that the agent worked in, which is closed at the end: what it left running still runs. Without one the
+    # tests have a sandbox of their own, over the folder and the layer that it left.
     shell: Shell | None = None,
 ) -> TaskVerdict:
     """Run a task's tests on the machine as the run left it.
-
-    Args:
-        task: its folder was read before the run.
-        place: what the run's world has on disk.
-        settings: of the workspace, with the task's machine.
-        sandbox, limits, images, environ: of the workspace.
-        shell: the one that the agent worked in, which is closed at the end: what it left running still runs. Without
-            one the tests have a sandbox of their own, over the folder and the layer that it left.
 
     Raises:
         SandboxUnavailableError: there is no sandbox for them.

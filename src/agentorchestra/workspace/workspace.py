@@ -55,15 +55,7 @@ from agentorchestra.log.store.pages import selected_events
 from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.run import Asker, Run, open_questions
-from agentorchestra.runtime.waits import (
-    GOES_ON,
-    Standing,
-    actors,
-    due_runs,
-    end_undriven,
-    standing,
-    waiting_until,
-)
+from agentorchestra.runtime.waits import GOES_ON, Standing, actors, due_runs, end_undriven, standing, waiting_until
 from agentorchestra.sandbox import Sandbox, Shell
 from agentorchestra.tea.programs.namespaces import import_below, namespace_of
 from agentorchestra.workspace.catalog import HandlerWrapper, Own, distribution, tools_by_name
@@ -1096,12 +1088,7 @@ class Workspace(Generic[Deps]):
         return found
 
     async def log(
-        self,
-        wanted: LogQuery | None = None,
-        *,
-        task: str | None = None,
-        limit: int | None = None,
-        verify: bool = False,
+        self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None, verify: bool = False
     ) -> AsyncIterator[Event]:
         """Yield events of any runs, oldest run first: the paper's tracer, by session, task, record, index (000, C.1.1).
 

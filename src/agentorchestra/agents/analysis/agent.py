@@ -25,8 +25,6 @@ NAME = "deep_analyzer"
 
 
 class AnalysisDriver(Limited[AnalysisSettings]):
-    """Drives the analyzer."""
-
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Analyse what the spec asks for; by several models, where the settings name them and the caller none."""
         if self.limits.models and not spec.model:

@@ -34,14 +34,9 @@ ROUND = form(("go_on",), reason=TEXT, missing=TEXT, strategy=TEXT, go_on=FLAG)
 
 NAME, REASONING = "deep_analyzer", "reasoning"
 DESCRIBE, CHECK, FETCH, READ, PYTHON = "describe_files", "check_quotes", "fetch", "read_file", "python"
-BEHIND = (DESCRIBE, VIEW, CHECK, REPORT)
-"""What the workflow uses itself, and the model is not offered."""
-
-BEGINNING = 20
-"""Lines of a text that tell what kind it is."""
-
-MOST_TRIED = 12_000
-"""Characters of what was tried that are told, the latest."""
+BEHIND = (DESCRIBE, VIEW, CHECK, REPORT)  # what the workflow uses itself, and the model is not offered
+BEGINNING = 20  # lines of a text that tell what kind it is
+MOST_TRIED = 12_000  # characters of what was tried that are told, the latest
 
 _FILE_NAME = re.compile(r"(?<![\w@.])[\w./-]*[\w-]\.[A-Za-z][A-Za-z0-9]{1,4}\b")
 _ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
@@ -125,7 +120,6 @@ class Rounds:
     # -- sources -----------------------------------------------------------------------------------------------------
 
     def _text(self) -> str:
-        """Return what it was told."""
         said = [one.text for one in self.spec.context if isinstance(one, TextBlock)]
         return "\n".join([self.spec.instruction, *said])
 

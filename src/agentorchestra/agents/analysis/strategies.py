@@ -44,29 +44,20 @@ LOOKED = form(("seen", "found"), seen=TEXT, found=FLAG, answer=TEXT, regions={"t
 CONCLUSION = form(("complete", "answer"), reason=TEXT, complete=FLAG, answer=TEXT, missing=TEXT)
 
 LOOK = "analysis_look"
-LISTED = 100
-"""Tables, and texts beside them, that whoever writes a program is told by name."""
-
-HEAD_ROWS = 6
-"""Rows of each table that whoever writes a program is shown."""
+LISTED = 100  # tables, and texts beside them, that whoever writes a program is told by name
+HEAD_ROWS = 6  # rows of each table that whoever writes a program is shown
 
 GIVEN_CHARS = 400_000
 """Characters of tables and texts that a program is given as values; of more it reads the file itself."""
 
-SOUND_S = 1_200.0
-"""Seconds of a recording that are heard at once (tools/files/formats/media.py)."""
-
-CLIPS = 4
-"""Parts in which a video is looked at more closely."""
-
-FAILED = 2
-"""Parts of a picture, a recording, a PDF that nobody could look at, after which the others are left."""
+SOUND_S = 1_200.0  # seconds of a recording that are heard at once (tools/files/formats/media.py)
+CLIPS = 4  # parts in which a video is looked at more closely
+FAILED = 2  # parts of a picture, a recording, a PDF that nobody could look at, after which the others are left
 
 KNOWN_CHARS = 8_000
 """Characters of what is known already that go along with a question; the latest, where there are more."""
 
-MOST_FOUND = 60_000
-"""Characters of findings that one conclusion is drawn from."""
+MOST_FOUND = 60_000  # characters of findings that one conclusion is drawn from
 
 CLOSER: tuple[tuple[float, ...], ...] = ((0, 0, 0.55, 0.55), (0.45, 0, 1, 0.55), (0, 0.45, 0.55, 1), (0.45, 0.45, 1, 1))
 """Where a picture is enlarged when nobody says where to look: its quarters, which overlap a little."""
@@ -298,11 +289,7 @@ class Analysis:
         if models and content.sha256 and content.size <= MOST_BYTES:
             source = Source(kind="file", ref=content.name)
             whole = MediaBlock(
-                media_type="application/pdf",
-                sha256=content.sha256,
-                size=content.size,
-                name=content.name,
-                source=source,
+                media_type="application/pdf", sha256=content.sha256, size=content.size, name=content.name, source=source
             )
             outcome = await self.ctx.ask_model(
                 LOOK,

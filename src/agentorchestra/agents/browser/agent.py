@@ -27,8 +27,7 @@ from agentorchestra.runtime.context import BranchContext
 NAME = "browser_use"
 BROWSER = "browser"
 
-TITLE_CHARS = 120
-"""Of the task, as the title of what is added to the report."""
+TITLE_CHARS = 120  # of the task, as the title of what is added to the report
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,9 @@ from agentorchestra.tea.calling.replies import decision_fields
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.web.pages import is_address
 
-EXTRACTING = "extract_content"
-"""The action that reads a page for a goal."""
-
-LOGGED_CHARS = 4_000
-"""Of one text in the log of the conversation."""
-
-QUOTED_CHARS = 300
-"""Of an answer that is quoted from a page as a whole."""
+EXTRACTING = "extract_content"  # the action that reads a page for a goal
+LOGGED_CHARS = 4_000  # of one text in the log of the conversation
+QUOTED_CHARS = 300  # of an answer that is quoted from a page as a whole
 
 
 @dataclass(frozen=True)

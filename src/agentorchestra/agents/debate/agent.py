@@ -40,11 +40,8 @@ from agentorchestra.runtime.context import BranchContext
 
 NAME = DEBATE
 ROLE = "debate"
-TURN = "turn"
-"""How the purpose of a turn's InvokeAgent begins; the letter of the expert follows."""
-
-FAILURES = 2
-"""Turns in a row without a word after which an expert is asked no more."""
+TURN = "turn"  # how the purpose of a turn's InvokeAgent begins; the letter of the expert follows
+FAILURES = 2  # turns in a row without a word after which an expert is asked no more
 
 PLAN = form(["issues"], issues=TEXTS)
 INVITATION = form(["issues"], issues=TEXTS, experts=TEXTS)
@@ -54,8 +51,6 @@ _ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT)
 
 @dataclass
 class _Debate:
-    """One debate."""
-
     spec: AgentSpec
     ctx: BranchContext[Any]
     kit: Kit
@@ -309,7 +304,6 @@ class _Debate:
         return own[-1] if own else "said nothing"
 
     def _record(self, found: Conclusion, notes: Sequence[str]) -> JsonValue:
-        """Return the whole debate as data."""
         record: JsonValue = to_jsonable_python(
             {
                 "topic": self.topic,
@@ -341,7 +335,6 @@ class DebateDriver(Limited[DebateSettings]):
         check_options(options, agents, model)
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-        """Debate what the spec says."""
         options: Mapping[str, Any] = ctx.manifest.options if is_top(ctx) else {}
         questioner = Questioner(ctx, kit, ROLE, spec.model)
         rounds = int(options.get("rounds") or self.limits.rounds)

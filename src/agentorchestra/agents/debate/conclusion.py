@@ -52,8 +52,6 @@ class Split:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The conclusion of a debate."""
-
     text: str = ""
     agreements: tuple[Point, ...] = ()  # held by at least two experts
     disagreements: tuple[Split, ...] = ()
@@ -136,7 +134,6 @@ class Check:
 
 
 def report(topic: str, experts: Mapping[str, Expert], turns: Sequence[Turn], found: Conclusion) -> str:
-    """Return the debate in Markdown."""
     title, _, added = topic.strip().partition("\n")
     parts = [f"# {title}", added.strip(), found.text]
     if found.agreements:

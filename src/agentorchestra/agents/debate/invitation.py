@@ -25,12 +25,10 @@ from agentorchestra.tea.retrieval.retriever import Retriever
 
 OFFLINE = "offline"
 MOST_EXPERTS, MOST_ROUNDS = 8, 10
-CANDIDATES = 10
-"""Agents that a manager may choose from."""
+CANDIDATES = 10  # agents that a manager may choose from
 
 LETTERS = "ABCDEFGH"
-NEVER = frozenset({DEBATE, GUEST, REPORTER})
-"""Agents that have nothing to say in a debate of their own."""
+NEVER = frozenset({DEBATE, GUEST, REPORTER})  # agents that have nothing to say in a debate of their own
 
 _NAME = re.compile(r"[a-z0-9_]{1,40}")
 _LINE = re.compile(r"^[ \t]*experts:[ \t]*(.+)$", re.IGNORECASE | re.MULTILINE)

@@ -12,11 +12,8 @@ from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.tea.calling.signatures import schema_problems
 
-MOST_ARGUMENTS = 10
-"""Arguments of one turn that are taken, whatever the settings ask for."""
-
-LONGEST = 1_500
-"""Characters of an argument or a position."""
+MOST_ARGUMENTS = 10  # arguments of one turn that are taken, whatever the settings ask for
+LONGEST = 1_500  # characters of an argument or a position
 
 WHOLE, SHORT = 40, 200
 """Arguments that the others are shown as a whole, the newest ones, and characters of those before."""

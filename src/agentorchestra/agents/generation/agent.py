@@ -52,11 +52,8 @@ NAME = "tool_generator"
 CODE = form(["code"], code=TEXT)
 FITS = form(["fits"], fits=list_of(form(["tool", "calls"], tool=TEXT, calls=Form(TEXTS, {"type": "array"}))))
 VERDICT = form(["right"], reason=TEXT, right=FLAG, problem=TEXT)
-_ANALYSES = 2
-"""Times that a specification is asked for, where the first one is none."""
-
-_TOLD = 5
-"""Problems of one attempt that its author is told."""
+_ANALYSES = 2  # times that a specification is asked for, where the first one is none
+_TOLD = 5  # problems of one attempt that its author is told
 
 
 @dataclass
@@ -75,7 +72,6 @@ class _Generation:
     attempt: int = 0
 
     async def run(self) -> AgentResult:
-        """Go from the task to a result of the tool."""
         wanted = await self._analyse()
         if wanted is None:
             return self._without()
@@ -367,11 +363,8 @@ def _plain_code(text: str) -> str:
 
 
 class ToolGenerator(Limited[GeneratorSettings]):
-    """Drives a generation."""
-
     @property
     def content_hash(self) -> str:
-        """Return the hash of what it is set to."""
         return sha256_json(self.limits.model_dump(mode="json", exclude={"keep"}))  # `keep` is the run's
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
@@ -388,7 +381,6 @@ class ToolGenerator(Limited[GeneratorSettings]):
 
 
 def tool_generator(limits: GeneratorSettings | None = None) -> Agent:
-    """Return the agent, within limits."""
     limits = limits or GeneratorSettings()
     return Agent(
         name=NAME,

@@ -22,11 +22,8 @@ from agentorchestra.tea.programs.functions import Functions, python_name
 from agentorchestra.tea.prompts.catalog import PromptLibrary
 from agentorchestra.tea.retrieval.discovery import Discovery
 
-GIVEN = "given:"
-"""Names of the run's state that hold the tools which were given: version, source, and to whom."""
-
-ROOM_SHARE = 4
-"""What was given may take this part of the room that a prompt has for schemas."""
+GIVEN = "given:"  # names of the run's state that hold the tools which were given: version, source, and to whom
+ROOM_SHARE = 4  # what was given may take this part of the room that a prompt has for schemas
 
 
 def give(ctx: BranchContext[Any], name: str, version: str, source: str, symbol: str = "") -> None:

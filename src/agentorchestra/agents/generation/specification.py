@@ -32,8 +32,7 @@ SPECIFICATION = form(
 )
 """The reply to prompt `tool_spec`. Schemas and values of any shape are texts, since decoders want closed objects."""
 
-TOLERANCE = 1e-9
-"""By which two numbers may differ, as a part of the larger one."""
+TOLERANCE = 1e-9  # by which two numbers may differ, as a part of the larger one
 
 LONGEST_NAME = 40
 

@@ -28,13 +28,11 @@ from agentorchestra.tea.registry.servers import TCPServer
 MADE = "generated:"
 """Names of the run's state that hold the tools which were registered in it: version and hash of the source."""
 
-TRIAL = "trial_"
-"""A tool is tried under another name than its own: trials are no uses of it."""
+TRIAL = "trial_"  # a tool is tried under another name than its own: trials are no uses of it
 
 _FIRST = "1.0.0"
 
-_FURTHER = 10
-"""Of what fits, so many more are looked at than are tried: most tools cannot be."""
+_FURTHER = 10  # of what fits, so many more are looked at than are tried: most tools cannot be
 
 
 @dataclass(frozen=True)
@@ -93,12 +91,7 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
 
     @tool(effect="execute", idempotent=True, thread=False)
     async def register_tool(
-        ctx: RunContext[Any],
-        name: str,
-        source: str,
-        reason: str,
-        manifest: dict[str, JsonValue],
-        keep: bool = True,
+        ctx: RunContext[Any], name: str, source: str, reason: str, manifest: dict[str, JsonValue], keep: bool = True
     ) -> ToolResult:
         """Register a tool that has passed its trials. It runs in the sandbox only, whoever calls it.
 

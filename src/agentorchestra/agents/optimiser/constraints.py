@@ -26,8 +26,7 @@ from agentorchestra.tea.prompts.composition import with_parts
 from agentorchestra.tea.prompts.prompt import placeholders
 from agentorchestra.tea.registry.versions import changes_of
 
-GUARD = "untrusted"
-"""The word by which lines that protect an agent from orders in what it reads are told."""
+GUARD = "untrusted"  # the word by which lines that protect an agent from orders in what it reads are told
 
 _USER = "{# user #}"
 _PART = "{# part: it #}\n{# end #}\n"

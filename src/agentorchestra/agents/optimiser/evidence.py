@@ -14,16 +14,12 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import EvidenceError, UsageError
 
-OUTCOME = "outcome"
-"""The end of a run as a node of its graph: what every path leads to."""
+OUTCOME = "outcome"  # the end of a run as a node of its graph: what every path leads to
 
 KINDS = ("tool", "environment", "agent", "prompt", "memory")
 
-LONGEST_LOSS = 20_000
-"""Characters of the words that say what is wanted of an outcome."""
-
-MOST_RUNS = 64
-"""Runs of one batch."""
+LONGEST_LOSS = 20_000  # characters of the words that say what is wanted of an outcome
+MOST_RUNS = 64  # runs of one batch
 
 
 class Past(BaseModel, frozen=True, extra="forbid"):
@@ -79,57 +75,39 @@ class Variable(BaseModel, frozen=True, extra="forbid"):
 
 
 class Node(BaseModel, frozen=True, extra="forbid"):
-    """An effect of a run.
+    """An effect of a run."""
 
-    Attributes:
-        key: of the effect.
-        kind, component, actor: what was done, by which component (`name@version`), for whom.
-        given, gave: what went in and what came out, shortened.
-        arguments: of a call, whole; None where they are too long.
-        error: why it failed, "" where it did not.
-        cost_usd: what it cost, None where that is not known.
-        trust: of what came out.
-        uses: keys of the variables that took part in it.
-    """
-
-    key: str
+    key: str  # of the effect
+    # `kind`, `component`, `actor`: what was done, by which component (`name@version`), for whom
     kind: str
     component: str = ""
     actor: str = ""
+    # `given`, `gave`: what went in and what came out, shortened
     given: str = ""
     gave: str = ""
-    arguments: dict[str, JsonValue] | None = None
-    error: str = ""
-    cost_usd: float | None = None
-    trust: Trust = Trust.UNTRUSTED
-    uses: tuple[str, ...] = ()
+    arguments: dict[str, JsonValue] | None = None  # of a call, whole; None where they are too long
+    error: str = ""  # why it failed, "" where it did not
+    cost_usd: float | None = None  # what it cost, None where that is not known
+    trust: Trust = Trust.UNTRUSTED  # of what came out
+    uses: tuple[str, ...] = ()  # keys of the variables that took part in it
 
 
 class Evidence(BaseModel, frozen=True, extra="forbid"):
-    """What one run did and what came of it, as a graph of its effects. The expected answer never stands in it.
+    """What one run did and what came of it, as a graph of its effects. The expected answer never stands in it."""
 
-    Attributes:
-        run: its id.
-        task, status, answer, error: what was asked and how it ended.
-        failed_checks: sentences of checks that failed and of warnings.
-        score: 0 to 1, where the run was scored.
-        labels: of the run.
-        nodes: its effects, in the order in which they ended.
-        edges: (from, to): the output of the first stands in the input of the second; the end of the run is `outcome`.
-        left_out: effects that had no room.
-    """
-
-    run: str
+    run: str  # its id
+    # `task`, `status`, `answer`, `error`: what was asked and how it ended
     task: str
     status: str
     answer: str = ""
     error: str = ""
-    failed_checks: tuple[str, ...] = ()
-    score: float | None = Field(default=None, ge=0, le=1)
-    labels: dict[str, str] = {}
-    nodes: tuple[Node, ...] = ()
+    failed_checks: tuple[str, ...] = ()  # sentences of checks that failed and of warnings
+    score: float | None = Field(default=None, ge=0, le=1)  # 0 to 1, where the run was scored
+    labels: dict[str, str] = {}  # of the run
+    nodes: tuple[Node, ...] = ()  # its effects, in the order in which they ended
+    # (from, to): the output of the first stands in the input of the second; the end of the run is `outcome`
     edges: tuple[tuple[str, str], ...] = ()
-    left_out: int = Field(default=0, ge=0)
+    left_out: int = Field(default=0, ge=0)  # effects that had no room
 
     @property
     def failed(self) -> bool:
@@ -145,41 +123,28 @@ class Evidence(BaseModel, frozen=True, extra="forbid"):
 
 
 class Limits(BaseModel, frozen=True, extra="forbid"):
-    """The bounds of an optimiser.
+    """The bounds of an optimiser."""
 
-    Attributes:
-        growth, room: a new text has at most `growth` times the characters of the old one, and `room` more.
-        attempts: times that a text is asked for, where what came breaks a constraint.
-        changes: variables that are changed at most.
-        nodes: effects of one run that feedback is asked for, those nearest to its end.
-        chars: characters of material in one request.
-    """
-
+    # `growth`, `room`: a new text has at most `growth` times the characters of the old one, and `room` more
     growth: float = Field(default=1.5, ge=1, le=10)
     room: int = Field(default=1_000, ge=0, le=100_000)
-    attempts: int = Field(default=2, ge=1, le=5)
-    changes: int = Field(default=3, ge=1, le=20)
+    attempts: int = Field(default=2, ge=1, le=5)  # times that a text is asked for, where what came breaks a constraint
+    changes: int = Field(default=3, ge=1, le=20)  # variables that are changed at most
+    # effects of one run that feedback is asked for, those nearest to its end
     nodes: int = Field(default=24, ge=1, le=200)
-    chars: int = Field(default=24_000, ge=2_000, le=400_000)
+    chars: int = Field(default=24_000, ge=2_000, le=400_000)  # characters of material in one request
 
 
 class Optimisation(BaseModel, frozen=True, extra="forbid"):
-    """The options of an optimiser's run.
+    """The options of an optimiser's run."""
 
-    Attributes:
-        variables: what may be changed.
-        evidence: of one or more runs.
-        limits: within which it is changed.
-        loss: what is wanted of an outcome, in words; the expected answers of single tasks do not belong there.
-    """
-
-    variables: tuple[Variable, ...] = Field(min_length=1)
-    evidence: tuple[Evidence, ...] = Field(min_length=1, max_length=MOST_RUNS)
-    limits: Limits = Limits()
+    variables: tuple[Variable, ...] = Field(min_length=1)  # what may be changed
+    evidence: tuple[Evidence, ...] = Field(min_length=1, max_length=MOST_RUNS)  # of one or more runs
+    limits: Limits = Limits()  # within which it is changed
+    # what is wanted of an outcome, in words; the expected answers of single tasks do not belong there
     loss: str = Field(default="", max_length=LONGEST_LOSS)
 
     def of(self, key: str) -> Variable:
-        """Return a variable by its key."""
         return next(one for one in self.variables if one.key == key)
 
 

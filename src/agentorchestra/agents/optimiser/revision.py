@@ -17,8 +17,7 @@ STEP = "optimiser_step"
 
 _FORM = form(["text"], reason=TEXT, text=TEXT)
 
-Trial = Callable[[Variable, str], Awaitable[str]]
-"""Tries a new text, and returns what is wrong with it, "" for nothing."""
+Trial = Callable[[Variable, str], Awaitable[str]]  # tries a new text, and returns what is wrong with it, "" for nothing
 
 
 @dataclass(frozen=True)
@@ -31,19 +30,12 @@ class Wanted:
 
 @dataclass
 class Revision:
-    """Asks for new texts.
+    """Asks for new texts."""
 
-    Attributes:
-        questioner: of the optimiser.
-        limits: within which a text is changed.
-        trial: tries what passed the constraints; None for no trial.
-        left: sentences on variables that stay as they are.
-    """
-
-    questioner: Questioner
-    limits: Limits
-    trial: Trial | None = None
-    left: list[str] = field(default_factory=list)
+    questioner: Questioner  # of the optimiser
+    limits: Limits  # within which a text is changed
+    trial: Trial | None = None  # tries what passed the constraints; None for no trial
+    left: list[str] = field(default_factory=list)  # sentences on variables that stay as they are
 
     async def run(self, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
         """Return the changes (see `evidence.change`), in the order of what is wanted."""

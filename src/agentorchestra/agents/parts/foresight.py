@@ -8,33 +8,24 @@ from agentorchestra.agents.parts.refine import REQUESTS, ROUNDS
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.settings import PartSettings
 
-_ASKED = 2
-"""Times that the verifier is asked where its reply is of no use."""
+_ASKED = 2  # times that the verifier is asked where its reply is of no use
 
 
 class Foresight(BaseModel, frozen=True):
     """The requests of a run's main agent, its verifier and its refinement, as the settings `[parts]` have them.
 
     What a plan, a memory, better queries and sub-agents ask, and what a summary of a long history takes, comes besides.
-
-    Attributes:
-        runs: whole runs at the same time.
-        steps: that one run may take at most.
-        decisions_per_step: of all runs together; 1 without scaling.
-        choices_per_step: requests to the verifier in such a step, where each is answered the first time.
-        multiple: requests of a step, as a multiple of the one request of the plain run.
-        decisions_at_most, requests_at_most: of the whole run; the limits of the budget cut it earlier.
-        budget: these limits.
     """
 
-    runs: int
-    steps: int
-    decisions_per_step: int
-    choices_per_step: int
-    multiple: int
+    runs: int  # whole runs at the same time
+    steps: int  # that one run may take at most
+    decisions_per_step: int  # of all runs together; 1 without scaling
+    choices_per_step: int  # requests to the verifier in such a step, where each is answered the first time
+    multiple: int  # requests of a step, as a multiple of the one request of the plain run
+    # `decisions_at_most`, `requests_at_most`: of the whole run; the limits of the budget cut it earlier
     decisions_at_most: int
     requests_at_most: int
-    budget: Budget
+    budget: Budget  # these limits
 
 
 def foreseen(parts: PartSettings, steps: int, budget: Budget) -> Foresight:

@@ -30,8 +30,7 @@ from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.permission import OF_EVERY_AGENT
 
 MOST_SUBTASKS = 8
-EXECUTOR, ROLE = "react", "worker"
-"""The system that does a subtask, and the role that its model is chosen by."""
+EXECUTOR, ROLE = "react", "worker"  # the system that does a subtask, and the role that its model is chosen by
 
 SUBTASK = form(["task"], task=Form(TEXT, {**TEXT, "minLength": 1}), needs={"type": "array", "items": INTEGER})
 DIVIDED = form(["subtasks"], constraints=TEXTS, subtasks=list_of(SUBTASK))
@@ -40,35 +39,23 @@ CHECKED = form(["valid"], facts=list_of(FACT), valid=FLAG, problem=TEXT)
 
 
 class Subtask(BaseModel, frozen=True):
-    """A part of the task.
+    """A part of the task."""
 
-    Attributes:
-        number: its name, from 1 on.
-        needs: numbers of the subtasks whose results it needs; they may be wrong, a model wrote them.
-    """
-
-    number: int
+    number: int  # its name, from 1 on
     task: str
-    needs: tuple[int, ...] = ()
+    needs: tuple[int, ...] = ()  # numbers of the subtasks whose results it needs; they may be wrong, a model wrote them
 
 
 class Knowledge(BaseModel, frozen=True):
-    """How a subtask ended, and what is known by it.
-
-    Attributes:
-        how: `checked`, `unchecked` (nobody could be asked), `refused` (it breaks a constraint), `failed`, `not begun`.
-        facts: each with its source, of a result that was checked.
-        answer: the result in its agent's words.
-        problem: why it was refused, failed or was not begun.
-        files: names of the files that were made.
-    """
+    """How a subtask ended, and what is known by it."""
 
     subtask: Subtask
+    # `checked`, `unchecked` (nobody could be asked), `refused` (it breaks a constraint), `failed`, `not begun`
     how: str
-    facts: tuple[str, ...] = ()
-    answer: str = ""
-    problem: str = ""
-    files: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()  # each with its source, of a result that was checked
+    answer: str = ""  # the result in its agent's words
+    problem: str = ""  # why it was refused, failed or was not begun
+    files: tuple[str, ...] = ()  # names of the files that were made
     trust: Trust = Trust.AGENT
 
     @property
@@ -78,7 +65,6 @@ class Knowledge(BaseModel, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return it in words."""
         lines = [f"Subtask {self.subtask.number} ({self.how}): {self.subtask.task}"]
         lines += [f"Problem: {self.problem}"] if self.problem else []
         lines += listed("Facts", self.facts)
@@ -145,18 +131,13 @@ class Subtasks:
 
 @dataclass
 class _Graph:
-    """The work on the subtasks of one task.
-
-    Attributes:
-        child: the spec of a sub-agent but for its instruction and context.
-        constraints: of the whole task.
-    """
+    """The work on the subtasks of one task."""
 
     work: Work
     ctx: BranchContext[Any]
-    child: AgentSpec
+    child: AgentSpec  # the spec of a sub-agent but for its instruction and context
     graph: Sequence[Subtask]
-    constraints: Sequence[str]
+    constraints: Sequence[str]  # of the whole task
     known: dict[int, Knowledge] = field(default_factory=dict)
 
     async def carried_out(self) -> list[Knowledge]:

@@ -25,26 +25,20 @@ _HELD = f"{PRIVATE}plan"
 
 
 class Plan(BaseModel, frozen=True):
-    """A plan and the facts that it rests on.
+    """A plan and the facts that it rests on."""
 
-    Attributes:
-        given, learned, to_look_up, to_derive: facts of the task; those that were found out, are to be found, follow.
-        steps: what is to be done, in this order.
-        made_at: decisions that were taken before it was made or looked at last.
-        trust: of what it was made of.
-    """
-
+    # `given`, `learned`, `to_look_up`, `to_derive`: facts of the task; those that were found out, are to be found,
+    # follow
     given: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
     to_look_up: tuple[str, ...] = ()
     to_derive: tuple[str, ...] = ()
-    steps: tuple[str, ...] = ()
-    made_at: int = 0
-    trust: Trust = Trust.AGENT
+    steps: tuple[str, ...] = ()  # what is to be done, in this order
+    made_at: int = 0  # decisions that were taken before it was made or looked at last
+    trust: Trust = Trust.AGENT  # of what it was made of
 
     @property
     def facts(self) -> str:
-        """Return the facts in words."""
         lines = [
             *listed("Given", self.given),
             *listed("Found out", self.learned),
@@ -62,14 +56,10 @@ class Plan(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Planning:
-    """A `perceive` part: makes the plan before the first step, and puts it before the agent in each step.
-
-    Attributes:
-        interval: steps from one review to the next; 0 for a plan that is made once.
-    """
+    """A `perceive` part: makes the plan before the first step, and puts it before the agent in each step."""
 
     work: Work
-    interval: int = 0
+    interval: int = 0  # steps from one review to the next; 0 for a plan that is made once
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Return the plan as it stands now, None where none could be made."""

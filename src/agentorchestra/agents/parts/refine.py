@@ -25,14 +25,9 @@ from agentorchestra.runtime.context import BranchContext
 
 LOSS, GRADIENT, REFLECTION, STEP = "refine_loss", "refine_gradient", "refine_reflection", "refine_step"
 
-ROUNDS = 3
-"""Rounds at most, where nobody says another number (000 names none)."""
-
-REQUESTS = {"textgrad": 3, "reflect": 2}
-"""Requests of a round."""
-
-MOST_OUTPUTS = 12_000
-"""Characters of what tools gave that whoever criticises is shown."""
+ROUNDS = 3  # rounds at most, where nobody says another number (000 names none)
+REQUESTS = {"textgrad": 3, "reflect": 2}  # requests of a round
+MOST_OUTPUTS = 12_000  # characters of what tools gave that whoever criticises is shown
 
 _LOSS = form(["problems"], problems=TEXTS)
 _GRADIENT = form(["feedback"], feedback=TEXT)

@@ -31,8 +31,7 @@ from agentorchestra.tools.web.search.merge import page_key
 from agentorchestra.tools.web.search.tool import CHOICE, RESULTS, SEARCH
 from agentorchestra.tools.web.search.types import query_of
 
-_CHOSEN = "parts of search"
-"""Where a system's own choice stands, which its sub-agents have too."""
+_CHOSEN = "parts of search"  # where a system's own choice stands, which its sub-agents have too
 
 _ASKED = f"{PRIVATE}searched "
 """How the places begin at which an agent's queries stand, one for each search: several may be under way at once."""

@@ -27,17 +27,10 @@ from agentorchestra.trust.words import date_of, number_of
 REWARD, OUTCOME, CHOICE = "parts_reward", "parts_outcome", "parts_choice"
 REFLECTION, LESSONS = "parts_reflection", "parts_lessons"
 
-ROLE = "verifier"
-"""The role whose model is asked; without one it is the agent's own (004 uses one model for both)."""
-
-DISCOUNT = 0.9
-"""How much less each later step counts in the sum of rewards (004, eq. 8, which leaves the number open)."""
-
-HIGHEST = 10
-"""The highest reward (004, sec. 9.4)."""
-
-_SHOWN = 0.5
-"""Part of the verifier's window that the rivals may take."""
+ROLE = "verifier"  # the role whose model is asked; without one it is the agent's own (004 uses one model for both)
+DISCOUNT = 0.9  # how much less each later step counts in the sum of rewards (004, eq. 8, which leaves the number open)
+HIGHEST = 10  # the highest reward (004, sec. 9.4)
+_SHOWN = 0.5  # part of the verifier's window that the rivals may take
 
 _SCORE = form(["score"], analysis=TEXT, score=Form(NUMBER, {**NUMBER, "minimum": 0, "maximum": HIGHEST}))
 _REFLECTION = form(["experience_summary"], experience_summary=TEXT, confidence_assessment=TEXT, lessons_learned=TEXT)
@@ -64,10 +57,7 @@ class Verifier:
         whole = prompt == OUTCOME
         asked = [
             self._question(
-                prompt,
-                _SCORE,
-                self._content([one], ctx, whole=whole),
-                **({"ended": one.state.ended} if whole else {}),
+                prompt, _SCORE, self._content([one], ctx, whole=whole), **({"ended": one.state.ended} if whole else {})
             )
             for one in rivals
         ]
@@ -198,7 +188,6 @@ class Listwise:
     width: int = 1
 
     async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
-        """Return the rivals, the best first."""
         fit, empty = with_answer(rivals)
         ranked: list[Rival] = []
         while len(fit) > 1 and len(ranked) < self.width:
@@ -261,18 +250,12 @@ def form_of(answer: str) -> str:
 
 @dataclass(frozen=True)
 class Reflecting:
-    """Has the steps that are kept looked back on where their reward is at or under a threshold.
+    """Has the steps that are kept looked back on where their reward is at or under a threshold."""
 
-    Attributes:
-        choose: ranks the rivals; where it scores none, the steps that are kept are scored here.
-        threshold: 0 to 10.
-        width: rivals that are kept.
-    """
-
-    choose: Choose
+    choose: Choose  # ranks the rivals; where it scores none, the steps that are kept are scored here
     verifier: Verifier
-    threshold: float
-    width: int = 1
+    threshold: float  # 0 to 10
+    width: int = 1  # rivals that are kept
 
     async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
         """Return the rivals as ranked; those that are kept with their lessons."""

@@ -37,11 +37,8 @@ MOST_SHOWN = 40_000
 """Characters of the report's items that are shown besides their titles, and of their sources; of long items the
 beginning."""
 
-_QUOTED = 300
-"""Characters of a quote that are shown with its source."""
-
-_MOST_NAMED = 30
-"""Marks that the author is told of."""
+_QUOTED = 300  # characters of a quote that are shown with its source
+_MOST_NAMED = 30  # marks that the author is told of
 
 _FILE = re.compile(
     r"\b(?:to|in|into|as|at|under|named|called|nach|als|unter)\s+(?:the\s+file\s+|a\s+file\s+(?:named|called)\s+|der\s+Datei\s+)?"
@@ -52,8 +49,6 @@ _FILE = re.compile(
 
 @dataclass(frozen=True)
 class _Material:
-    """The material of a report."""
-
     found: Sequence[TeamResult]  # what the agents said that were asked
     others: Sequence[Piece]  # the items of the report as far as they say more, in `quoted`
     evidence: tuple[Citation, ...]  # every citation of both; the first is E1

@@ -12,8 +12,7 @@ from agentorchestra.core.spec import AgentSpec, Citation
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 
-REPORT = "report"
-"""The environment; an agent that adds to it names it in `environments`."""
+REPORT = "report"  # the environment; an agent that adds to it names it in `environments`
 
 
 def has_report(ctx: BranchContext[Any]) -> bool:

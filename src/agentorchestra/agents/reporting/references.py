@@ -11,8 +11,7 @@ from agentorchestra.environments.report.addresses import address_of_file, escape
 from agentorchestra.environments.report.marks import closed_up, evidence_marks, outside_code
 from agentorchestra.environments.report.references import NO_ADDRESS, one_each, plain
 
-MARK = re.compile(r"\[E(\d{1,4})\]")
-"""A mark as `evidence_marks` writes it."""
+MARK = re.compile(r"\[E(\d{1,4})\]")  # a mark as `evidence_marks` writes it
 
 _ANY_MARK = re.compile(r"\[E(?:\d[^\]\n]{0,20}|[nxNX?#]|[^\w\]\n]{0,3})\]")
 _LINK = re.compile(r"!?\[(?P<text>[^\]\n]*)\]\((?P<address>[^()\s]+)[^()\n]*\)")
@@ -20,8 +19,6 @@ _LINK = re.compile(r"!?\[(?P<text>[^\]\n]*)\]\((?P<address>[^()\s]+)[^()\n]*\)")
 
 @dataclass(frozen=True)
 class Report:
-    """A report with its references."""
-
     text: str  # Markdown with `[n](address)` behind the claims and the list of references at the end
     sources: tuple[Citation, ...]  # the citations that are used, in the order of their numbers and places
     notes: tuple[str, ...]  # what was struck out or left unused, a sentence each

@@ -25,10 +25,7 @@ NAME = "deep_researcher"
 
 
 class ResearchDriver(Limited[ResearchSettings]):
-    """Drives the researcher."""
-
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-        """Research what the spec asks for."""
         questioner = Questioner(ctx, kit, spec.role, spec.model)
         sees = model_of(spec, ctx) in ctx.manifest.media_models.get("image", ())
         parts = search_parts(ctx)

@@ -30,7 +30,6 @@ class Allowance:
     _began: datetime = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin to count."""
         self._began = self.ctx.now
         self.questioner.over = lambda: bool(self.used_up)
         if self.limits.seconds:
@@ -54,7 +53,6 @@ class Allowance:
         return True
 
     def leave(self, what: str, names: Sequence[str] = ()) -> None:
-        """Note that something is left out."""
         self.left_out += [f"{what}: {name[:_LONGEST_NAME]}" for name in names] or [what]
 
     def told(self) -> str:

@@ -22,20 +22,14 @@ from agentorchestra.tools.web.search.types import INVENTIVE
 KEY, ADDITIONAL = 0.8, 0.5
 """Relevance from which an insight is a key one, or an additional one; the others are supplementary."""
 
-PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
-"""Types of pictures that models take."""
-
-PICTURE = "picture"
-"""The place of what is seen in one."""
+PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})  # types of pictures that models take
+PICTURE = "picture"  # the place of what is seen in one
 
 LONGEST = 600
 """Characters of a fact and of its quote. A reader's words go into every further prompt, and a page may speak by it."""
 
-_NEAR = 3
-"""Pieces in which the words of a quote that stands nowhere may have been meant."""
-
-_RANK = 60
-"""Of reciprocal rank fusion, as `search` merges its engines."""
+_NEAR = 3  # pieces in which the words of a quote that stands nowhere may have been meant
+_RANK = 60  # of reciprocal rank fusion, as `search` merges its engines
 
 
 @dataclass
@@ -64,12 +58,10 @@ class Insight:
 
     @property
     def citation(self) -> Citation:
-        """Return its source for the report."""
         return Citation(source=self.source, place=self.place, quote=self.quote)
 
     @property
     def group(self) -> str:
-        """Return how much it counts."""
         return "key" if self.relevance >= KEY else "additional" if self.relevance >= ADDITIONAL else "supplementary"
 
     @property

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-NOTHING = "nothing was found"
-"""Why a query failed that was answered."""
+NOTHING = "nothing was found"  # why a query failed that was answered
 
 _LONGEST = 300
 _DAY = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
@@ -17,8 +16,6 @@ _TONGUE = re.compile(r"[a-z]{2}")
 
 @dataclass
 class ResearchQuery:
-    """A query."""
-
     query: str
     since: str = ""
     until: str = ""

@@ -18,8 +18,7 @@ PLAN = form(("queries",), questions=TEXTS, queries=list_of(form(("query",), reas
 """The questions to be settled and the first queries; before each what a plain one would miss."""
 
 _BETTER = form(("draft", "query"), draft=INTEGER, problems=TEXTS, suggestion=TEXT, **_QUERY)
-BETTER = form(("queries",), queries=list_of(_BETTER))
-"""Queries with what was wrong with their drafts, and what helps."""
+BETTER = form(("queries",), queries=list_of(_BETTER))  # queries with what was wrong with their drafts, and what helps
 
 
 def insights_form(*, goes_on: bool) -> Form:

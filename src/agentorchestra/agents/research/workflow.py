@@ -22,11 +22,8 @@ from agentorchestra.environments.report.marks import evidence_marks
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.trust.addresses import pages_named
 
-_MOST = 10
-"""Of questions, gaps, conflicts: what a model lists beyond is left out."""
-
-_LONGEST = 400
-"""Characters of a question, a gap, a conflict, a reason: what a model says goes into further prompts."""
+_MOST = 10  # of questions, gaps, conflicts: what a model lists beyond is left out
+_LONGEST = 400  # characters of a question, a gap, a conflict, a reason: what a model says goes into further prompts
 
 _LONGEST_CODE = 200
 _LONGEST_RESULT = 600
@@ -50,8 +47,6 @@ class Conflict:
 
 @dataclass
 class Research:
-    """One research."""
-
     spec: AgentSpec
     ctx: BranchContext[Any]
     limits: ResearchSettings

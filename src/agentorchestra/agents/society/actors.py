@@ -36,23 +36,15 @@ CUT = "\n(The rest is cut.)"
 
 @dataclass(frozen=True)
 class _Said:
-    """What came of a turn.
+    """What came of a turn."""
 
-    Attributes:
-        answer: what the agent ended its turn with, by a call or in plain words.
-        reply: the same, if by a call: it goes to whoever asked, whatever was written to them before.
-        beside: what it said last beside its calls.
-        sources: what it stems from.
-    """
-
-    answer: str
-    reply: str = ""
-    beside: str = ""
-    sources: tuple[Provenance, ...] = ()
+    answer: str  # what the agent ended its turn with, by a call or in plain words
+    reply: str = ""  # the same, if by a call: it goes to whoever asked, whatever was written to them before
+    beside: str = ""  # what it said last beside its calls
+    sources: tuple[Provenance, ...] = ()  # what it stems from
 
 
-Turn = Callable[[list[Mail]], Awaitable[_Said]]
-"""One turn of an agent, from the messages that woke it."""
+Turn = Callable[[list[Mail]], Awaitable[_Said]]  # one turn of an agent, from the messages that woke it
 
 
 async def act(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
@@ -181,5 +173,4 @@ def _agent(name: str, description: str, tools: tuple[str, ...]) -> Agent:
 
 
 WORKERS = ("web_agent", "document_agent", "coding_agent")
-ROLES = ("planner", *WORKERS)
-"""The agents beside the orchestrator (003, table 3)."""
+ROLES = ("planner", *WORKERS)  # the agents beside the orchestrator (003, table 3)

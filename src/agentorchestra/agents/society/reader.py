@@ -25,17 +25,11 @@ Case = Literal["criterion_tightened", "assumption_audited", "misaligned_instruct
 
 
 class EdgeCase(BaseModel, frozen=True):
-    """A result that was reported as good, and corrected all the same.
+    """A result that was reported as good, and corrected all the same."""
 
-    Attributes:
-        case: which of the paper's three.
-        messages: the numbers of the exchanges that show it, in their order, at least two.
-        why: what was wrong, and what was done about it.
-    """
-
-    case: Case
-    messages: tuple[int, ...]
-    why: str
+    case: Case  # which of the paper's three
+    messages: tuple[int, ...]  # the numbers of the exchanges that show it, in their order, at least two
+    why: str  # what was wrong, and what was done about it
 
 
 def options_for(talk: Conversation) -> dict[str, JsonValue]:

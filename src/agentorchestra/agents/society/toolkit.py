@@ -18,8 +18,7 @@ from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
 
-LONGEST_WAIT_S = 60.0
-"""Seconds that one wait takes at most."""
+LONGEST_WAIT_S = 60.0  # seconds that one wait takes at most
 
 _COMPONENT = "mail@1.0.0"
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
@@ -59,7 +58,6 @@ class Send:
 
     @property
     def schema(self) -> ToolSchema:
-        """Return how the model sees it."""
         return ToolSchema(
             name="send_message",
             description=self.description,
@@ -71,7 +69,6 @@ class Send:
         )
 
     def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
-        """Return the effect of a call."""
         mentions = arguments.get("mentions", [])
         return message(arguments.get("thread", ""), arguments.get("content", ""), mentions, ctx, provenance)
 
@@ -87,7 +84,6 @@ class Operation:
 
     @classmethod
     def every(cls) -> list[Operation]:
-        """Return those of the toolkit."""
         thread, participant = {"thread": {**_TEXT, "description": "Its name."}}, {"participant": _TEXT}
         return [
             cls(
@@ -103,11 +99,9 @@ class Operation:
 
     @property
     def schema(self) -> ToolSchema:
-        """Return how the model sees it."""
         return ToolSchema(name=self.name, description=self.description, parameters=_object(**self.arguments))
 
     def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
-        """Return the effect of a call."""
         return change(self.op, ctx, **arguments)
 
 
@@ -128,17 +122,12 @@ async def list_agents(ctx: RunContext[Any]) -> str:
 
 @dataclass(frozen=True)
 class WaitForMention:
-    """`wait_for_mention` of the one who leads.
+    """`wait_for_mention` of the one who leads."""
 
-    Attributes:
-        left: the seconds that it has from a time on; a wait ends with them.
-    """
-
-    left: Callable[[datetime], float]
+    left: Callable[[datetime], float]  # the seconds that it has from a time on; a wait ends with them
 
     @property
     def tool(self) -> Tool[..., Any]:
-        """Return it as a tool."""
         schema = ToolSchema(
             name="wait_for_mention",
             description=(

@@ -54,7 +54,6 @@ class AgentFactory:
         return frozenset(self.agent.reach())
 
     def __call__(self) -> AgentEnvironment:
-        """Return a new instance."""
         return AgentEnvironment(self)
 
 
@@ -104,11 +103,7 @@ class AgentEnvironment:
         """Hold nothing, release nothing."""
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
-        """Tell the agent; return its reply.
-
-        Raises:
-            ToolError: if it refuses, with its reason.
-        """
+        """Tell the agent; return its reply. Raise ToolError if it refuses, with its reason."""
         agent, instance = self._kind.agent, self.name
         memory = kept_name(agent.name, instance)
         before = ctx.vars.get(memory)

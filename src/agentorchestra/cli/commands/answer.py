@@ -24,8 +24,7 @@ from agentorchestra.workspace import Workspace
 F = TypeVar("F", bound=Callable[..., Any])
 
 _BY = "cli"
-_HAND_OVER_S = 5.0
-"""How long the process that drives the run gets to take the answer up, before this one looks again."""
+_HAND_OVER_S = 5.0  # how long the process that drives the run gets to take the answer up, before this one looks again
 
 _EXIT_CODES = """Exit codes: those of `agentorchestra run` if the run goes on here, else 0."""
 
@@ -182,13 +181,7 @@ async def _settle(
 
 
 async def _go_on(
-    workspace: Workspace[Any],
-    run_id: str,
-    settled: Question,
-    *,
-    folder: Path,
-    as_json: bool,
-    ask: str,
+    workspace: Workspace[Any], run_id: str, settled: Question, *, folder: Path, as_json: bool, ask: str
 ) -> RunResult | None:
     """Drive the run; None if another process does, and has the answer."""
     deadline = asyncio.get_running_loop().time() + _HAND_OVER_S

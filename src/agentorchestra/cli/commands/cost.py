@@ -34,14 +34,12 @@ class Row:
     runs: set[str] = field(default_factory=set)  # the runs it comes from
 
     def add(self, run: str, usage: Usage) -> None:
-        """Add one more charge."""
         self.usage = self.usage + usage
         self.known_usd += usage.cost_usd or 0.0
         self.unpriced += usage.cost_usd is None
         self.runs.add(run)
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
         return {
             "runs": len(self.runs),
             **self.usage.model_dump(mode="json"),

@@ -550,12 +550,7 @@ def _policy(folder: Path, settings: Settings | None, workspace: Workspace[Any] |
 
     if settings is None or workspace is None:
         return []
-    known = {
-        *builtin_tools(folder).tools,
-        *tools_by_name(workspace.own.tools),
-        *workspace.own.environments,
-        *systems(),
-    }
+    known = {*builtin_tools(folder).tools, *tools_by_name(workspace.own.tools), *workspace.own.environments, *systems()}
     # The door's own effects, and models, can be denied too.
     known |= {"human", "join", "inbox", "offline", *settings.models, *workspace.own.models}
     checks = []

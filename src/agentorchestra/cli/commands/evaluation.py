@@ -344,13 +344,7 @@ def compare(name: str, first: str, second: str, folder: Path) -> int:
     Of two settings of one system, where the runs of the other questions first differ is shown too.
     """
     from agentorchestra.evaluation.plan import read
-    from agentorchestra.evaluation.results import (
-        by_points,
-        compared,
-        first_differences,
-        outcome,
-        stop_after,
-    )
+    from agentorchestra.evaluation.results import by_points, compared, first_differences, outcome, stop_after
     from agentorchestra.evaluation.scores import kept_scores
 
     plan = read(folder, name)
@@ -563,7 +557,6 @@ def _arms(folder: Path, given: dict[str, Any]) -> list[Arm]:
 
 
 def _arm(text: str) -> Arm:
-    """Return the arm of 'NAME KEY=VALUE ...'."""
     from agentorchestra.evaluation.plan import Arm
 
     try:

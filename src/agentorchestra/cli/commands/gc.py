@@ -29,7 +29,6 @@ class Span(ParamType):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Return the length."""
         if isinstance(value, timedelta):
             return value
         found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([smhdw])", str(value).strip())
@@ -51,12 +50,7 @@ Examples:
 Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be read.""",
 )
 @click.option("--older-than", metavar="T", type=Span(), help="Delete runs whose last event is older, e.g. 30d or 12h.")
-@click.option(
-    "--session",
-    metavar="S",
-    type=WORDS,
-    help="Erase this session: all its turns, of any age and end.",
-)
+@click.option("--session", metavar="S", type=WORDS, help="Erase this session: all its turns, of any age and end.")
 @click.option("--keep", metavar="N", type=click.IntRange(min=0), help="Delete all runs but the newest N.")
 @click.option(
     "--status",

@@ -16,8 +16,7 @@ from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.spec import RunStatus, exit_code
 
-LOOK_S = 1.0
-"""How often it is asked, without news of the log, whether the process that drives the run is still there."""
+LOOK_S = 1.0  # how often it is asked, without news of the log, whether the process that drives the run is still there
 
 _NOT_OVER = (RunStatus.CREATED, RunStatus.RUNNING)
 

@@ -27,18 +27,14 @@ from agentorchestra.core.spec import RunFile, RunResult
 from agentorchestra.log.conversation import Conversation
 from agentorchestra.trust.arguments import argument_rows
 
-SHOWN_CHARS = 20_000
-"""Characters of one text that the page shows; the log has all of it."""
+SHOWN_CHARS = 20_000  # characters of one text that the page shows; the log has all of it
 
 
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "image/svg+xml"})
 """Media types that browsers draw; in an `img` none of them runs a script, SVG neither."""
 
-MOST_PICTURE_BYTES = 4 << 20
-"""Bytes of one picture that stands in the page."""
-
-MOST_PICTURES_BYTES = 16 << 20
-"""Bytes of all of them together."""
+MOST_PICTURE_BYTES = 4 << 20  # bytes of one picture that stands in the page
+MOST_PICTURES_BYTES = 16 << 20  # bytes of all of them together
 
 
 async def pictures(files: Sequence[RunFile], read: Callable[[str], Awaitable[bytes]]) -> dict[str, str]:
@@ -64,22 +60,16 @@ async def pictures(files: Sequence[RunFile], read: Callable[[str], Awaitable[byt
 
 
 def render(
+    # `view`, `record`, `result`: of the run
     view: RunView,
     record: RunRecord,
     result: RunResult,
     *,
-    gone: bool,
-    talk: Conversation | None,
-    pictures: Mapping[str, str] = MappingProxyType({}),
+    gone: bool,  # the process that drove it died
+    talk: Conversation | None,  # what its agents wrote to each other
+    pictures: Mapping[str, str] = MappingProxyType({}),  # those among its files, see `pictures`
 ) -> str:
-    """Return the page.
-
-    Args:
-        view, record, result: of the run.
-        gone: the process that drove it died.
-        talk: what its agents wrote to each other.
-        pictures: those among its files, see `pictures`.
-    """
+    """Return the page."""
     page = _environment().get_template("run.html.j2")
     return page.render(
         run=record,

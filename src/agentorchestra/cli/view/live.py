@@ -27,17 +27,10 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-FRAME_S = 0.125
-"""Seconds between two pictures."""
-
-LOOK_S = 0.5
-"""How often the log is read while the bus is silent: other processes are not on it."""
-
-LINES = 8
-"""Lines of what a tool prints that are shown where there is no picture, besides its last one."""
-
-_KEPT = 2000
-"""Characters of streamed text that are kept for each effect."""
+FRAME_S = 0.125  # seconds between two pictures
+LOOK_S = 0.5  # how often the log is read while the bus is silent: other processes are not on it
+LINES = 8  # lines of what a tool prints that are shown where there is no picture, besides its last one
+_KEPT = 2000  # characters of streamed text that are kept for each effect
 
 _SHOW_CURSOR = "\x1b[?25h"
 

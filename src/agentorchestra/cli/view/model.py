@@ -81,12 +81,10 @@ class Span:
 
     @property
     def effect(self) -> dict[str, Any]:
-        """Its stored form."""
         return self.record.effect
 
     @property
     def kind(self) -> EffectKind:
-        """What sort of effect."""
         return self.record.kind
 
     @property
@@ -134,7 +132,6 @@ class AgentView:
 
     @property
     def plan(self) -> Plan | None:
-        """Its active plan."""
         return self.plans.plans.get(self.plans.active) if self.plans.active is not None else None
 
     @property

@@ -16,8 +16,7 @@ from agentorchestra.cli.view.tree import step_line
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.spec import RunStatus
 
-NARROW = 60
-"""Below so many columns what an agent spent gets a line of its own."""
+NARROW = 60  # below so many columns what an agent spent gets a line of its own
 
 _STREAM_LINES = 3
 _NOTES = 3
@@ -50,19 +49,13 @@ class Line(NamedTuple):
 def picture(
     view: RunView,
     *,
-    now: datetime,
+    now: datetime,  # the time, for what is under way
     width: int,
     height: int | None = None,
-    said: Mapping[str, str] | None = None,
-    encoding: str = "utf-8",
+    said: Mapping[str, str] | None = None,  # text that is streamed or said now, by the key of its effect
+    encoding: str = "utf-8",  # of the terminal; what it cannot show is escaped
 ) -> list[Text]:
-    """Return the run as it stands, in lines of at most `width` columns, at most `height` of them.
-
-    Args:
-        now: the time, for what is under way.
-        said: text that is streamed or said now, by the key of its effect.
-        encoding: of the terminal; what it cannot show is escaped.
-    """
+    """Return the run as it stands, in lines of at most `width` columns, at most `height` of them."""
     lines = [*_head(view, now, width), *_agents(view, now, width, said or {}), *_foot(view)]
     if height is not None:
         lines = _fit(lines, max(1, height))

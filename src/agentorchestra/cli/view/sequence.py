@@ -14,24 +14,16 @@ from agentorchestra.log.conversation import Conversation, Exchange
 FROM, RIGHT, LEFT, REFUSED, THREAD, ANSWER = "●►◄✗◇■"
 _LIFE, _LINE, _CROSSED = "│─┼"
 
-_LANE = (8, 18)
-"""Columns of a lifeline, least and most."""
-
-_DRAWN = 3 / 5
-"""The part of a terminal's width that the lifelines get at most; the rest is for the words."""
+_LANE = (8, 18)  # columns of a lifeline, least and most
+_DRAWN = 3 / 5  # the part of a terminal's width that the lifelines get at most; the rest is for the words
 
 
 class Cell(NamedTuple):
-    """What one agent's lifeline shows in a row.
+    """What one agent's lifeline shows in a row."""
 
-    Attributes:
-        mark: of who sends, receives, is refused, changes a thread, answers or is lost; "" for none.
-        alive: whether the agent is at work.
-        left, right: whether an arrow goes on to that side.
-    """
-
-    mark: str
-    alive: bool
+    mark: str  # of who sends, receives, is refused, changes a thread, answers or is lost; "" for none
+    alive: bool  # whether the agent is at work
+    # `left`, `right`: whether an arrow goes on to that side
     left: bool = False
     right: bool = False
 
@@ -50,7 +42,6 @@ def agents(talk: Conversation) -> list[str]:
 
 
 def rows(talk: Conversation) -> list[Row]:
-    """Return the exchanges as rows."""
     names, gone, found = agents(talk), set[str](), list[Row]()
     for one in talk.exchanges:
         (gone.add if one.kind == "lost" else gone.discard)(one.sender)

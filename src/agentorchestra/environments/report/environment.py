@@ -24,14 +24,9 @@ from agentorchestra.tea.calling.environment import action
 if TYPE_CHECKING:
     from agentorchestra.environments.registry import EnvironmentParts
 
-LONG = 1_500
-"""Characters from which on an item is read by a model before the report is written, where that is of use."""
-
-FILE = "report.md"
-"""Where the report lies in the run's folder, unless it is to lie elsewhere."""
-
-_TURNS = 5
-"""How often a shared report is made again, since others added to it meanwhile."""
+LONG = 1_500  # characters from which on an item is read by a model before the report is written, where that is of use
+FILE = "report.md"  # where the report lies in the run's folder, unless it is to lie elsewhere
+_TURNS = 5  # how often a shared report is made again, since others added to it meanwhile
 
 _MOST_NAMED = 30
 

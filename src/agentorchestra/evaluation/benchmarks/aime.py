@@ -47,7 +47,6 @@ class Aime:
     judged = False
 
     async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
-        """Return the score of an answer."""
         state = SimpleNamespace(output=SimpleNamespace(completion=answer.text))
         found = await need(_COMMON).aime_scorer()(state, need("inspect_ai.scorer").Target(question.truth))
         return Scored.of(found.value == "C", f"read as {found.answer!r}, the answer is {question.truth}")

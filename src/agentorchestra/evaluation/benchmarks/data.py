@@ -33,19 +33,12 @@ class Place(Protocol):
 
 @dataclass(frozen=True)
 class Hub:
-    """A dataset of the Hugging Face hub.
+    """A dataset of the Hugging Face hub."""
 
-    Attributes:
-        repo: `OWNER/NAME`.
-        revision: the commit whose format is read here.
-        patterns: the files that are needed.
-        gated: whether its owners ask for something before they give it.
-    """
-
-    repo: str
-    revision: str
-    patterns: tuple[str, ...]
-    gated: bool = False
+    repo: str  # `OWNER/NAME`
+    revision: str  # the commit whose format is read here
+    patterns: tuple[str, ...]  # the files that are needed
+    gated: bool = False  # whether its owners ask for something before they give it
 
     def fetch(self) -> Path:
         """Return the folder with the dataset's files, out of the hub's cache or loaded down.
@@ -77,15 +70,10 @@ class Hub:
 
 @dataclass(frozen=True)
 class Download:
-    """A file at an address, of which inspect-evals has the checksum.
+    """A file at an address, of which inspect-evals has the checksum."""
 
-    Attributes:
-        module: of inspect-evals.
-        prefix: how its names `..._URL`, `..._SHA256` and `..._PATH` begin.
-    """
-
-    module: str
-    prefix: tuple[str, str]
+    module: str  # of inspect-evals
+    prefix: tuple[str, str]  # how its names `..._URL`, `..._SHA256` and `..._PATH` begin
 
     def fetch(self) -> Path:
         """Return the file, out of inspect-evals' cache or loaded down; EvaluationError if it cannot be had."""
@@ -143,10 +131,7 @@ def rows(path: Path, columns: Sequence[str], *, name: str) -> list[dict[str, Any
 
 
 def question_set(
-    name: str,
-    scorer: str,
-    table: Sequence[dict[str, Any]],
-    mapping: Callable[[dict[str, Any]], EvalQuestion],
+    name: str, scorer: str, table: Sequence[dict[str, Any]], mapping: Callable[[dict[str, Any]], EvalQuestion]
 ) -> QuestionSet:
     """Return the set that a table's rows make; a row that cannot be read is a question that cannot be asked.
 

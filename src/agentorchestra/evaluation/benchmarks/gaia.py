@@ -36,8 +36,7 @@ _MEDIA = {
     **dict.fromkeys((".png", ".jpg", ".jpeg"), "image"),
     **dict.fromkeys((".xlsx", ".xls", ".csv"), "tables"),
 }
-_NO_ANSWER = "?"
-"""Stands for the true answers of the test split, which are not public."""
+_NO_ANSWER = "?"  # stands for the true answers of the test split, which are not public
 
 
 def load_validation(data: Path | None) -> QuestionSet:

@@ -135,14 +135,10 @@ def _picture(uri: str, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Judged:
-    """A scorer that asks the configured judge.
+    """A scorer that asks the configured judge."""
 
-    Attributes:
-        prompt: makes what the judge is asked, of question, true answer and answer.
-        verdict: reads its reply: `ok`, `wrong`, `missing` (it says that no answer was tried), None where it says none.
-    """
-
-    prompt: Callable[[str, str, str], str]
+    prompt: Callable[[str, str, str], str]  # makes what the judge is asked, of question, true answer and answer
+    # reads its reply: `ok`, `wrong`, `missing` (it says that no answer was tried), None where it says none
     verdict: Callable[[str], str | None]
     judged: bool = True
 

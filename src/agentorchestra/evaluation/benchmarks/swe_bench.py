@@ -29,8 +29,7 @@ from agentorchestra.tea.prompts.catalog import load_prompt
 NAME = "swe-bench-verified"
 DATASET = "princeton-nlp/SWE-bench_Verified"
 REVISION = "c104f840cc67f8b6eec6f759ebc8b2693d585d4a"
-PATCH = ".agentorchestra.patch"
-"""The file in /testbed that has the patch, when a run has ended."""
+PATCH = ".agentorchestra.patch"  # the file in /testbed that has the patch, when a run has ended
 
 _COLUMNS = (
     *("instance_id", "repo", "base_commit", "problem_statement", "version", "difficulty"),

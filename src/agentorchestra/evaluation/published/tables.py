@@ -11,39 +11,24 @@ from typing import Any
 
 from agentorchestra.core.errors import EvaluationError
 
-PAPERS = ("agentorchestra_tea", "agentorchestra", "aorchestra", "coral", "oagents")
-"""Names of the papers' files."""
+PAPERS = ("agentorchestra_tea", "agentorchestra", "aorchestra", "coral", "oagents")  # names of the papers' files
 _ROUNDING = 0.0101
 """How far a published number may be from what follows, in its last digits: some are rounded up, or cut off."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A published table.
-
-    Attributes:
-        number: of the table in its paper.
-        about: what it shows.
-        columns: their names; `average` is over others.
-        rows: by name, one number for each column; None where the paper has none.
-        set: the name of the set of questions, "" where columns are of several.
-        sizes: questions behind each column, 0 where it is none or unknown; empty where nothing is known.
-        sizes_from: how the sizes are known where the benchmark does not say it.
-        whole: what all right is: 100 for percent, 1 for shares.
-        average: how `average` comes about: `weighted` by sizes, the `mean` of columns, "" where there is none.
-        averaged: the columns it is over, empty for all others.
-    """
-
-    number: str
-    about: str
-    columns: tuple[str, ...]
-    rows: Mapping[str, tuple[float | None, ...]]
-    set: str = ""
+    number: str  # of the table in its paper
+    about: str  # what it shows
+    columns: tuple[str, ...]  # their names; `average` is over others
+    rows: Mapping[str, tuple[float | None, ...]]  # by name, one number for each column; None where the paper has none
+    set: str = ""  # the name of the set of questions, "" where columns are of several
+    # questions behind each column, 0 where it is none or unknown; empty where nothing is known
     sizes: tuple[int, ...] = ()
-    sizes_from: str = ""
-    whole: float = 100
-    average: str = ""
-    averaged: tuple[str, ...] = ()
+    sizes_from: str = ""  # how the sizes are known where the benchmark does not say it
+    whole: float = 100  # what all right is: 100 for percent, 1 for shares
+    average: str = ""  # how `average` comes about: `weighted` by sizes, the `mean` of columns, "" where there is none
+    averaged: tuple[str, ...] = ()  # the columns it is over, empty for all others
 
     @property
     def place(self) -> str:
@@ -104,16 +89,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Paper:
-    """What a paper published.
+    """What a paper published."""
 
-    Attributes:
-        title: with its number at arXiv.
-        tables: by their numbers.
-        problems: a sentence for everything in them, and in what the text says of them, that does not follow.
-    """
-
-    title: str
-    tables: Mapping[str, Table]
+    title: str  # with its number at arXiv
+    tables: Mapping[str, Table]  # by their numbers
+    # a sentence for everything in them, and in what the text says of them, that does not follow
     problems: tuple[str, ...]
 
 

@@ -31,36 +31,28 @@ class LeftOut(BaseModel, frozen=True, extra="forbid"):
 
 
 class Suite(BaseModel, frozen=True, extra="forbid"):
-    """A published table as an evaluation.
+    """A published table as an evaluation."""
 
-    Attributes:
-        name: such as `004-table7`.
-        paper, table: where its cells are, see `published`.
-        set: of the questions asked here.
-        about: what is compared, and in what this differs from the paper.
-        columns: published columns by what is beside them: `all` questions, a group, `pass@K`, `cost` (dollars for an
-            answer), `gain` (points over the first arm), `reuse` (of generated tools, by later questions), `agents>N`
-            (solved after more than N agents were asked).
-        repeats, ask_again: as in the paper.
-        tips: questions that give tips, see `Plan`; 0 where no arm takes them.
-        arms, left_out: its rows.
-    """
-
-    name: str
+    name: str  # such as `004-table7`
+    # `paper`, `table`: where its cells are, see `published`
     paper: str
     table: str
-    set: str
-    about: str
+    set: str  # of the questions asked here
+    about: str  # what is compared, and in what this differs from the paper
+    # published columns by what is beside them: `all` questions, a group, `pass@K`, `cost` (dollars for an answer),
+    # `gain` (points over the first arm), `reuse` (of generated tools, by later questions), `agents>N` (solved after
+    # more than N agents were asked)
     columns: dict[str, str]
+    # `repeats`, `ask_again`: as in the paper
     repeats: int = Field(default=1, ge=1)
     ask_again: int = Field(default=0, ge=0)
-    tips: int = Field(default=0, ge=0)
+    tips: int = Field(default=0, ge=0)  # questions that give tips, see `Plan`; 0 where no arm takes them
+    # `arms`, `left_out`: its rows
     arms: tuple[SuiteArm, ...]
     left_out: tuple[LeftOut, ...] = ()
 
     @property
     def cells(self) -> Table:
-        """Return the published table."""
         return published(self.paper).tables[self.table]
 
     @property

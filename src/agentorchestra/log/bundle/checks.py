@@ -81,11 +81,9 @@ class Bundle:
         ]
 
     def blob(self, sha256: str) -> bytes:
-        """Return the bytes of a blob."""
         return self._read(form.BLOBS + sha256, self._sums[form.BLOBS + sha256].size)
 
     def file(self, ref: FileRef) -> AbstractContextManager[IO[bytes]]:
-        """Open a file given with the task."""
         return self._archive.open(form.FILES + ref.sha256)
 
     def _read_header(self) -> Header:

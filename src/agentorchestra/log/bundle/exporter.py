@@ -32,13 +32,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first time a ZIP file can hold
 
 
 async def export_run(
-    store: Store,
-    record: RunRecord,
-    out: Path,
-    *,
-    kept: KeptFiles | None,
-    secrets: Mapping[str, str],
-    origin: Origin,
+    store: Store, record: RunRecord, out: Path, *, kept: KeptFiles | None, secrets: Mapping[str, str], origin: Origin
 ) -> Exported:
     """Write the bundle of a run; of one that is being driven, the events up to those of `record`.
 

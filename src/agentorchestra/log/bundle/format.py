@@ -43,22 +43,14 @@ FILES = "files/"
 
 SINGLE = (HEADER, EVENTS, MANIFEST, PACKAGES, SETTINGS, SUMS)
 MEMBER = re.compile(r"(?:blobs|files)/[0-9a-f]{64}")
-RUN_ID = re.compile(r"run_[0-9A-Z]{26}")
-"""Run ids name folders: nothing else than what `new_run_id` gives comes in."""
-
-MAX_BYTES = 16 * 1024**3
-"""Unpacked, of a whole bundle."""
+RUN_ID = re.compile(r"run_[0-9A-Z]{26}")  # run ids name folders: nothing else than what `new_run_id` gives comes in
+MAX_BYTES = 16 * 1024**3  # unpacked, of a whole bundle
 
 MAX_MEMBERS = 100_000
 
-MAX_LOG_BYTES = 1024**3
-"""Of a log: whoever drives or replays a run holds it in memory."""
-
-MAX_JSON_BYTES = 32 * 1024**2
-"""Of a member that is read whole, and of a line of events."""
-
-MAX_RATIO = 200
-"""Unpacked to packed bytes of a member over `RATIO_FROM`: more is a bomb (deflate ends at 1032)."""
+MAX_LOG_BYTES = 1024**3  # of a log: whoever drives or replays a run holds it in memory
+MAX_JSON_BYTES = 32 * 1024**2  # of a member that is read whole, and of a line of events
+MAX_RATIO = 200  # unpacked to packed bytes of a member over `RATIO_FROM`: more is a bomb (deflate ends at 1032)
 
 RATIO_FROM = 64 * 1024**2
 

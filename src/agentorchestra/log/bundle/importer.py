@@ -15,8 +15,7 @@ from agentorchestra.log.bundle.checks import Bundle, opened
 from agentorchestra.log.bundle.format import Imported, KeptFiles
 from agentorchestra.log.bundle.log_checks import Log, logs_of_lines, regular
 
-_TOGETHER_BYTES = 8 * 1024**2
-"""Blobs that are written by one transaction."""
+_TOGETHER_BYTES = 8 * 1024**2  # blobs that are written by one transaction
 
 
 async def import_file(store: Store, path: Path, *, kept: KeptFiles, folder: Path, now: datetime) -> list[Imported]:

@@ -39,12 +39,7 @@ class Log:
 
 
 def checked_log(
-    events: list[Event],
-    run: str,
-    *,
-    where: str,
-    status: RunStatus | None = None,
-    manifest: RunManifest | None = None,
+    events: list[Event], run: str, *, where: str, status: RunStatus | None = None, manifest: RunManifest | None = None
 ) -> Log:
     """Return a log that a store takes and a replay can read; BundleError, beginning with `where`, for any other.
 

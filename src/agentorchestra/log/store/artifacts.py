@@ -34,11 +34,8 @@ from agentorchestra.log.store.patience import Patience
 
 T = TypeVar("T")
 
-CACHE_BYTES = 2 << 30
-"""The most that the copies in the workspace's folder take; the longest unused go first."""
-
-_KEPT = 0.75
-"""The part of them that stays when there are too many."""
+CACHE_BYTES = 2 << 30  # the most that the copies in the workspace's folder take; the longest unused go first
+_KEPT = 0.75  # the part of them that stays when there are too many
 
 _OWNER = "owner"
 _CONNECT_S, _ANSWER_S = 10, 60

@@ -36,11 +36,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-READERS = 4
-"""Threads (and connections) for reading, whatever the number of runs."""
-
-AT_ONCE = 500
-"""Blobs read by one query."""
+READERS = 4  # threads (and connections) for reading, whatever the number of runs
+AT_ONCE = 500  # blobs read by one query
 
 
 @dataclass(slots=True, eq=False)
@@ -96,8 +93,7 @@ class Database(ABC):
     workspace, what holds it, and the option for another one.
     """
 
-    retry_s = 0.0
-    """How long writes and reads wait for a database that is away; 0: not at all."""
+    retry_s = 0.0  # how long writes and reads wait for a database that is away; 0: not at all
 
     def __init__(self, place: str, *, workspace: str, file: str, option: str) -> None:
         self.place = place

@@ -19,8 +19,7 @@ from agentorchestra.log.store.references import is_json, references
 from agentorchestra.log.store.rows import NEEDED
 from agentorchestra.log.store.schema import blobs, components, events, is_part, jobs, runs
 
-AT_ONCE = 20
-"""Runs that are deleted by one transaction."""
+AT_ONCE = 20  # runs that are deleted by one transaction
 
 _PAGE = 200
 

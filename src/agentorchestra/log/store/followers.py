@@ -17,7 +17,6 @@ class Followers:
 
     @property
     def runs(self) -> frozenset[str]:
-        """The runs that are followed."""
         with self._lock:
             return frozenset(self._events)
 

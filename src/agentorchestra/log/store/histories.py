@@ -11,8 +11,7 @@ from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentConflictError, StoreError
 from agentorchestra.log.store.rows import encodable, stamp
 
-Component = tuple[str, str]
-"""Kind and name."""
+Component = tuple[str, str]  # kind and name
 
 
 def encode(changes: Sequence[ComponentChange]) -> list[tuple[Any, ...]]:
@@ -30,7 +29,6 @@ def _body(change: ComponentChange) -> str:
 
 
 def decode(row: Sequence[Any]) -> ComponentChange:
-    """Return the entry of a row."""
     kind, name, seq, ts, type_, body = row
     return ComponentChange.model_construct(
         kind=kind, name=name, seq=seq, ts=datetime.fromisoformat(ts), type=type_, body=json.loads(body)

@@ -12,8 +12,7 @@ from agentorchestra.core.errors import StoreError
 from agentorchestra.log.store import rows
 from agentorchestra.log.store.schema import blobs, events, runs
 
-_NAMED = 5
-"""Runs and places that a finding names; more are counted."""
+_NAMED = 5  # runs and places that a finding names; more are counted
 
 
 @dataclass

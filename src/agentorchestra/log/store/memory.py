@@ -36,8 +36,7 @@ from agentorchestra.log.store.followers import Followers
 from agentorchestra.log.store.references import is_json, references
 from agentorchestra.log.store.rows import NEEDED, Row
 
-_TS = 7
-"""The place of the time in a row."""
+_TS = 7  # the place of the time in a row
 
 
 class _Run:

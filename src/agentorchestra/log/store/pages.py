@@ -8,8 +8,7 @@ from agentorchestra.core.events import Event
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.query import LogQuery
 
-PAGE = 500
-"""Events of a page, and runs named in one query."""
+PAGE = 500  # events of a page, and runs named in one query
 
 
 async def selected_events(

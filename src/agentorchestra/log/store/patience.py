@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
-_CONFLICTS = 10
-"""Deadlocks in a row that are taken for chance."""
+_CONFLICTS = 10  # deadlocks in a row that are taken for chance
 
 
 class Patience:

@@ -44,17 +44,13 @@ if TYPE_CHECKING:
 
 SCHEMA = "agentorchestra"
 
-RETRY_S = 120.0
-"""How long writes and reads wait for a database that is away."""
+RETRY_S = 120.0  # how long writes and reads wait for a database that is away
 
 STANDBY_S = 0.2
 """Time between looks at the log of followed runs, all of them by one query, where the server is a standby."""
 
-_LOCKED_S = 30
-"""How long a write waits for another process's transaction (they take milliseconds)."""
-
-_OLDEST = 130000
-"""PostgreSQL 13: pg_current_xact_id_if_assigned."""
+_LOCKED_S = 30  # how long a write waits for another process's transaction (they take milliseconds)
+_OLDEST = 130000  # PostgreSQL 13: pg_current_xact_id_if_assigned
 
 _CONNECTION = {
     # Without these a machine that vanished would be noticed after hours.
@@ -90,8 +86,7 @@ UPDATE writers SET last = %s, touched = extract(epoch FROM clock_timestamp())
 WHERE id = %s AND pg_current_xact_id_if_assigned() IS NOT NULL
 """
 
-_GONE_S = 30 * 86_400.0
-"""After how long the rows of processes that ended without closing are removed."""
+_GONE_S = 30 * 86_400.0  # after how long the rows of processes that ended without closing are removed
 
 _COPY = f"COPY events ({', '.join(column.name for column in events.c)}) FROM STDIN"
 

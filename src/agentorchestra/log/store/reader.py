@@ -27,11 +27,8 @@ from agentorchestra.log.store.schema import blobs, components, events, is_part, 
 
 T = TypeVar("T")
 
-_COMPONENTS_AT_ONCE = 200
-"""Components that one query looks up (each is two parameters, and a row of a list)."""
-
-_CARRIERS = 16
-"""Requests to the store of artifacts at the same time."""
+_COMPONENTS_AT_ONCE = 200  # components that one query looks up (each is two parameters, and a row of a list)
+_CARRIERS = 16  # requests to the store of artifacts at the same time
 
 _BLOB_PREFIX = f'{{"{rows.BLOB_KEY}":"'
 

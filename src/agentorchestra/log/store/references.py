@@ -15,8 +15,7 @@ from itertools import islice
 Lookup = Callable[[list[str]], Iterable[tuple[str, bytes | None]]]
 """From names to those that are blobs, each with its bytes where they are JSON (which may name further blobs)."""
 
-BATCH = 500
-"""Names that are looked up together: under every database's limit of parameters."""
+BATCH = 500  # names that are looked up together: under every database's limit of parameters
 
 PRIVATE = "application/vnd.agentorchestra.private"
 """The media type of blobs that stay in their store: no bundle takes them along, and they name no others."""

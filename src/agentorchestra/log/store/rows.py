@@ -26,20 +26,17 @@ from agentorchestra.core.ids import compact_encoder
 from agentorchestra.core.protocols import Owner, RunRecord
 from agentorchestra.core.spec import RunManifest, RunStatus
 
-INLINE_BYTES = 16 * 1024
-"""Bodies and blobs over this size (of their UTF-8 JSON, or of the bytes) live in files by hash."""
+INLINE_BYTES = 16 * 1024  # bodies and blobs over this size (of their UTF-8 JSON, or of the bytes) live in files by hash
 
 MANIFEST_BYTES = 256 * 1024
 """The same for the first event of a run: many are created at once, and the syncs of a file each would be most of it."""
 
-BLOB_KEY = "$blob"
-"""The only key of a stored body whose JSON lies in a blob."""
+BLOB_KEY = "$blob"  # the only key of a stored body whose JSON lies in a blob
 
 BODY_MEDIA_TYPE = "application/json"
 
 
-NEEDED = frozenset({RunStatus.WAITING, RunStatus.PAUSED})
-"""Runs that somebody comes back to: never deleted."""
+NEEDED = frozenset({RunStatus.WAITING, RunStatus.PAUSED})  # runs that somebody comes back to: never deleted
 
 
 class Row:
@@ -113,7 +110,6 @@ _WRITTEN_OUT = frozenset({EffectStarted.type, EffectCompleted.type})
 
 
 def body_of(data: bytes) -> dict[str, Any]:
-    """Return the body in a blob."""
     body: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"))
     return body
 

@@ -134,10 +134,7 @@ components = Table(
 # Where large blobs of a database lie that are not in its table; made when the settings first name such a place. `owner`
 # stands there, too: below one address lie the artifacts of one database.
 artifacts = Table(
-    "artifacts",
-    MetaData(),
-    Column("address", Text, nullable=False),
-    Column("owner", Text, nullable=False),
+    "artifacts", MetaData(), Column("address", Text, nullable=False), Column("owner", Text, nullable=False)
 )
 
 # Alembic's own table.

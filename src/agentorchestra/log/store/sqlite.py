@@ -35,12 +35,8 @@ from agentorchestra.log.store.watcher import Asking, Bell, Ear
 
 DATABASE = "workspace.db"
 
-BUSY_S = 30.0
-"""How long a write waits for another process's transaction (they take milliseconds)."""
-
-LOOK_S = 0.1
-"""Time between questions for changes where runs are followed; one reads no row."""
-
+BUSY_S = 30.0  # how long a write waits for another process's transaction (they take milliseconds)
+LOOK_S = 0.1  # time between questions for changes where runs are followed; one reads no row
 _OLDEST = (3, 35)  # RETURNING
 
 # SQLite says SQLITE_FULL for ENOSPC and for max_page_count, but "disk I/O error" for the limit of a file's size and for

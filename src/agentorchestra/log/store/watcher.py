@@ -23,8 +23,7 @@ from agentorchestra.log.store.schema import runs
 
 _NEXT = select(runs.c.id, runs.c.next_seq)
 
-_AGAIN_S = 1.0
-"""Time until a connection is tried again that failed, though the database is not away."""
+_AGAIN_S = 1.0  # time until a connection is tried again that failed, though the database is not away
 
 
 class Bell:
@@ -50,7 +49,6 @@ class Bell:
             self._heard.recv(4096)
 
     def close(self) -> None:
-        """Release its descriptors."""
         self._heard.close()
         self._rung.close()
 

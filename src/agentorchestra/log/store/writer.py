@@ -30,8 +30,7 @@ from agentorchestra.log.store.schema import blobs, events, runs
 
 T = TypeVar("T")
 
-TOUCHED_S = 600.0
-"""How exactly it is known when a blob was last put; far less than any grace."""
+TOUCHED_S = 600.0  # how exactly it is known when a blob was last put; far less than any grace
 
 
 class UnansweredError(Exception):
@@ -193,10 +192,7 @@ class Writer(Database):
         land(failed)
 
     def _transaction(
-        self,
-        batch: list[Operation],
-        touched: list[str],
-        apply: Callable[[Connection, list[Operation]], list[Any]],
+        self, batch: list[Operation], touched: list[str], apply: Callable[[Connection, list[Operation]], list[Any]]
     ) -> list[Any]:
         self._check_place()
         connection = self._connected()
@@ -305,7 +301,6 @@ class Writer(Database):
         return results
 
     def _insert_large(self, connection: Connection, new: Sequence[Row]) -> None:
-        """Insert the blobs of large bodies."""
         values = [
             {
                 "sha256": row.sha256,
@@ -331,9 +326,7 @@ class Writer(Database):
         made = (blobs.c.media_type == GIVEN) & (insert.excluded.media_type != GIVEN)
         kind = case((made, insert.excluded.media_type), else_=blobs.c.media_type)
         return insert.on_conflict_do_update(
-            index_elements=[blobs.c.sha256],
-            set_={"touched": self._now(), "media_type": kind},
-            where=or_(stale, made),
+            index_elements=[blobs.c.sha256], set_={"touched": self._now(), "media_type": kind}, where=or_(stale, made)
         )
 
     def _not_drawn(self, connection: Connection, run: str, epoch: int | None) -> AgentOrchestraError:

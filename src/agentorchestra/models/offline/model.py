@@ -63,11 +63,7 @@ class OfflineModel:
         said = len(text) + sum(len(call.name) + len(canonical_json(call.arguments)) for call in calls)
         usage = Usage(requests=1, input_tokens=max(1, view.chars // 4), output_tokens=max(1, said // 4), cost_usd=0.0)
         return ModelResponse(
-            text=text,
-            tool_calls=calls,
-            finish_reason="tool_calls" if calls else "stop",
-            model=self.name,
-            usage=usage,
+            text=text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop", model=self.name, usage=usage
         )
 
     def price(self, usage: Usage) -> float:
@@ -99,7 +95,6 @@ class _View:
 
     @classmethod
     def read(cls, request: ModelRequest) -> _View:
-        """Return the view of a request."""
         rendered = [(message, render_message(message)) for message in request.messages]
         first = next((text for message, text in rendered if message.role == "user" and "<task>" in text), None)
         if first is None:
@@ -267,9 +262,7 @@ def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | Non
     if not made:
         names = ", ".join(name for name, _ in calls)
         return _Decision(
-            thinking=f"The task spells out what to call: {names}.",
-            next_goal=f"Call {names}.",
-            calls=tuple(calls),
+            thinking=f"The task spells out what to call: {names}.", next_goal=f"Call {names}.", calls=tuple(calls)
         )
     answers: list[str] = []
     found: list[rules.Found] = []
@@ -323,9 +316,7 @@ def _handing_out(
 ) -> _Decision:
     handed: list[tuple[str, Arguments]] = [(one.agent, {"task": one.task}) for one in work]
     return _Decision(
-        thinking="; ".join(f"{one.agent}: {one.task}" for one in work),
-        next_goal=goal,
-        calls=(*planned, *handed),
+        thinking="; ".join(f"{one.agent}: {one.task}" for one in work), next_goal=goal, calls=(*planned, *handed)
     )
 
 

@@ -173,8 +173,6 @@ def _wants(text: str) -> Literal["number", "date", "name", ""]:
 
 @dataclass(frozen=True)
 class Cell:
-    """Cell of a row as a tool wrote it out."""
-
     address: str
     header: str
     value: str

@@ -59,7 +59,6 @@ def is_agent(parameters: Mapping[str, Any]) -> bool:
 
 
 def wants_report(task: str) -> bool:
-    """Return True if a task asks for a report."""
     return _REPORT.search(task) is not None
 
 

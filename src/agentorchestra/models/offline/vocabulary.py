@@ -4,7 +4,6 @@ from __future__ import annotations
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a list."""
     return frozenset(text.split())
 
 

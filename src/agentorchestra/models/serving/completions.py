@@ -186,11 +186,7 @@ class CompletionRequest(BaseModel):
 
 
 def read_completion(body: object) -> CompletionRequest:
-    """Return the body of a request, checked.
-
-    Raises:
-        HttpRequestError: with what does not fit.
-    """
+    """Return the body of a request, checked; raise HttpRequestError with what does not fit."""
     if isinstance(body, dict):
         for name, why in _REFUSED.items():
             if body.get(name):

@@ -37,38 +37,25 @@ _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
 
 class Entry(BaseModel, frozen=True):
-    """Something that is remembered.
+    """Something that is remembered."""
 
-    Attributes:
-        id: unique within its task.
-        kind: see EntryKind.
-        text: in words.
-        agent: whose it is.
-        task: the run it was written in, "" for this one.
-        at: when it was written.
-        trust: the lowest of what it was made of: memory does not make content any safer.
-        covers: references of the entries that a summary, of whatever kind, stands for; of an insight, earlier ones
-            that say the same.
-        instead_of: references of the earlier insights that an insight contradicts.
-        against: references of the earlier insights that misled a task; such an entry says no more than why.
-        evidence: where in the log an insight was learnt, as run and key of an effect: `RUN/1.react#3`.
-        times: in how many tasks an insight was found; told by a reading.
-        misled: how many tasks it misled, and `why`, as the last one has it; told by a reading.
-    """
-
-    id: str
-    kind: EntryKind
-    text: str
-    agent: str
-    task: str = ""
-    at: datetime | None = None
-    trust: Trust = Trust.UNTRUSTED
+    id: str  # unique within its task
+    kind: EntryKind  # see EntryKind
+    text: str  # in words
+    agent: str  # whose it is
+    task: str = ""  # the run it was written in, "" for this one
+    at: datetime | None = None  # when it was written
+    trust: Trust = Trust.UNTRUSTED  # the lowest of what it was made of: memory does not make content any safer
+    # references of the entries that a summary, of whatever kind, stands for; of an insight, earlier ones that say the
+    # same
     covers: tuple[str, ...] = ()
-    instead_of: tuple[str, ...] = ()
+    instead_of: tuple[str, ...] = ()  # references of the earlier insights that an insight contradicts
+    # references of the earlier insights that misled a task; such an entry says no more than why
     against: tuple[str, ...] = ()
+    # where in the log an insight was learnt, as run and key of an effect: `RUN/1.react#3`
     evidence: tuple[str, ...] = ()
-    times: int = 1
-    misled: int = 0
+    times: int = 1  # in how many tasks an insight was found; told by a reading
+    misled: int = 0  # how many tasks it misled, and `why`, as the last one has it; told by a reading
     why: str = ""
 
     @property
@@ -151,12 +138,7 @@ class Memory(Protocol):
         ...
 
     async def ask(
-        self,
-        prompt: str,
-        material: Sequence[Entry | Happening],
-        *,
-        schema: dict[str, Any] | None = None,
-        **values: Any,
+        self, prompt: str, material: Sequence[Entry | Happening], *, schema: dict[str, Any] | None = None, **values: Any
     ) -> str:
         """Ask a model (the role `summariser`) about entries.
 

@@ -36,20 +36,11 @@ def _form(*names: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*names], "additionalProperties": False}
 
 
-POINTS = _form("points", "suggestions")
-"""What a model says of one step."""
-
-FUSION = _form("known", "next")
-"""What a model makes of the long-term memory and what happened since."""
-
-NEXT = "\nNext:"
-"""Stands before what is suggested for the next step."""
-
-KNOWN = "Long-term memory so far. "
-"""Stands before the long-term memory where a model is asked to fuse it."""
-
+POINTS = _form("points", "suggestions")  # what a model says of one step
+FUSION = _form("known", "next")  # what a model makes of the long-term memory and what happened since
+NEXT = "\nNext:"  # stands before what is suggested for the next step
+KNOWN = "Long-term memory so far. "  # stands before the long-term memory where a model is asked to fuse it
 MOST_EARLIER = 200  # events of the session's earlier tasks
-
 CHARS_OF_WORD = 10  # with room to spare
 SHARE = 6
 """What one part shows takes at most so great a part of what a model has room for: all three at most half of that."""

@@ -53,11 +53,8 @@ LESSONS: dict[str, Any] = {
 }
 """What a model says of a task that has ended."""
 
-TOLD = "(told) "
-"""Stands before what the agent was told at the beginning of the task."""
-
-EARLIER = " (before it was known as: "
-"""Stands between an insight and the one that it contradicts."""
+TOLD = "(told) "  # stands before what the agent was told at the beginning of the task
+EARLIER = " (before it was known as: "  # stands between an insight and the one that it contradicts
 
 
 @dataclass

@@ -140,7 +140,6 @@ class _Host:
         self._sure = 0
 
     def print(self, text: str) -> None:
-        """Keep what was printed, up to a limit."""
         if self.done is not None:
             return
         part = text[: MOST_PRINTED - self._kept]

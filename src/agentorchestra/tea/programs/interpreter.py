@@ -124,7 +124,6 @@ class MontyInterpreter:
         self._pool = MontyPool(self._limits.processes)
 
     def lacks(self, code: str) -> str | None:
-        """See tea/programs/monty.py."""
         return lacks(code)
 
     async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
@@ -141,7 +140,6 @@ class MontyInterpreter:
         return await _MontyRun(self._pool, options, code, host, self._limits.seconds).run(state)
 
     async def aclose(self) -> None:
-        """End the interpreters; idempotent."""
         await self._pool.aclose()
 
 
@@ -154,13 +152,11 @@ class _State:
     awaited: dict[int, frozenset[Span]] = field(default_factory=dict)
 
     def with_dump(self, dump: bytes) -> bytes:
-        """Return both as one value."""
         places = {str(number): sorted(spans) for number, spans in self.awaited.items() if spans}
         return json.dumps({"programs": self.programs, "awaited": places}).encode() + b"\n" + dump
 
     @classmethod
     def read(cls, state: bytes) -> tuple[_State, bytes]:
-        """Return both from one value."""
         head, _, dump = state.partition(b"\n")
         fields = json.loads(head)
         awaited = {int(n): frozenset((start, end) for start, end in spans) for n, spans in fields["awaited"].items()}

@@ -12,8 +12,7 @@ from agentorchestra.core.resources import refuse_shortage
 
 T = TypeVar("T")
 
-START_S = 30.0
-"""How long Monty may take to start: it takes a tenth of a second."""
+START_S = 30.0  # how long Monty may take to start: it takes a tenth of a second
 
 
 @dataclass

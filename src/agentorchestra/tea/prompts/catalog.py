@@ -145,7 +145,6 @@ class PromptLibrary:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every prompt's name, sorted."""
         return tuple(sorted(self._prompts))
 
     @property

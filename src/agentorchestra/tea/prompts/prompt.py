@@ -27,8 +27,6 @@ _SHORT = 4_000  # characters of front matter that no nesting makes dangerous
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt."""
-
     name: str  # as version and description from its front matter
     version: str
     description: str
@@ -248,5 +246,4 @@ def literals(template: str) -> tuple[str, ...]:
     return tuple(line for line in lines if len(line) >= _TELLING)
 
 
-_TELLING = 12
-"""Characters of a line that tell one prompt from another."""
+_TELLING = 12  # characters of a line that tell one prompt from another

@@ -47,32 +47,22 @@ class Operation(BaseModel, frozen=True):
 
 
 class ComponentConfig(BaseModel, frozen=True):
-    """The configuration of a component (ToolConfig, EnvironmentConfig, AgentConfig; 000, definitions 3, 6, 9).
+    """The configuration of a component (ToolConfig, EnvironmentConfig, AgentConfig; 000, definitions 3, 6, 9)."""
 
-    Attributes:
-        kind, name, description, version: what it is.
-        content_hash: of what it is made of: two components with one hash do the same.
-        operations: what it can be asked to do; a prompt has none.
-        rules: text for whoever uses it (an environment's rules, a prompt's variables).
-        metadata: what else its kind says: tags and mode of a tool, role and tools of an agent.
-        builtin: whether it comes with the package.
-        evolvable: whether its text may be optimised (`vars`, `setvars`); definitions 2, 5, 8 call this g.
-        origin: where it came from, where that is known: `package`, `code`, `register`, `mcp:NAME`, a file.
-        state: of this version: candidate, active, deprecated, archived.
-    """
-
+    # `kind`, `name`, `description`, `version`: what it is
     kind: KindName
     name: str
     description: str = ""
     version: str
-    content_hash: str
-    operations: tuple[Operation, ...] = ()
-    rules: str = ""
+    content_hash: str  # of what it is made of: two components with one hash do the same
+    operations: tuple[Operation, ...] = ()  # what it can be asked to do; a prompt has none
+    rules: str = ""  # text for whoever uses it (an environment's rules, a prompt's variables)
+    # what else its kind says: tags and mode of a tool, role and tools of an agent
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
-    builtin: bool = False
-    evolvable: bool = False
-    origin: str = ""
-    state: str = "active"
+    builtin: bool = False  # whether it comes with the package
+    evolvable: bool = False  # whether its text may be optimised (`vars`, `setvars`); definitions 2, 5, 8 call this g
+    origin: str = ""  # where it came from, where that is known: `package`, `code`, `register`, `mcp:NAME`, a file
+    state: str = "active"  # of this version: candidate, active, deprecated, archived
 
     @property
     def component(self) -> str:

@@ -29,21 +29,13 @@ class Made(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A part of a component that may be optimised (000, app. C.4): `vars` gives it, `setvars` takes it back.
+    """A part of a component that may be optimised (000, app. C.4): `vars` gives it, `setvars` takes it back."""
 
-    Attributes:
-        name: of the part, unique in its component.
-        value: its text.
-        role: what it is: `code`, `prompt`, `description`, ...
-        description: what it does, for whoever rewrites it.
-        evolvable: whether a candidate may change it: its author can keep it as it is.
-    """
-
-    name: str
-    value: str
-    role: str
-    description: str = ""
-    evolvable: bool = True
+    name: str  # of the part, unique in its component
+    value: str  # its text
+    role: str  # what it is: `code`, `prompt`, `description`, ...
+    description: str = ""  # what it does, for whoever rewrites it
+    evolvable: bool = True  # whether a candidate may change it: its author can keep it as it is
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,10 @@ _MEMORY = (EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY)
 
 
 class Affected(NamedTuple):
-    """The first effect that a change can touch.
+    """The first effect that a change can touch."""
 
-    Attributes:
-        key: of the effect.
-        at: the last event before it: `Workspace.fork(run, at=at)` begins it anew.
-    """
-
-    key: str
-    at: int
+    key: str  # of the effect
+    at: int  # the last event before it: `Workspace.fork(run, at=at)` begins it anew
 
 
 def first_affected(

@@ -62,7 +62,6 @@ class Registry:
 
     @property
     def store(self) -> Store:
-        """The store of the histories and of the log."""
         return self._store
 
     async def refresh(self) -> set[tuple[str, str]]:

@@ -44,12 +44,7 @@ class TCPServer(ContextManager[Tool[..., Any]]):
         return super()._identify(name, one, made)
 
     async def register_definition(
-        self,
-        *,
-        name: str,
-        description: str,
-        parameters: dict[str, JsonValue],
-        **by: Unpack[By],
+        self, *, name: str, description: str, parameters: dict[str, JsonValue], **by: Unpack[By]
     ) -> ComponentConfig:
         """Register a tool that is known by its schema only: it is found and described, and refused when it is called.
 

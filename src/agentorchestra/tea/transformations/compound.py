@@ -68,17 +68,11 @@ class Step:
 
     @property
     def called(self) -> str:
-        """Its name."""
         return self.name or self.tool.name
 
 
 def compound(
-    name: str,
-    description: str,
-    steps: Sequence[Step],
-    *,
-    returns: str = "",
-    version: str = "1.0.0",
+    name: str, description: str, steps: Sequence[Step], *, returns: str = "", version: str = "1.0.0"
 ) -> Tool[..., Any]:
     """Return the steps as one tool, whose arguments are what is `Given`.
 

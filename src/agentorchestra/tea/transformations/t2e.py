@@ -57,7 +57,6 @@ class ToolsFactory:
         return frozenset(one.name for one in self.tools.values())
 
     def __call__(self) -> ToolsEnvironment:
-        """Return a new instance."""
         return ToolsEnvironment(self)
 
 

@@ -219,12 +219,7 @@ class _Filling:
         if command.startswith("~"):
             command = str(Path(command).expanduser())
         return Server(
-            self._name,
-            **common,
-            command=command,
-            args=args,
-            env=env,
-            cwd=None if cwd is None else self._folder / cwd,
+            self._name, **common, command=command, args=args, env=env, cwd=None if cwd is None else self._folder / cwd
         )
 
     def _http(self, entry: _Entry, common: dict[str, Any]) -> Server:

@@ -56,7 +56,6 @@ class Preset(BaseModel, frozen=True, extra="forbid"):
 
 
 def preset_names() -> tuple[str, ...]:
-    """Return the names of the presets."""
     found = (one.name for one in importlib.resources.files(__package__).iterdir())
     return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
 

@@ -61,18 +61,13 @@ def _models(role: str) -> tuple[str, ...]:
 
 
 def _line(row: Row, preset: Preset, settings: Settings, *, coded: bool) -> str:
-    """Return a row of the table.
-
-    Args:
-        coded: whether the table has the column of the public code.
-    """
+    """Return a row of the table; `coded`: whether the table has the column of the public code."""
     values = "<br>".join(_setting(path, preset, settings) for path in row.settings)
     left = (row.code, row.open) if coded else (row.open,)
     return _cells([row.what, row.states, row.where, *left, row.here, values])
 
 
 def _cells(texts: Sequence[str]) -> str:
-    """Return a line of a table."""
     return "| " + " | ".join(one or "-" for one in texts) + " |"
 
 

@@ -6,14 +6,7 @@ from functools import partial
 
 import click
 
-from agentorchestra.cli.commands.components.change import (
-    activate,
-    archive,
-    deprecate,
-    export,
-    import_,
-    restore,
-)
+from agentorchestra.cli.commands.components.change import activate, archive, deprecate, export, import_, restore
 from agentorchestra.cli.commands.components.memories import entries, forget
 from agentorchestra.cli.commands.components.read import contract, diff, info, list_, search, versions
 from agentorchestra.cli.commands.components.shared import KINDS

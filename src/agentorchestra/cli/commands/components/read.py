@@ -24,8 +24,7 @@ from agentorchestra.cli.workspaces import opened
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.history import Version
 
-_OWN = ("", "package", "code", "register")
-"""Where components come from without a word about it in a list."""
+_OWN = ("", "package", "code", "register")  # where components come from without a word about it in a list
 
 
 @async_command("list", short_help="One line for each component.")

@@ -37,7 +37,6 @@ class ComponentName(ParamType):
     name = "name"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Named:
-        """Name and version."""
         if isinstance(value, Named):
             return value
         name, at, version = Words().convert(value, param, ctx).strip().partition("@")

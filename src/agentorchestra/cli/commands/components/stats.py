@@ -14,8 +14,7 @@ from agentorchestra.cli.workspaces import opened
 from agentorchestra.tea.registry.usage import Use
 from agentorchestra.tea.retrieval.finder import CALLED
 
-COUNTED = tuple(CALLED.values())
-"""The kinds whose calls are in the log."""
+COUNTED = tuple(CALLED.values())  # the kinds whose calls are in the log
 
 
 @async_command(short_help="How often each was called, and reused.")

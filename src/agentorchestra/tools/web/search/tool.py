@@ -85,10 +85,7 @@ def search_tools(engines: Engines) -> tuple[Tool[..., Any], ...]:
 
 
 def _search_tool(
-    asking: Mapping[str, Tool[..., Any]],
-    choosing: Tool[..., Any],
-    copies: Tool[..., Any] | None,
-    denied: DeniedPages,
+    asking: Mapping[str, Tool[..., Any]], choosing: Tool[..., Any], copies: Tool[..., Any] | None, denied: DeniedPages
 ) -> Tool[..., Any]:
     async def search(
         ctx: RunContext[Any],

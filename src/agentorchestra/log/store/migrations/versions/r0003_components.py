@@ -13,7 +13,6 @@ KEY = sa.Text().with_variant(TEXT(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """Create the table."""
     op.create_table(
         "components",
         sa.Column("kind", KEY, nullable=False),

@@ -10,5 +10,4 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Add the column."""
     op.add_column("events", sa.Column("checksum", sa.BigInteger()))
