@@ -23,6 +23,7 @@ FIELDS = {
     "usage_by_model",
     "cost_usd",
     "run_id",
+    "session",
     "system",
     "model",
     "duration_s",

@@ -163,8 +163,9 @@ class ModelDecider:
         said = fields or {}
         plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(reply, fields)
         finish = next((one for one in self.tools.schemas(state.opened) if one.name == self.finish), None)
-        undone = ("" if former else reply.problem) or open_work(state, ctx, finish)
-        undone = undone if plain and self.text_ends else ""
+        undone = ""
+        if plain and self.text_ends:
+            undone = ("" if former else reply.problem) or open_work(state, ctx, finish)
         shown = reply.words if self.native else reply.text
         text = TextBlock(text=shown, source=Source(kind="agent", ref=ctx.actor), trust=outcome.trust)
         message = Message(

@@ -523,7 +523,7 @@ class RunResult(BaseModel):
         artifacts: all that it kept under a name, also what it kept for itself.
         files: what it made for its user, with what it made or changed in its folder when its last job ended.
         more_files: how many files of its folder `files` has no room for.
-        folder: the folder that its environments work on, where it lies on this machine; None without such.
+        folder: the folder that its environments work on, where it lies on this machine; None where nothing is in it.
         diff: what it changed in its copy of the project, as git writes it; "" without a project.
         tests: how the command that tests its work ended; None without one.
         questions: what it waits for, with status `waiting` or `paused`.

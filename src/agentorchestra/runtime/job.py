@@ -250,7 +250,7 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
         files=made_files(run.ledger, ended.files),
         more_files=ended.more_files,
         tests=ended.tests,
-        folder=str(worked_on) if worked_on.is_dir() else None,
+        folder=str(worked_on) if worked_on.is_dir() and any(worked_on.iterdir()) else None,
         questions=open_questions(run.ledger) if ended.status in (RunStatus.WAITING, RunStatus.PAUSED) else (),
         until=ended.until,
         error=ended.error,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from pydantic import JsonValue
@@ -100,7 +101,8 @@ def _typed(value: JsonValue, schema: Any, *, finishes: bool = False) -> JsonValu
         value = _from_text(value, wanted)
     elif value is not None and wanted and wanted <= {"string", "null"} and "enum" not in schema:
         if not isinstance(value, list | dict) or finishes:
-            return canonical_json(value)
+            with suppress(ValueError):  # NaN and infinities are no JSON
+                return canonical_json(value)
     elif isinstance(value, float) and value.is_integer() and "integer" in wanted:
         return int(value)
     if isinstance(value, str) and isinstance(schema, dict) and value not in (known := schema.get("enum", (value,))):

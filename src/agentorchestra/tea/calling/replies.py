@@ -8,6 +8,7 @@ call ends the reply: what words go on behind is quoted. Of a reply that was cut 
 from __future__ import annotations
 
 import ast
+import json
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -126,7 +127,7 @@ def read_reply(
 
 
 def _call(name: str, given: JsonValue) -> ToolCall:
-    return ToolCall(id="", name=name, arguments=given if isinstance(given, dict | str) else canonical_json(given))
+    return ToolCall(id="", name=name, arguments=given if isinstance(given, dict | str) else json.dumps(given))
 
 
 def _difference(written: ToolCall, meant: ToolCall) -> str:
