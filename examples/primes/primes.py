@@ -1,12 +1,12 @@
-"""A Python file is written, looked at, imported in vain, and run (000, app. G.1).
+"""A Python file is written, looked at, imported, and run (000, app. G.1).
 
     python examples/primes/primes.py [FOLDER]
 
-The agent writes `prime.py` with `terminal`, looks whether it is as it should be, and tries to import it with the tool
-`python`, which has a working folder of its own: there is no such module. So it runs the file in the terminal, where it
-is, checks what came out, and answers. No key and no network: what a language model would decide is decided by
-`Programmer` below, which reads what the last call said. Everything it does is done: the shell, the import that fails
-and the run are real. It needs a sandbox (`agentorchestra sandbox` says whether there is one).
+The agent writes `prime.py` with `terminal`, looks whether it is as it should be, and imports it with the tool `python`,
+which works in the terminal's folder. (In the paper that import fails, and the agent runs the file in the terminal.) It
+checks what came out in the terminal, and answers. No key and no network: what a language model would decide is decided
+by `Programmer` below, which reads what the last call said. Everything it does is done: the shell, the import and the
+check are real. It needs a sandbox (`agentorchestra sandbox` says whether there is one).
 
 FOLDER keeps the workspace; without it everything is gone at the end. The exit status is 1 if the file or the answer is
 not right.
@@ -65,8 +65,6 @@ class Programmer:
             return call("terminal_run", command="cat prime.py")
         if "def primes" in last:  # it is as it was meant
             return call("python", code="import prime\nprime.primes()")
-        if "No module named" in last:  # not from here: where it lies it can be run
-            return call("terminal_run", command="python3 prime.py")
         found = re.search(r"\[[\d, ]+\]", last)
         if found is not None:
             self.answer = found.group()

@@ -373,7 +373,8 @@ def test_an_environment_is_given_and_what_it_made_is_found(folder: Folder) -> No
     assert done.err.endswith(f"1 file in agentorchestra-out/{run_id}: notes/a.txt\n")
     assert (folder.path / made / "notes/a.txt").read_text() == "hello"
     shown = folder.run("show", run_id)
-    assert f"folder: {made}\n  1 file: notes/a.txt\n" in shown.out
+    assert f"folder: {made}\n" in shown.out
+    assert "made: notes/a.txt (5 bytes)\n" in shown.out
     wrong = folder.run("run", "x", "--environment", "nope")
     known = "no environment 'nope' is registered; registered: browser, computer, files, git"
     assert wrong.code == 2 and known in wrong.err

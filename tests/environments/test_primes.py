@@ -1,4 +1,4 @@
-"""The case study G.1: a file is written, looked at, imported in vain, run, and its result checked."""
+"""The case study G.1: a file is written, looked at, imported, and its result checked."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def example() -> ModuleType:
 
 
 @pytest.mark.skipif(SANDBOX is None, reason="no sandbox here: install bubblewrap")
-def test_the_import_fails_and_the_run_succeeds(
+def test_the_import_and_the_check_succeed(
     example: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result, faults = asyncio.run(example.write_and_run(tmp_path))
-    assert faults == [] and result.steps == 6
+    assert faults == [] and result.steps == 5
     said = capsys.readouterr().out
     done = [line.strip() for line in said.splitlines() if line.startswith("  ")]
     assert [line.partition(":")[0] for line in done if line.startswith(("terminal_run", "python:", "done"))] == [
@@ -37,10 +37,9 @@ def test_the_import_fails_and_the_run_succeeds(
         "terminal_run",
         "python",
         "terminal_run",
-        "terminal_run",
         "done",
     ]
-    assert "No module named 'prime'" in said and "25 2 97" in said
+    assert "25 2 97" in said
     # The file the user finds does the same without us.
     (made,) = tmp_path.glob("workspace/runs/*/environments/main/folder/prime.py")
     alone = subprocess.run([sys.executable, "-I", made], capture_output=True, text=True, check=True)

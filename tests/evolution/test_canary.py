@@ -50,7 +50,7 @@ async def test_a_share_of_the_runs_uses_a_candidate_and_says_so(tmp_path: Path) 
         for run, answer in found:
             named = {"prompt:react": version} if answer == "YES" else {}
             assert runs[run].components == named
-            assert runs[run].labels["canary prompt:react"] == (version if named else "2.0.0")
+            assert runs[run].labels["canary prompt:react"] == (version if named else "2.1.0")
         assert 4 <= sum(answer == "YES" for _, answer in found) <= 20
         assert {answer for _, answer in await asked(ws, 6, evaluation="e")} == {"yes"}  # others' comparisons
         (one,) = await canaries(ws)
@@ -95,8 +95,8 @@ async def test_one_that_lasts_is_taken_into_use(tmp_path: Path, monkeypatch: pyt
 
 async def test_shares_and_scores_that_are_refused(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
-        with pytest.raises(LifecycleError, match=r"react@2\.0\.0 is active, and only a candidate can have a share"):
-            await ws.prompt_components.share("react", "2.0.0", 0.5)
+        with pytest.raises(LifecycleError, match=r"react@2\.1\.0 is active, and only a candidate can have a share"):
+            await ws.prompt_components.share("react", "2.1.0", 0.5)
         version = await louder(ws)
         with pytest.raises(LifecycleError, match="cannot have the share 1; give one from 0 to below 1"):
             await ws.prompt_components.share("react", version, 1)

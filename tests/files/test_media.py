@@ -102,7 +102,7 @@ async def test_the_first_pictures_go_along_in_the_first_message(tmp_path: Path, 
     if system != "direct":
         assert "3.png (image/png, " in words(request) and words(request).count("bytes), shown below") == 4
         assert "4.png (image/png, " in words(request)
-        assert "Pictures that are not below: read_file shows them" in words(request)
+        assert "The other pictures: the tool read_file shows them" in words(request)
 
 
 async def test_without_pictures_where_the_server_refuses_them(tmp_path: Path) -> None:
@@ -114,10 +114,10 @@ async def test_without_pictures_where_the_server_refuses_them(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"vision": False}, "No model of this run sees"),
+        ({"vision": False}, "No model of this run can see the pictures"),
         (
             {"vision": False, "roles": {"vision": {"model": "eyes"}}},
-            "ask_media, which you or an agent has",
+            "The tool ask_media puts your questions about them",
         ),
         ({"context_window": 8_000}, "read_file shows them"),
     ],

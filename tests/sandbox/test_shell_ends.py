@@ -201,7 +201,8 @@ def test_the_container_of_a_shell(tmp_path: Path) -> None:
         f"--label {LABEL}={os.getpid()}@",
         "--network none --read-only --user 1234:1234 --cap-drop ALL --security-opt no-new-privileges",
         f"--volume {tmp_path}:/work --workdir /work --volume {tmp_path}/in:/work/files:ro",
-        "_after.sh:/opt/agentorchestra/_after.sh:ro image python3 -E -s -B /opt/agentorchestra/_shell.py /work",
+        "_after.sh:/opt/agentorchestra/_after.sh:ro",
+        "_program.py:/opt/agentorchestra/_program.py:ro image python3 -E -s -B /opt/agentorchestra/_shell.py /work",
     ):
         assert part in line
     assert "--tmpfs /work" not in line

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agentorchestra import tool
 from agentorchestra.agents.finishing import PLAIN, answer_of
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunManifest, RunStatus
@@ -158,3 +159,17 @@ async def test_who_keeps_the_call(tmp_path: Path, options: dict[str, Any], finis
         run_id = await ws.create("What is 2 + 3?", **{"system": "react", "model": "scripted", **options})
         record = await ws.store.get_run(run_id)
         assert record is not None and record.manifest.finish == finish
+
+
+async def test_its_own_earlier_answer_needs_no_source(tmp_path: Path) -> None:
+    @tool(effect="read")
+    def thermometer() -> str:
+        """Read the thermometer."""
+        return "21 degrees"
+
+    model = ScriptedModel([call("thermometer"), say("It is 21 degrees."), say("Yes, it is warm.")])
+    async with workspace(tmp_path, model, tools=[thermometer]) as ws:
+        session = ws.session("weather")
+        await session.run("How warm is it?", system="react", model=model)
+        second = await session.run("Is that warm?", model=model)
+        assert (second.answer, second.usage.requests) == ("Yes, it is warm.", 1)

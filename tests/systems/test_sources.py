@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.agents.outputs import Output, unproven
+from agentorchestra.core.content import Source, Trust
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunResult, RunStatus
@@ -217,3 +219,16 @@ async def test_react_is_asked_once_about_a_figure_that_it_does_not_cite(
 async def test_where_nothing_was_given_no_figure_is_asked_about(tmp_path: Path) -> None:
     result, asked = await played(tmp_path, "agentorchestra", lambda request: done("1945"), task="When did it end?")
     assert result.answer == "1945" and asked.count("decision") == 1 and "judge" not in asked
+
+
+def test_figures_that_a_program_prints_in_a_line_are_two() -> None:
+    def output(text: str) -> Output:
+        return Output(
+            "", 1, "python", "print(a)", text, Trust.UNTRUSTED, pieces=((Source(kind="tool", ref="python"), text),)
+        )
+
+    for printed in ("1283 153.96", "153.96 256.6", "1283.3999999999999 153.96"):
+        shown = [output(printed)]
+        assert unproven("It is 153.96 euros.", (), shown) == [], printed
+    assert unproven("It is 153.96 euros.", (), [output("154.96")]) == ["153.96"]
+    assert unproven("It is 1 250 euros.", (), [output("1250")]) == []

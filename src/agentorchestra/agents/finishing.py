@@ -54,7 +54,8 @@ def open_work(state: State, ctx: BranchContext[Any], finish: ToolSchema | None) 
     if left:
         said = f"your plan has open steps: {', '.join(left)}. Carry them out, or mark them with todo, before you answer"
         return f"{said}. If nothing of it is left to do, give the answer again"
-    untrusted = [one for one in state.sources if one.trust is Trust.UNTRUSTED and one != FILE_NAMES]
+    own = Provenance(kind="agent", ref=ctx.actor, trust=Trust.UNTRUSTED)  # its answers of earlier turns
+    untrusted = [one for one in state.sources if one.trust is Trust.UNTRUSTED and one not in (FILE_NAMES, own)]
     read = [one.ref for one in untrusted if one.kind in ("file", "web", "agent") or one.ref == SEARCH]
     if not read or finish is None or "sources" not in finish.parameters.get("properties", {}):
         return ""

@@ -194,18 +194,20 @@ def is_among(form: str, known: Collection[str]) -> bool:
     return form.count(".") < 2 and any(abs(float(one) - float(form)) <= 0.5001 / 10**places for one in finer)
 
 
-def unproven(answer: str, known: Sequence[str], shown: Sequence[Output]) -> list[str]:
+def unproven(answer: str, known: Sequence[str], shown: Sequence[Output], *, apart: bool = True) -> list[str]:
     """Return the figures of an answer that are nowhere known; they may be rounded.
 
     Args:
         known: the task, and what the answer cites.
         shown: what the run was given. A result of a program or a tool proves a figure.
             What was read does so only in a long answer, which is an account of it: a short one has to cite it.
+        apart: whether figures with a blank between them may be two, as programs print them.
     """
     account = len(answer.split()) > SHORT_ANSWER
     texts = [f"{one.asked}\n{one.text}" if account else one.result for one in shown]
     text = "\n".join([*known, *texts])
     there = figures(text, digits=1) | figures(text.replace(",", ", "), digits=1)  # "1999,41" may be two cells
+    there |= figures(re.sub(r"[ \u00a0\u202f]", "\n", text), digits=1) if apart else {}
     return [written for form, written in figures(answer).items() if not is_among(form, there)]
 
 

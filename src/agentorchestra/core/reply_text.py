@@ -144,12 +144,11 @@ def unfenced(text: str) -> str:
 # -- JSON --------------------------------------------------------------------------------------------------------------
 
 
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
+DECODER = json.JSONDecoder(strict=False, parse_constant=str)
+"""Of JSON with raw control characters, and with `NaN` and `Infinity`, which JSON does not have, as texts.
 
-
-DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
-"""Of JSON with raw control characters; it raises ValueError, and RecursionError for what is nested too deep."""
+It raises ValueError, and RecursionError for what is nested too deep.
+"""
 _LOOSE = re.compile(
     r'"[^"\\]*(?:\\.[^"\\]*)*"|\\.|//[^\n]*|#[^\n]*|/\*[^*]{0,1000}\*/|,(?=\s*[}\]])', re.DOTALL
 )  # texts, and what is to go

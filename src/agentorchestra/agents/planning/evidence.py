@@ -15,7 +15,7 @@ from agentorchestra.agents.sources import SORTED, LookupResult, look_up, name_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.spec import AgentResult, Citation, RunStatus
+from agentorchestra.core.spec import COUNTED, AgentResult, Citation, RunStatus
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record, within
 from agentorchestra.loop import State
@@ -217,7 +217,7 @@ def bare_figures(result: AgentResult, looked: LookupResult, ctx: BranchContext[A
     held = [*looked.held.values()]
     earlier = [f"{one.task}\n{one.answer}" for one in ctx.manifest.earlier]
     texts = [*known, *earlier, *(one.quote for one in held), *whole_lines(held, ctx)]
-    return unproven(result.answer, texts, shown)
+    return unproven(result.answer, texts, shown, apart=ctx.manifest.checks >= COUNTED)
 
 
 @dataclass
