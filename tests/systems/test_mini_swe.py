@@ -67,7 +67,7 @@ async def test_execute_of_the_swe_toolset_is_a_shell_that_stays(tmp_path: Path) 
 async def test_a_call_that_does_not_fit_is_answered(tmp_path: Path) -> None:
     model = ScriptedModel(
         [
-            decide(calls=[call("bash", commands="ls")]),
+            decide(calls=[call("bash", line="ls")]),
             decide(calls=[call("python", code="1")]),
             decide(calls=[call("done", answer="no")]),
         ]
