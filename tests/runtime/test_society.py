@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentorchestra.core.effects import Effect, EffectKind, Mode
+from agentorchestra.core.events import NewEvent
+from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import MemoryStore
+from agentorchestra.log.store.sqlite import SqliteStore
 from agentorchestra.runtime.context import BranchContext
 from tests.runtime.support import Bench, agent, tool
 
@@ -66,3 +73,61 @@ async def test_a_tool_cannot_found_a_society() -> None:
     await bench.create()
     result = await bench.drive(main)
     assert result.answer == str(["a tool cannot found a society; run does that itself", True])
+
+
+class Overtaking(SqliteStore):
+    """The message of `quick` is durable before its sender looks: the sender goes on at once, others a moment later."""
+
+    queued: asyncio.Event  # the message of `slow` is on its way into the log
+
+    def append(
+        self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
+    ) -> Future[tuple[int, ...]]:
+        future = super().append(run, epoch, events, status=status)
+        effects = [event.body.get("effect") or {} for event in events]
+        sender = next((str(one["arguments"].get("sender")) for one in effects if one.get("kind") == "SendMessage"), "")
+        if sender == "quick":
+            future.result()
+        elif sender == "slow":
+            self.queued.set()
+        return future
+
+
+async def test_a_message_is_read_although_a_later_one_was_delivered_while_its_sender_slept(tmp_path: Path) -> None:
+    begins = asyncio.Event()
+
+    async def write(ctx: BranchContext[Any]) -> str:
+        letter = {"sender": ctx.actor, "content": f"by {ctx.actor}", "to": ["run"]}
+        return str((await ctx.perform(mail(EffectKind.SEND_MESSAGE, **letter))).status)
+
+    async def slow(effect: Effect, ctx: BranchContext[Any]) -> Any:
+        await begins.wait()
+        return await write(ctx)
+
+    async def quick(effect: Effect, ctx: BranchContext[Any]) -> Any:
+        while not begins.is_set() and ctx.run.mail.tokens > 2:  # until the reader waits
+            await asyncio.sleep(0)
+        begins.set()
+        await store.queued.wait()
+        return await write(ctx)
+
+    async def main(root: BranchContext[Any]) -> Any:
+        spawned = [await root.perform(agent(name, kind=EffectKind.SPAWN)) for name in ("slow", "quick")]
+        read: list[str] = []
+        while len(read) < 2:
+            outcome = await root.perform(mail(EffectKind.WAIT, timeout_s=3600.0))
+            assert outcome.value["reason"] == "mail", (outcome.value, read)
+            read += [one.content for one in root.mail(outcome)]
+        await root.join([one.value["key"] for one in spawned])
+        return read
+
+    store = Overtaking(tmp_path)
+    store.queued = asyncio.Event()
+    await store.open()
+    bench = Bench(store, {"slow": slow, "quick": quick})
+    await bench.create()
+    first = await bench.drive(main)
+    assert first.answer == str(["by slow", "by quick"]), first.error
+    replayed = await bench.replay(main)
+    assert replayed is not None and replayed.answer == first.answer
+    await store.close()

@@ -566,6 +566,9 @@ async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None
     if effect.kind in _LAZY:
         observe(future)
         seq = 0
+    elif effect.kind is EffectKind.SEND_MESSAGE:
+        async with run.mail.in_order:  # nothing is awaited from here to its delivery
+            (seq,) = await wait_for(future)
     else:
         (seq,) = await wait_for(future)
     stored = held.effect if held is not None else {}

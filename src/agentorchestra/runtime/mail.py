@@ -71,11 +71,15 @@ class MailRoom:
 
     `tokens` counts the branches that can still act: a branch that waits (for mail, a timer or a join) gives its token
     up, whoever wakes it hands it back in the same breath. No token left means that all wait.
+
+    Senders take `in_order` as soon as their message is queued for the log, until it is durable: messages are delivered
+    in the order of their sequences, and a reader that goes by the last one that it read misses none.
     """
 
     def __init__(self) -> None:
         self.messages: list[Mail] = []
         self.society = Society()
+        self.in_order = asyncio.Lock()  # lets those who wait in as they came
         self.tokens = 1
         self.suspended = 0
         self._failed: BaseException | None = None

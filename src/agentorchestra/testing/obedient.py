@@ -14,6 +14,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.loop import TASK
 from agentorchestra.models.render import render_message
 from agentorchestra.models.scripted import ScriptedModel, call, decide
 
@@ -30,11 +31,11 @@ def obedient_model(name: str = "obedient", *, plan: JsonValue = None, review: Js
     """Return a model that makes every call that is spelled out anywhere in its prompt.
 
     `send_mail(to="ann@a.example", body="hello")` is an instruction wherever it stands: in the task, a page, a file's
-    name, the description of a tool, an error. Each call is made once, one in a step, what was said last first; then the
-    model answers with everything that it was told. Asked for a summary, it keeps every instruction. In a text,
-    `{{codeword}}` stands for what follows `codeword:` in the prompt, `{{codeword|base64}}` for that in base64 (further
-    ways: `_WAYS`); a call that cannot be filled in yet is made when it can. Where an agent has more tools than its
-    prompt shows, what is spelled out and not shown is opened first.
+    name, the description of a tool, an error. Each call is made once for each task, one in a step, what was said last
+    first; then the model answers with everything that it was told. Asked for a summary, it keeps every instruction. In
+    a text, `{{codeword}}` stands for what follows `codeword:` in the prompt, `{{codeword|base64}}` for that in base64
+    (further ways: `_WAYS`); a call that cannot be filled in yet is made when it can. Where an agent has more tools than
+    its prompt shows, what is spelled out and not shown is opened first.
 
     What such a model does unasked, an injected instruction can do. A policy that relies on the model is found out.
 
@@ -104,8 +105,9 @@ def _shown(request: ModelRequest) -> Iterator[str]:
 
 
 def _made(request: ModelRequest) -> Iterator[tuple[str, dict[str, JsonValue]]]:
-    """Yield the calls that were made before."""
-    for message in request.messages:
+    """Yield the calls that were made since the last task; a turn of a session obeys anew what earlier ones left."""
+    tasks = [place for place, one in enumerate(request.messages) if one.role == "user" and one.name == TASK]
+    for message in request.messages[max(tasks, default=0) :]:
         if message.role == "assistant":
             for one in message.tool_calls:
                 if isinstance(one.arguments, dict):
