@@ -84,7 +84,7 @@ class Overtaking(SqliteStore):
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
     ) -> Future[tuple[int, ...]]:
         future = super().append(run, epoch, events, status=status)
-        effects = [event.body.get("effect") or {} for event in events]
+        effects: list[Any] = [event.body.get("effect") or {} for event in events]
         sender = next((str(one["arguments"].get("sender")) for one in effects if one.get("kind") == "SendMessage"), "")
         if sender == "quick":
             future.result()
@@ -105,7 +105,7 @@ async def test_a_message_is_read_although_a_later_one_was_delivered_while_its_se
         return await write(ctx)
 
     async def quick(effect: Effect, ctx: BranchContext[Any]) -> Any:
-        while not begins.is_set() and ctx.run.mail.tokens > 2:  # until the reader waits
+        while not begins.is_set() and ctx.run.mail.tokens > 2:  # noqa: ASYNC110 - the reader waits and tells nobody
             await asyncio.sleep(0)
         begins.set()
         await store.queued.wait()
@@ -116,9 +116,11 @@ async def test_a_message_is_read_although_a_later_one_was_delivered_while_its_se
         read: list[str] = []
         while len(read) < 2:
             outcome = await root.perform(mail(EffectKind.WAIT, timeout_s=3600.0))
-            assert outcome.value["reason"] == "mail", (outcome.value, read)
+            value: Any = outcome.value
+            assert value["reason"] == "mail", (value, read)
             read += [one.content for one in root.mail(outcome)]
-        await root.join([one.value["key"] for one in spawned])
+        keys: list[Any] = [one.value for one in spawned]
+        await root.join([one["key"] for one in keys])
         return read
 
     store = Overtaking(tmp_path)

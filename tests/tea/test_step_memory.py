@@ -265,7 +265,7 @@ async def test_a_model_that_fails_ends_nothing(tmp_path: Path) -> None:
 
 async def test_what_the_budget_refuses_leaves_room_for_the_answer(tmp_path: Path) -> None:
     ended = set()
-    for tokens in (4_000, 7_000, 18_000):
+    for tokens in (4_500, 7_000, 18_000):
         sailor = Sailor()
         model = sailor.model(max_tokens=400)
         async with workspace(tmp_path / str(tokens), sailor, model=model, summary=True, long_term=True) as ws:
