@@ -7,9 +7,11 @@ import pty
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 
 from agentorchestra.cli.commands.code import code
+from agentorchestra.cli.group import cli
 from agentorchestra.cli.project import exit_code_of_code
 from agentorchestra.core.spec import RunResult, RunStatus, TestsRan
 from tests.cli.support import Folder
@@ -140,6 +142,8 @@ def test_the_workflow_for_ci_says_what_the_command_line_understands() -> None:
     (line,) = [one.strip() for one in text.splitlines() if one.strip().startswith("agentorchestra ")]
     words = shlex.split(line.partition(" < ")[0])
     assert words[1] == "code"
-    context = code.make_context("code", words[2:])
+    # A command keeps the options for help of the first context that it has.
+    above = click.Context(cli, **cli.context_settings)
+    context = code.make_context("code", words[2:], parent=above)
     assert (context.params["branch"], context.params["budget_usd"]) == ("$BRANCH", 2)
     assert context.params["as_json"]
