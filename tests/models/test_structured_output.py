@@ -171,7 +171,7 @@ def test_words_around_it_are_forgiven(text: str) -> None:
         ("", "holds no JSON but 'nothing'"),
         ('{"score": 11, "why": ""}', "score: 11 is greater than the maximum of 10"),
         ('{"score": "7"}', "does not fit the schema"),
-        ('{"score": NaN, "why": "x"}', "holds no JSON"),
+        ('{"score": NaN, "why": "x"}', "'NaN' is not of type 'number'"),
         ("[" * 5000, "holds no JSON"),
     ],
 )
