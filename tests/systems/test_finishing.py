@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentorchestra import tool
-from agentorchestra.agents.finishing import PLAIN, answer_of
+from agentorchestra.agents.plain_answer import PLAIN, answer_of
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide, say

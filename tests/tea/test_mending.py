@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.reply_text import read_json, unfenced
-from agentorchestra.tea.calling.mending import mended
+from agentorchestra.tea.calling.argument_repair import mended
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",

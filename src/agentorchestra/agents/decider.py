@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.finishing import answer_of, open_work, refusal_of
+from agentorchestra.agents.plain_answer import answer_of, open_work, refusal_of
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, joined, provenance_of
 from agentorchestra.core.errors import ModelContextError
@@ -17,7 +17,7 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, M
 from agentorchestra.loop import Decision, Seen, State, described
 from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.context import BranchContext
-from agentorchestra.tea.calling.mending import harmless, mended, unknown
+from agentorchestra.tea.calling.argument_repair import harmless, mended, unknown
 from agentorchestra.tea.calling.replies import DECISION_FIELDS, READ_WHOLE, Reply, read_reply
 
 UNREAD = "it was not made, because it has no end or is no JSON; make it again, whole"
@@ -166,11 +166,11 @@ class ModelDecider:
         undone = ""
         if plain and self.text_ends:
             undone = ("" if former else reply.problem) or open_work(state, ctx, finish)
-        shown = reply.words if self.native else reply.text
-        text = TextBlock(text=shown, source=Source(kind="agent", ref=ctx.actor), trust=outcome.trust)
+        words = reply.words if self.native else reply.text
+        text = TextBlock(text=words, source=Source(kind="agent", ref=ctx.actor), trust=outcome.trust)
         message = Message(
             role="assistant",
-            content=(text,) if shown else (),
+            content=(text,) if words else (),
             tool_calls=calls if self.native else (),
             thoughts=response.thoughts,
         )
@@ -186,10 +186,10 @@ class ModelDecider:
             problem=undone or problem,
             final=final,
             native=self.native,
-            words=answer_of(shown, ctx) if plain else "",
+            words=answer_of(words, ctx) if plain else "",
             ends=self.text_ends and not undone,
             refusal=refusal_of(response, ctx),
-            troubled=bool(cut) or (not calls and (response.finish_reason == "content_filter" or not shown.strip())),
+            troubled=bool(cut) or (not calls and (response.finish_reason == "content_filter" or not words.strip())),
             cut=cut,
             dropped=dropped,
             finish=self.finish,

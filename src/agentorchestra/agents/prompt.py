@@ -9,9 +9,9 @@ from typing import Any
 
 from agentorchestra.agents.agent import is_top, order_trust
 from agentorchestra.agents.decider import Toolset
-from agentorchestra.agents.finishing import FILE_NAMES
 from agentorchestra.agents.first_view import files_shown
 from agentorchestra.agents.forms import material
+from agentorchestra.agents.plain_answer import FILE_NAMES
 from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.types import Kit

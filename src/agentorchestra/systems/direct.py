@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentorchestra.agents.finishing import refusal_of
 from agentorchestra.agents.first_view import short_files
+from agentorchestra.agents.plain_answer import refusal_of
 from agentorchestra.agents.requests import model_effect, model_of, request_settings, role_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import TextBlock, Trust

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ModelResponse, ToolCall, ToolSchema
 from agentorchestra.core.reply_text import DECODER, FENCED, PYTHON, read_json, split_thoughts, starts_line, values_in
-from agentorchestra.tea.calling.mending import ARGUMENT_KEYS, mended
+from agentorchestra.tea.calling.argument_repair import ARGUMENT_KEYS, mended
 
 READ_WHOLE = 3
 """The number of `RunManifest.checks` from which on replies are read in all their forms."""

@@ -17,7 +17,7 @@ PLAIN = 3
 """The way of checking (`RunManifest.checks`) from which on a plain reply is looked at before it ends the work."""
 
 FILE_NAMES = Provenance(kind="file", ref="names", trust=Trust.UNTRUSTED)
-"""Where the names of the task's files came from: an agent that is told these alone has read none of them."""
+"""The source of the names of the task's files. An agent that knows only these names has read no file."""
 
 _MARKED = re.compile(r"(`+).*?\1|(?<![\w*\\])\*\*(?=[^\s*])(?P<bold>[^*`]*[^\s*`])\*\*(?![\w*])")
 _CODE = re.compile(r"\A(`+)(?P<inside>[^`]+)\1\Z")
@@ -50,15 +50,16 @@ def open_work(state: State, ctx: BranchContext[Any], finish: ToolSchema | None) 
         return "the work came to no end by itself"  # so the answer is a partial one
     plans = Plans.of(ctx.vars)
     steps = plans.plans[plans.active].steps if plans.active is not None else []
-    left = [f"{n} ({one.text})" for n, one in enumerate(steps) if one.status in ("not_started", "in_progress")]
-    if left:
-        said = f"your plan has open steps: {', '.join(left)}. Carry them out, or mark them with todo, before you answer"
-        return f"{said}. If nothing of it is left to do, give the answer again"
+    open_steps = [f"{n} ({one.text})" for n, one in enumerate(steps) if one.status in ("not_started", "in_progress")]
+    if open_steps:
+        reason = f"your plan has open steps: {', '.join(open_steps)}. Carry them out, or mark them with todo, before "
+        reason += "you answer"
+        return f"{reason}. If nothing of it is left to do, give the answer again"
     own = Provenance(kind="agent", ref=ctx.actor, trust=Trust.UNTRUSTED)  # its answers of earlier turns
     untrusted = [one for one in state.sources if one.trust is Trust.UNTRUSTED and one not in (FILE_NAMES, own)]
     read = [one.ref for one in untrusted if one.kind in ("file", "web", "agent") or one.ref == SEARCH]
     if not read or finish is None or "sources" not in finish.parameters.get("properties", {}):
         return ""
-    said = f"your answer lacks its sources. Call {finish.name} with the same answer and, for what it takes from "
-    said += f"{', '.join(read[:5])}, name, place and exact words"
-    return f"{said}. If it takes nothing from there, give the answer again"
+    reason = f"your answer lacks its sources. Call {finish.name} with the same answer and, for what it takes from "
+    reason += f"{', '.join(read[:5])}, name, place and exact words"
+    return f"{reason}. If it takes nothing from there, give the answer again"
