@@ -172,9 +172,12 @@ def cached_share(usage: Usage) -> str:
 
 def summary_line(result: RunResult) -> str:
     """Status, run, steps, tokens, cost, seconds."""
+    return f"{result.status.value}, {result.run_id}, {spent(result)}"
+
+
+def spent(result: RunResult) -> str:
+    """Steps, tokens, cost, seconds."""
     parts = [
-        result.status.value,
-        result.run_id,
         plural(result.steps, "step"),
         plural(result.usage.tokens, "token") + cached_share(result.usage),
         bill(result.usage),
@@ -235,7 +238,7 @@ def _print_result(
             if not result.tests.passed and result.tests.output:
                 say(clean(result.tests.output.rstrip()))
             say(f"{result.tests.why}: {one_line(result.tests.command)}")
-    for line in _next_lines(result, folder, as_json=as_json):
+    for line in next_lines(result, folder, as_json=as_json):
         say(line)
     if verdict is None:
         return exit_code(result.status)
@@ -275,7 +278,8 @@ def account_lines(result: RunResult, answer: str) -> list[str]:
     return lines
 
 
-def _next_lines(result: RunResult, folder: Path, *, as_json: bool) -> list[str]:
+def next_lines(result: RunResult, folder: Path, *, as_json: bool = False) -> list[str]:
+    """Return what a run waits for or failed by, and the commands that go on from it; fewer beside a JSON object."""
     from agentorchestra.core.spec import FINAL, RunStatus
 
     lines = question_lines(result.questions, result.run_id, folder)

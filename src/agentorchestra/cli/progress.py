@@ -58,9 +58,7 @@ class Progress:
             case "told":
                 return f"  told: {one_line(str(body['text']))}"
             case "answered":
-                answer = body["answer"]
-                said = {True: "yes", False: "no"}.get(answer, "") if isinstance(answer, bool) else str(answer)
-                return f"  answered: {one_line(said)}"
+                return f"  {one_line(reply_text(body['answer']))}"
             case "cancel_requested":
                 reason = f": {one_line(str(body['reason']))}" if body.get("reason") else ""
                 return f"  asked to stop{reason}"
@@ -77,7 +75,7 @@ class Progress:
                 return None
             self.steps += 1
             return f"step {self.steps} ({actor})"
-        if kind in _SILENT or (kind is EffectKind.WRITE_MEMORY and not _lasting(effect)):
+        if kind in _SILENT or (kind is EffectKind.WRITE_MEMORY and not lasting(effect)):
             return None
         by = f"  ({actor})" if self._top and actor != self._top else ""
         if kind in OF_AGENTS:
@@ -152,13 +150,18 @@ def describe(effect: dict[str, Any], width: int = 120, *, called: str = "") -> s
             return one_line(f"{name} of {count}: {'; '.join(lines)}", width)
         case EffectKind.INVOKE_TOOL:
             return one_line(call_text(name, arguments), width)
-        case EffectKind.WRITE_MEMORY if said := _lasting(effect):
+        case EffectKind.WRITE_MEMORY if said := lasting(effect):
             return one_line(f"remembers: {'; '.join(said)}", width)
         case _:
             return one_line(f"{kind.value} {name}({_named(arguments)})", width)
 
 
-def _lasting(effect: dict[str, Any]) -> list[str]:
+def reply_text(answer: Any) -> str:
+    """Return what a person answered."""
+    return "answered: " + (("yes" if answer else "no") if isinstance(answer, bool) else str(answer))
+
+
+def lasting(effect: dict[str, Any]) -> list[str]:
     """Return what is written down for later tasks: summaries and insights, not each step."""
     entries = effect.get("arguments", {}).get("entries", ())
     return [str(one.get("text", "")) for one in entries if one.get("kind") != "event"]

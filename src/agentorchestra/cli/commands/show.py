@@ -17,12 +17,15 @@ from agentorchestra.cli.output import (
     command,
     emit,
     emit_json,
+    next_lines,
     one_line,
     plural,
     question_lines,
+    spent,
     summary_line,
     until_line,
 )
+from agentorchestra.cli.view.account import Work
 from agentorchestra.cli.view.model import RunView
 from agentorchestra.cli.view.sequence import sequence_lines
 from agentorchestra.cli.view.tree import tree_lines
@@ -36,6 +39,7 @@ from agentorchestra.log.conversation import Conversation, conversation
 from agentorchestra.log.patterns import patterns
 
 UNSAFE = "unsafe-local"
+UNDER_WAY = (RunStatus.CREATED, RunStatus.RUNNING)
 HERE = Path("-")
 """`--html -`: standard output."""
 
@@ -50,7 +54,7 @@ _NAMED = "."
     epilog="""\b
 Examples:
   agentorchestra show last
-  agentorchestra show last --html
+  agentorchestra show last --effects
   agentorchestra show run_01K9 --html report.html
   agentorchestra show run_01K9 --json
   agentorchestra show run_01K9 --patterns --model openai:gpt-5
@@ -69,6 +73,7 @@ Exit codes: 0; 1 if the log cannot be read, or the page cannot be written;
     type=FilePath(),
     help="Write one self-contained HTML file with everything in it; - is stdout.  [default: RUN.html]",
 )
+@click.option("--effects", is_flag=True, help="Show every effect with its key, status, tokens, cost and time.")
 @click.option(
     "--patterns",
     "as_patterns",
@@ -83,19 +88,22 @@ Exit codes: 0; 1 if the log cannot be read, or the page cannot be written;
 )
 @json_option("one object with the run, its result and its events; with --patterns what was found")
 @workspace_option
-async def show(run: str, page: Path | None, as_patterns: bool, model: str | None, as_json: bool, folder: Path) -> int:
-    """Show the tree of agents and effects of RUN: keys, status, tokens and cost, then the answer and what is open.
+async def show(
+    run: str, page: Path | None, effects: bool, as_patterns: bool, model: str | None, as_json: bool, folder: Path
+) -> int:
+    """Show what RUN was asked, what each agent did, what came out with its sources, what it cost, and what to do next.
 
-    The answer stands there with its sources, an open question with the commands that settle it.
-    An effect that was started and has no end yet is "started"; "interrupted" ones are done again by a resume.
+    An open question stands there with the commands that settle it. With --effects every effect is listed below the one
+    that it was performed in; one that was started and has no end yet is "started", an "interrupted" one is done again
+    by a resume.
     What agents wrote to each other is drawn as a sequence; the HTML page and --json have each message whole.
     The HTML page has the requests, arguments and results too; it runs no script and loads nothing.
     """
-    if page is not None and as_json:
-        raise click.UsageError("--html and --json exclude each other; give one of them")
+    forms = {"--html": page is not None, "--effects": effects, "--patterns": as_patterns, "--json": as_json}
+    wanted = [name for name, is_wanted in forms.items() if is_wanted and (name != "--json" or not as_patterns)]
+    if len(wanted) > 1:
+        raise click.UsageError(f"{wanted[0]} and {wanted[1]} exclude each other; give one of them")
     if as_patterns:
-        if page is not None:
-            raise click.UsageError("--html and --patterns exclude each other; give one of them")
         return await _patterns(run, model, folder, as_json=as_json)
     if model is not None:
         raise click.UsageError("--model is for --patterns; give both, or leave it out")
@@ -129,12 +137,14 @@ async def show(run: str, page: Path | None, as_patterns: bool, model: str | None
 
         _write_page(page, render(view, record, result, gone=gone, talk=talk, pictures=shown), record)
         return 0
-    tail = [
-        *([f"folder: {result.folder}"] if result.folder else []),
-        *_tail(view, result),
-        *_open(questions, record, result, folder, gone=gone),
-    ]
-    emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *_messages(talk), *tail])))
+    tail = _tail(view, result, summary_line(result) if effects else f"paid: {spent(result)}")
+    if effects:
+        body = [*tree_lines(view), "", *_messages(talk), *([f"folder: {result.folder}"] if result.folder else []), *tail]
+        body += _open(questions, record, result, folder, gone=gone)
+    else:
+        work = [f"  {line}" for line in Work(view, result.answer, talk).lines()]
+        body = ["done:", *work, "", *_messages(talk), *tail, *_next(record, result, folder, gone=gone)]
+    emit(clean("\n".join([*_head(record, view, gone=gone), "", *body])))
     return 0
 
 
@@ -188,6 +198,20 @@ def _open(
     if result.until is not None and record.status is RunStatus.WAITING:
         lines.append(until_line(result.until, record.id, folder))
     return [*lines, f"to go on: {command('resume', record.id, folder)}"] if gone else lines
+
+
+def _next(record: RunRecord, result: RunResult, folder: Path, *, gone: bool) -> list[str]:
+    """Return what to do next, each with its command."""
+    lines = ["", *next_lines(result, folder)] if record.status not in UNDER_WAY else [""]
+    if gone:
+        lines.append(f"to go on: {command('resume', record.id, folder)}")
+    elif record.status in UNDER_WAY:
+        lines.append(f"to watch it: {command('tail', record.id, folder)}")
+    if result.files:
+        lines.append(f"to have its files: {command('files', record.id, folder)} --save DIR")
+    if result.diff:
+        lines.append(f"to apply its changes: {command('apply', record.id, folder)}")
+    return [*lines, f"to see every effect: {command('show', record.id, folder)} --effects"]
 
 
 def _messages(talk: Conversation | None) -> list[str]:
@@ -249,10 +273,10 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
     return lines
 
 
-def _tail(view: RunView, result: RunResult) -> list[str]:
+def _tail(view: RunView, result: RunResult, cost: str) -> list[str]:
     lines = [f"{note.level}: {one_line(note.text, 500)}" for note in view.notes]
     lines += [""] if lines else []
     lines += [f"answer: {result.answer}", ""] if result.answer else []
     made = first_names(f"{one_line(one.name)} ({plural(one.size, 'byte')})" for one in result.files)
     lines += [f"made: {made}", ""] if result.files else []
-    return [*lines, *account_lines(result, result.answer), summary_line(result)]
+    return [*lines, *account_lines(result, result.answer), cost]

@@ -1,0 +1,192 @@
+"""What the agents of a run did, for people: each agent by its name, its work in a few lines, in the order of time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from agentorchestra.cli.output import cut_line, one_line, plural
+from agentorchestra.cli.progress import describe, lasting, reply_text
+from agentorchestra.cli.view.model import RunView, Span
+from agentorchestra.cli.view.tree import Node, step_line, tree
+from agentorchestra.core.effects import FINISH, EffectKind
+from agentorchestra.core.ids import EffectKey, canonical_json
+from agentorchestra.core.spec import UNTESTED
+from agentorchestra.log.conversation import Conversation
+
+_WIDTH = 160  # characters of a line
+_VALUE = 60  # characters of one of several arguments
+_EXAMPLES = 3  # of calls in a row of one tool, those whose arguments are shown
+_ASKS = "asks you"
+_UNDER_WAY = ("started", "interrupted", "open")
+_CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION)
+
+
+class Act(NamedTuple):
+    """One thing that an agent did; such of one verb in a row become one line."""
+
+    verb: str  # with the tool that was called
+    what: str = ""  # its arguments, a question, a text
+    error: str = ""  # why it failed, "" for what did not
+    note: str = ""  # what the tool says it does
+
+
+class Work:
+    """The work of a run as lines.
+
+    Args:
+        answer: the run's, which is printed elsewhere; an agent that gave the same has no second print of it.
+        talk: what its agents wrote to each other, which is drawn elsewhere; None for a run without.
+    """
+
+    def __init__(self, view: RunView, answer: str, talk: Conversation | None) -> None:
+        self._view = view
+        self._answer = answer
+        self._members = talk.members if talk is not None else {}
+        self._talks = talk is not None
+        self._over = view.status not in UNTESTED
+        self._names: dict[EffectKey, str] = {}
+        self._notes: dict[str, str] = {}  # what each tool says it does, until it was printed
+        named: Counter[str] = Counter()
+        for key, agent in view.agents.items():
+            named[agent.name] += 1
+            self._names[key] = agent.name if named[agent.name] == 1 else f"{agent.name} {named[agent.name]}"
+
+    def lines(self) -> list[str]:
+        """Return the lines, sub-agents indented below who set them to work."""
+        return self._printed([one for node in tree(self._view) for one in self._items(node)]) or ["nothing yet"]
+
+    def _items(self, node: Node) -> Iterator[Act | list[str]]:
+        """Yield what one effect was, with the agents that worked inside it as lines of their own."""
+        span = node.span
+        if span is None:
+            if "#" in node.name:
+                yield Act("weighs", f"{plural(len(node.inner), 'candidate')} of its next step")
+            return
+        if node.agent is not None:
+            yield self._agent(node, span)
+            return
+        inner = [one for child in node.inner for one in self._items(child)]
+        if span.kind is not EffectKind.RUN_CODE:  # how a tool does its work is its own affair
+            inner = [one for one in inner if isinstance(one, list) or one.verb == _ASKS]
+        act = self._act(node, span)
+        if act is not None and (act.error or not any(isinstance(one, list) for one in inner)):
+            yield act
+        yield from inner
+
+    def _agent(self, node: Node, span: Span) -> list[str]:
+        agent = node.agent
+        assert agent is not None
+        top = agent.parent is self._view.root
+        stopped = "stopped with the run" if self._over else "interrupted"
+        status = {"ok": "", "started": "at work", "interrupted": stopped}
+        task = "" if top else self._members.get(agent.name) or agent.task
+        manifest = self._view.manifest
+        other = agent.model if manifest is None or agent.model != manifest.model else ""
+        parts = [
+            self._names[span.key],
+            *([f"with {other}"] if other else []),
+            *([said] if (said := status.get(node.status, node.status)) else []),
+            plural(agent.total_steps, "step"),
+        ]
+        lines = [one_line(", ".join(parts) + (f": {task}" if task else ""), _WIDTH)]
+        if agent.plan is not None:
+            lines.append(f"  its plan: {one_line(agent.plan.title, _WIDTH)}")
+            lines += [f"    {step_line(step)}" for step in agent.plan.steps]
+        self._read_tools(node)
+        items = [one for child in node.inner for one in self._items(child)]
+        lines += [f"  {line}" for line in self._printed(items)]
+        outcome = span.record.outcome
+        if outcome is not None and not top:
+            value: dict[str, Any] = outcome.value if isinstance(outcome.value, dict) else {}
+            answer = str(value.get("answer") or value.get("report") or "")
+            if outcome.error:
+                lines.append(f"  fails: {one_line(outcome.error, _WIDTH)}")
+            elif answer:
+                same = answer == self._answer
+                lines.append(one_line(f"answers: {answer}", _WIDTH) if not same else "answers with the answer below")
+                lines[-1] = f"  {lines[-1]}"
+        return lines
+
+    def _read_tools(self, node: Node) -> None:
+        """Take what the tools of an agent's first request say of themselves."""
+        for child in node.inner:
+            if child.span is not None and child.span.decides and child.span.effect.get("request"):
+                request = self._view.ledger.codec.decode(child.span.effect).request
+                for tool in request.tools if request is not None else ():
+                    self._notes.setdefault(tool.name, tool.description)
+                return
+
+    def _act(self, node: Node, span: Span) -> Act | None:
+        """Return what an effect was, None for one that says nothing to a person."""
+        outcome, effect, under_way = span.record.outcome, span.effect, node.status in _UNDER_WAY
+        error = (outcome.error or "") if outcome is not None else ""
+        arguments = effect.get("arguments", {})
+        kind = span.kind
+        if kind is EffectKind.ASK_HUMAN:
+            reply = self._view.ledger.answers.get(str(span.key))
+            words = "" if reply is None else f" - {reply_text(reply.answer)}"
+            return Act(_ASKS, f"{arguments.get('question', '')}{words}", error)
+        if kind is EffectKind.REQUEST_MODEL:
+            again = [one.error for one in span.failures]
+            if not (error or again or under_way):
+                return None
+            return Act("waits for" if under_way else "asks", describe(effect), error or (again[-1] if again else ""))
+        if effect.get("purpose") == FINISH and not error:
+            return None
+        if kind in _CALLS and effect.get("purpose") != "code":
+            name = describe({**effect, "arguments": {**arguments, "arguments": {}}}, called=span.called)
+            name = name.partition("(")[0]
+            given = arguments if kind is EffectKind.INVOKE_TOOL else arguments.get("arguments") or {}
+            return Act(f"calls {name}", _with(given), error, self._notes.pop(name, ""))
+        if kind is EffectKind.RUN_CODE:
+            return Act("runs", describe(effect, _WIDTH), error)
+        if kind is EffectKind.SEND_MESSAGE and not self._talks:
+            return Act("writes", describe(effect, _WIDTH), error)
+        if kind is EffectKind.WRITE_MEMORY and (said := lasting(effect)):
+            return Act("remembers", "; ".join(said), error)
+        if kind is EffectKind.WAIT and under_way and not self._over:
+            return Act("waits", error=error)
+        return Act(describe(effect), "", error) if error else None
+
+    @staticmethod
+    def _printed(items: Sequence[Act | list[str]]) -> list[str]:
+        lines: list[str] = []
+        for verb, group in groupby(items, lambda one: one.verb if isinstance(one, Act) else None):
+            if verb is None:
+                lines += [line for block in group if isinstance(block, list) for line in block]
+            else:
+                lines.append(_line(verb, [one for one in group if isinstance(one, Act)]))
+        return lines
+
+
+def _line(verb: str, acts: Sequence[Act]) -> str:
+    """Return acts of one verb as one line."""
+    note = acts[0].note
+    failed = [one.error for one in acts if one.error]
+    whats = [one.what for one in acts if one.what]
+    line = verb + (f" ({note})" if note else "") + (f", {plural(len(acts), 'time')}" if len(acts) > 1 else "")
+    if whats:
+        line += f": {'; '.join(whats[:_EXAMPLES])}" + ("; ..." if len(whats) > _EXAMPLES else "")
+    line = one_line(line, _WIDTH)
+    if failed:
+        some = f"{len(failed)} failed" if len(acts) > 1 else "failed"
+        line += f" - {some}: {one_line(failed[-1], _WIDTH)}"
+    return line
+
+
+def _with(arguments: Any) -> str:
+    """Return arguments in a few words: texts shortened, of lists and objects how much is in them."""
+    if not isinstance(arguments, dict):
+        return canonical_json(arguments)
+    if len(arguments) == 1 and isinstance(text := next(iter(arguments.values())), str):
+        return one_line(text, _WIDTH)
+    return ", ".join(f"{name} {_value(value)}" for name, value in arguments.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return f"({len(value)})"
+    return one_line(value if isinstance(value, str) else canonical_json(value), _VALUE)
