@@ -49,7 +49,7 @@ def _run() -> None:
 
 def test_show_has_an_agents_own_status_and_who_reviewed_it() -> None:
     _run()
-    lines = invoke("show", "last").stdout.splitlines()
+    lines = invoke("show", "last", "--effects").stdout.splitlines()
     shown = [line for line in lines if "agent sub_agent: " in line or " model eye " in line]
     assert [re.sub(r" {2,}\d.*", "", line.partition("#")[2][3:]) for line in shown] == [
         "agent sub_agent: Price A.  ok",

@@ -22,7 +22,8 @@ def test_a_question_waits_and_is_answered_by_another_process(app: Folder) -> Non
     assert "Which colour?" in waiting.err
     assert f"to answer it: agentorchestra answer {run_id} TEXT" in waiting.err
     shown = app.run("show", "last")
-    assert "question: Which colour?  open" in shown.out
+    assert "react, waiting, 1 step" in shown.out and "asks you: Which colour?" in shown.out
+    assert "question: Which colour?  open" in app.run("show", "last", "--effects").out
     assert f"to answer it: agentorchestra answer {run_id} TEXT" in shown.out and shown.err == ""
     refused = app.run("approve", "last")
     assert refused.code == 2
@@ -30,6 +31,7 @@ def test_a_question_waits_and_is_answered_by_another_process(app: Folder) -> Non
     done = app.run("answer", "last", "blue")
     assert done.code == 0
     assert done.out.splitlines()[0] == "The tools said: blue"
+    assert "asks you: Which colour? - answered: blue\n" in app.run("show", "last").out
     assert app.run("replay", "last").code == 0
     late = app.run("answer", "last", "red", "--json")
     assert late.code == 2

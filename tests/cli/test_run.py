@@ -218,7 +218,7 @@ def test_a_run_is_named_by_the_beginning_of_its_id(folder: Folder) -> None:
 
 def test_show_is_the_tree_of_effects(folder: Folder) -> None:
     folder.run("run", QUESTION, "-f", "lease.txt")
-    shown = folder.run("show", "last")
+    shown = folder.run("show", "last", "--effects")
     assert shown.code == 0
     lines = shown.out.splitlines()
     (top,) = [line for line in lines if line.startswith("/#1 ")]

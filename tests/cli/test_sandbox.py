@@ -84,7 +84,7 @@ def test_a_run_in_the_sandbox(bash: Folder) -> None:
     done = bash.run("run", "go", "--json")
     assert done.code == 0 and "sandbox" not in done.err
     assert json.loads(done.out)["answer"] == "42\n65534"
-    assert "runs in sandbox" in bash.run("show", "last").out
+    assert "runs in sandbox" in bash.run("show", "last", "--effects").out
 
 
 def test_unsafe_local_is_said_wherever_it_matters(bash: Folder) -> None:

@@ -264,11 +264,15 @@ def account_lines(result: RunResult, answer: str) -> list[str]:
     lines: list[str] = []
     if result.report and result.report not in (answer, _trouble(result)):
         lines += [result.report, ""]
-    if result.sources:
+    # A report that has a list of references has these already.
+    told = " ".join(" ".join([answer, *lines]).split()) if result.report else ""
+    quotes = {one: " ".join(one.quote.split()) for one in result.sources}
+    sources = [one for one, quote in quotes.items() if not (quote and quote in told and one.source in told)]
+    if sources:
         lines.append("Sources:")
-        for source in result.sources:
+        for source in sources:
             place = ", ".join(part for part in (source.source, source.place) if part)
-            quote = f'"{" ".join(source.quote.split())}" ' if source.quote else ""
+            quote = f'"{quotes[source]}" ' if source.quote else ""
             lines.append(f"  {quote}({place})")
         lines.append("")
     if result.artifacts:

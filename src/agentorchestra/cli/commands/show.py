@@ -137,14 +137,14 @@ async def show(
 
         _write_page(page, render(view, record, result, gone=gone, talk=talk, pictures=shown), record)
         return 0
-    tail = _tail(view, result, summary_line(result) if effects else f"paid: {spent(result)}")
+    tail = [f"folder: {result.folder}"] if result.folder else []
+    tail += _tail(view, result, summary_line(result) if effects else f"paid: {spent(result)}")
     if effects:
-        body = [*tree_lines(view), "", *_messages(talk), *([f"folder: {result.folder}"] if result.folder else []), *tail]
-        body += _open(questions, record, result, folder, gone=gone)
+        body, end = tree_lines(view), _open(questions, record, result, folder, gone=gone)
     else:
-        work = [f"  {line}" for line in Work(view, result.answer, talk).lines()]
-        body = ["done:", *work, "", *_messages(talk), *tail, *_next(record, result, folder, gone=gone)]
-    emit(clean("\n".join([*_head(record, view, gone=gone), "", *body])))
+        body = ["done:", *(f"  {line}" for line in Work(view, result.answer, talk).lines())]
+        end = _next(record, result, folder, gone=gone)
+    emit(clean("\n".join([*_head(record, view, gone=gone), "", *body, "", *_messages(talk), *tail, *end])))
     return 0
 
 

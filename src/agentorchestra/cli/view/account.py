@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from agentorchestra.cli.output import cut_line, one_line, plural
+from agentorchestra.cli.output import one_line, plural
 from agentorchestra.cli.progress import describe, lasting, reply_text
 from agentorchestra.cli.view.model import RunView, Span
 from agentorchestra.cli.view.tree import Node, step_line, tree
 from agentorchestra.core.effects import FINISH, EffectKind
 from agentorchestra.core.ids import EffectKey, canonical_json
-from agentorchestra.core.spec import UNTESTED
+from agentorchestra.core.spec import UNTESTED, RunStatus
 from agentorchestra.log.conversation import Conversation
 
 _WIDTH = 160  # characters of a line
@@ -46,7 +46,8 @@ class Work:
         self._answer = answer
         self._members = talk.members if talk is not None else {}
         self._talks = talk is not None
-        self._over = view.status not in UNTESTED
+        over = view.status not in UNTESTED
+        self._still = "at work" if view.driven else "stopped with the run" if over else "interrupted"
         self._names: dict[EffectKey, str] = {}
         self._notes: dict[str, str] = {}  # what each tool says it does, until it was printed
         named: Counter[str] = Counter()
@@ -61,9 +62,10 @@ class Work:
     def _items(self, node: Node) -> Iterator[Act | list[str]]:
         """Yield what one effect was, with the agents that worked inside it as lines of their own."""
         span = node.span
-        if span is None:
-            if "#" in node.name:
-                yield Act("weighs", f"{plural(len(node.inner), 'candidate')} of its next step")
+        if span is None:  # a call that is not allowed yet, or rivals for a step
+            inner = [one for child in node.inner for below in child.inner for one in self._items(below)]
+            asked = [one for one in inner if isinstance(one, Act) and one.verb == _ASKS]
+            yield from asked or [Act(f"weighs {plural(len(node.inner), 'candidate')} of its next step")]
             return
         if node.agent is not None:
             yield self._agent(node, span)
@@ -80,15 +82,16 @@ class Work:
         agent = node.agent
         assert agent is not None
         top = agent.parent is self._view.root
-        stopped = "stopped with the run" if self._over else "interrupted"
-        status = {"ok": "", "started": "at work", "interrupted": stopped}
+        status = "" if node.status in ("ok", RunStatus.COMPLETED) else node.status
+        if node.status in _UNDER_WAY:
+            status = self._view.status.value if top and not self._view.driven else self._still
         task = "" if top else self._members.get(agent.name) or agent.task
         manifest = self._view.manifest
         other = agent.model if manifest is None or agent.model != manifest.model else ""
         parts = [
             self._names[span.key],
             *([f"with {other}"] if other else []),
-            *([said] if (said := status.get(node.status, node.status)) else []),
+            *([status] if status else []),
             plural(agent.total_steps, "step"),
         ]
         lines = [one_line(", ".join(parts) + (f": {task}" if task else ""), _WIDTH)]
@@ -102,12 +105,10 @@ class Work:
         if outcome is not None and not top:
             value: dict[str, Any] = outcome.value if isinstance(outcome.value, dict) else {}
             answer = str(value.get("answer") or value.get("report") or "")
-            if outcome.error:
+            if outcome.error and outcome.status != "limited":  # what ended the run is said at its end
                 lines.append(f"  fails: {one_line(outcome.error, _WIDTH)}")
             elif answer:
-                same = answer == self._answer
-                lines.append(one_line(f"answers: {answer}", _WIDTH) if not same else "answers with the answer below")
-                lines[-1] = f"  {lines[-1]}"
+                lines.append(f"  answers: {'the answer below' if answer == self._answer else one_line(answer, _WIDTH)}")
         return lines
 
     def _read_tools(self, node: Node) -> None:
@@ -116,12 +117,14 @@ class Work:
             if child.span is not None and child.span.decides and child.span.effect.get("request"):
                 request = self._view.ledger.codec.decode(child.span.effect).request
                 for tool in request.tools if request is not None else ():
-                    self._notes.setdefault(tool.name, tool.description)
+                    self._notes.setdefault(tool.name, one_line(tool.description, _VALUE))
                 return
 
     def _act(self, node: Node, span: Span) -> Act | None:
         """Return what an effect was, None for one that says nothing to a person."""
         outcome, effect, under_way = span.record.outcome, span.effect, node.status in _UNDER_WAY
+        if outcome is not None and outcome.status == "limited":
+            return None  # the end of the run says it
         error = (outcome.error or "") if outcome is not None else ""
         arguments = effect.get("arguments", {})
         kind = span.kind
@@ -131,23 +134,25 @@ class Work:
             return Act(_ASKS, f"{arguments.get('question', '')}{words}", error)
         if kind is EffectKind.REQUEST_MODEL:
             again = [one.error for one in span.failures]
-            if not (error or again or under_way):
+            if not (error or again or (under_way and self._view.driven)):
                 return None
-            return Act("waits for" if under_way else "asks", describe(effect), error or (again[-1] if again else ""))
+            verb = "waits for" if under_way else "asks"
+            return Act(f"{verb} {describe(effect)}", "", error or (again[-1] if again else ""))
         if effect.get("purpose") == FINISH and not error:
             return None
         if kind in _CALLS and effect.get("purpose") != "code":
             name = describe({**effect, "arguments": {**arguments, "arguments": {}}}, called=span.called)
             name = name.partition("(")[0]
             given = arguments if kind is EffectKind.INVOKE_TOOL else arguments.get("arguments") or {}
-            return Act(f"calls {name}", _with(given), error, self._notes.pop(name, ""))
+            still = f" ({self._still})" if under_way else ""
+            return Act(f"calls {name}", _with(given) + still, error, self._notes.pop(name, ""))
         if kind is EffectKind.RUN_CODE:
             return Act("runs", describe(effect, _WIDTH), error)
         if kind is EffectKind.SEND_MESSAGE and not self._talks:
             return Act("writes", describe(effect, _WIDTH), error)
         if kind is EffectKind.WRITE_MEMORY and (said := lasting(effect)):
             return Act("remembers", "; ".join(said), error)
-        if kind is EffectKind.WAIT and under_way and not self._over:
+        if kind is EffectKind.WAIT and under_way and self._view.driven:
             return Act("waits", error=error)
         return Act(describe(effect), "", error) if error else None
 
