@@ -54,7 +54,9 @@ def _reply(request: ModelRequest) -> Any:
     """Hands the same part out twice; each looks one price up three times, and one of them wrongly at first."""
     names, replies = {one.name for one in request.tools}, results(request)
     if "delegate_task" in names and not replies:
-        return decide(calls=[call("delegate_task", task_instruction=f"Price {one}.", tools=["price_of"]) for one in "AB"])
+        return decide(
+            calls=[call("delegate_task", task_instruction=f"Price {one}.", tools=["price_of"]) for one in "AB"]
+        )
     if "complete" in names:
         return decide(calls=[call("complete", answer="A: 120 euros", status="partial")])
     offer = "A" if "Price A." in request.messages[1].text else "B"
@@ -84,8 +86,11 @@ def test_like_calls_are_one_line_and_failures_are_named() -> None:
 def test_a_source_that_the_report_lists_is_not_listed_again() -> None:
     kept, listed = Citation(source="a.txt", place="line 1", quote="one"), Citation(source="b.txt", quote="two words")
     result = RunResult(
-        status=RunStatus.COMPLETED, answer="1", report="It is 1.\n\n1. b.txt: “two\nwords”", sources=(kept, listed, kept)
+        status=RunStatus.COMPLETED,
+        answer="1",
+        report="It is 1.\n\n1. b.txt: “two\nwords”",
+        sources=(kept, listed, kept),
     )
     lines = account_lines(result, "1")
     assert [line for line in lines if line.startswith("  ")] == ['  "one" (a.txt, line 1)']
-    assert "  \"two words\" (b.txt)" in account_lines(result.model_copy(update={"report": ""}), "1")
+    assert '  "two words" (b.txt)' in account_lines(result.model_copy(update={"report": ""}), "1")

@@ -25,6 +25,8 @@ WORKSPACE_VARIABLE = "AGENTORCHESTRA_WORKSPACE"
 # address in a question would read as another one); newline and tab stay.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
+_DIFF_COLOURS = {"+": "32", "-": "31", "@": "36"}
+
 
 class OutputError(Exception):
     """Standard output cannot be written, for another reason than that nobody reads it any more."""
@@ -46,13 +48,15 @@ def cut_line(line: str, width: int = 160) -> str:
     return line if len(line) <= width else f"{line[: width - 3]}..."
 
 
-def say(line: str, *, red: bool = False, colour: str = "") -> None:
-    """Print a line for the person at the terminal, on stderr; `colour` is a code of terminals."""
-    line = clean(line)
-    if colour:
-        line = f"\x1b[{colour}m{line}\x1b[0m"
-    if red and sys.stderr.isatty() and "NO_COLOR" not in os.environ:
-        line = f"\x1b[1;31m{line}\x1b[0m"
+def coloured(line: str, stream: TextIO, colour: str = "") -> str:
+    """Return a line, cleaned, in a colour at a terminal: by default that of its sign in a diff."""
+    line, colour = clean(line), colour or _DIFF_COLOURS.get(line[:1], "")
+    return f"\x1b[{colour}m{line}\x1b[0m" if colour and stream.isatty() and "NO_COLOR" not in os.environ else line
+
+
+def say(line: str, *, red: bool = False, diff: bool = False) -> None:
+    """Print a line for the person at the terminal, on stderr, in red or as a line of a diff where it has colours."""
+    line = coloured(line, sys.stderr, "1;31" if red else "") if red or diff else clean(line)
     try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -28,7 +27,6 @@ MOST_LINES = 1000
 """Lines of a diff that are shown after a run."""
 
 _OUT_OF_BUDGET = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT)
-_COLOURS = {"+": "32", "-": "31", "@": "36"}
 
 
 class Landing(NamedTuple):
@@ -193,9 +191,8 @@ def _plain(applied: Applied | None) -> dict[str, Any] | None:
 
 def show_diff(diff: str) -> None:
     """Print a diff on stderr, in colours at a terminal."""
-    coloured = sys.stderr.isatty() and "NO_COLOR" not in os.environ
     lines = diff.splitlines()
     for line in lines[:MOST_LINES]:
-        say(line, colour=_COLOURS.get(line[:1], "") if coloured else "")
+        say(line, diff=True)
     if len(lines) > MOST_LINES:
         say(f"[{len(lines) - MOST_LINES:,} further lines of the diff; --json has all of it]")

@@ -11,14 +11,17 @@ from agentorchestra.cli.commands.components.memories import entries, forget
 from agentorchestra.cli.commands.components.read import contract, diff, info, list_, search, versions
 from agentorchestra.cli.commands.components.shared import KINDS
 from agentorchestra.cli.commands.components.stats import COUNTED, stats
+from agentorchestra.cli.commands.components.texts import edit, history, show
 from agentorchestra.cli.group import COMMANDS
 
 _COMMANDS: tuple[click.Command, ...] = (
     list_,
     info,
+    show,
     search,
     stats,
     versions,
+    history,
     diff,
     restore,
     activate,
@@ -55,6 +58,7 @@ components = click.Group(
         'components search "look something up in the documents"',
         "components list --under package --kind agent",
         "components info read_file --kind tool --json",
+        "components show read_file --kind tool",
         "components diff read_file 1.0.0 1.1.0",
         "components export --as skills skills",
         "components contract --kind agent",
@@ -89,6 +93,16 @@ tools = _short_form("tool", "read_file")
 environments = _short_form("environment", "garden")
 agents = _short_form("agent", "reporter")
 prompts = _short_form("prompt", "planner")
+prompts.add_command(edit)
+prompts.help = "The commands of `agentorchestra components`, with `--kind prompt`; and `edit`, which changes one."
+prompts.epilog = _epilog(
+    "prompts list",
+    "prompts show planner",
+    'prompts edit planner --reason "asks for shorter plans"',
+    "prompts edit planner --from planner.md",
+    "prompts history planner",
+    "prompts restore planner@1.0.0",
+)
 memories = _short_form("memory", "summary")
 memories.add_command(entries)
 memories.add_command(forget)

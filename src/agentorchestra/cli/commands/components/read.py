@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from agentorchestra.cli.commands.components.shared import (
     KINDS,
+    OWN,
     Named,
     below,
     holding,
     kind_option,
+    lineage,
     name_argument,
     only,
     servers,
@@ -19,12 +22,9 @@ from agentorchestra.cli.commands.components.shared import (
 )
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, local_time, one_line, say
+from agentorchestra.cli.output import clean, coloured, emit, emit_json, local_time, one_line, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.tea.registry.config import ComponentConfig
-from agentorchestra.tea.registry.history import Version
-
-_OWN = ("", "package", "code", "register")  # where components come from without a word about it in a list
 
 
 @async_command("list", short_help="One line for each component.")
@@ -67,7 +67,7 @@ async def list_(kind: str | None, under: str | None, as_json: bool, folder: Path
 
 
 def _marks(config: ComponentConfig, *, failed: bool) -> str:
-    marks = [] if config.builtin else ["yours" if config.origin in _OWN else one_line(config.origin, 40)]
+    marks = [] if config.builtin else ["yours" if config.origin in OWN else one_line(config.origin, 40)]
     marks += [config.state] if config.state != "active" else []
     marks += ["cannot be used"] if failed else []
     return f"  ({', '.join(marks)})" if marks else ""
@@ -95,7 +95,7 @@ async def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
         emit(clean(f"{one.kind}{_marks(one, failed=False)}\n\n{one.text}"))
     for one in beside if named.version is None else ():
         if one.state == "candidate":
-            say(clean(f"candidate {one.version}: {_lineage(one)}"))
+            say(clean(f"candidate {one.version}: {lineage(one)}"))
     return 0
 
 
@@ -151,23 +151,10 @@ async def versions(named: Named, kind: str | None, as_json: bool, folder: Path) 
         return 0
     for one in found:
         mark = "*" if one.version == current else " "
-        emit(clean(f"{mark} {one.version:<9}  {one.state:<10}  {local_time(one.created)}  {_lineage(one)}".rstrip()))
+        emit(clean(f"{mark} {one.version:<9}  {one.state:<10}  {local_time(one.created)}  {lineage(one)}".rstrip()))
     if current is None:
         say(f"{what} {named.name} is not registered any more; `agentorchestra components restore` brings it back")
     return 0
-
-
-def _lineage(version: Version) -> str:
-    parts = [
-        f"by {version.author}" if version.author else "",
-        one_line(version.reason, 80),
-        f"from {version.parent}" if version.parent else "",
-        version.run,
-        version.origin if version.origin not in _OWN else "",
-        f"came with agentorchestra {version.distribution}" if version.distribution else "",
-        one_line(version.why, 80),
-    ]
-    return ", ".join(part for part in parts if part)
 
 
 @async_command("diff", short_help="What differs between two versions of a component.")
@@ -193,7 +180,7 @@ async def diff(named: Named, before: str, after: str | None, kind: str | None, a
     for change in found.changes:
         emit(clean(f"  {one_line(change, 200)}"))
     if found.text:
-        emit(clean(f"\n{found.text}".rstrip("\n")))
+        emit("\n" + "\n".join(coloured(line, sys.stdout) for line in found.text.splitlines()))
     return 0
 
 

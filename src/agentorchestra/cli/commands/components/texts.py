@@ -1,0 +1,205 @@
+"""`components show`, `components history` and `prompts edit`: the texts that components are made of."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentorchestra.cli.commands.components.shared import (
+    KINDS,
+    Named,
+    kind_option,
+    lineage,
+    name_argument,
+    only,
+    reason_option,
+)
+from agentorchestra.cli.driver import async_command
+from agentorchestra.cli.options import FilePath, json_option, mcp_option, workspace_option
+from agentorchestra.cli.output import clean, command, emit, emit_json, local_time, one_line, plural, say
+from agentorchestra.cli.workspaces import opened
+from agentorchestra.core.errors import PromptError, UsageError, VersionError
+
+if TYPE_CHECKING:
+    from agentorchestra.workspace import Workspace
+
+STDIN = Path("-")
+
+
+@async_command("show", short_help="The text of one component: a prompt, or a tool's source.")
+@name_argument()
+@kind_option
+@json_option("one object with the text")
+@mcp_option
+@workspace_option
+async def show(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
+    """Print the text that the component NAME is made of, in the version that its name means: a prompt's file with what
+    it includes, the module that a tool, environment or agent is defined in.
+    """
+    async with opened(folder) as workspace:
+        what, server = await only(workspace, kind, named.name, hidden=True)
+        text = await server.source(named.name, named.version)
+        config = await server.info(named.name, named.version)
+    if not text:
+        raise VersionError(
+            f"no text of the {what} {config.component} is kept; `agentorchestra {KINDS[what]} info {named.name}` has "
+            "what is known of it"
+        )
+    if as_json:
+        emit_json({"kind": what, "name": config.name, "version": config.version, "text": text})
+    else:
+        emit(clean(text).removesuffix("\n"))
+    return 0
+
+
+@async_command("history", short_help="What changed from version to version, newest first.")
+@name_argument("NAME")
+@kind_option
+@json_option("a list of objects")
+@workspace_option
+async def history(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
+    """Print every version of the component NAME, newest first, each with what changed since the one before: what it
+    means for callers, and how many lines came and went. A `*` marks the version that the name means.
+    """
+    rows: list[dict[str, Any]] = []
+    async with opened(folder) as workspace:
+        what, server = await only(workspace, kind, named.name, hidden=True)
+        found = await server.versions(named.name)
+        current = (await server.info(named.name)).version if named.name in await server.list() else None
+        for before, one in zip([None, *found], found, strict=False):
+            change = None if before is None else await server.diff(named.name, before.version, one.version)
+            rows.append({"version": one, "current": one.version == current, "change": change})
+    if as_json:
+        emit_json(
+            [
+                {
+                    **row["version"].model_dump(mode="json", exclude={"config"}),
+                    "current": row["current"],
+                    "change": None if row["change"] is None else row["change"].model_dump(mode="json"),
+                }
+                for row in reversed(rows)
+            ]
+        )
+        return 0
+    for row in reversed(rows):
+        one, change = row["version"], row["change"]
+        mark = "*" if row["current"] else " "
+        emit(clean(f"{mark} {what} {named.name}@{one.version}  {one.state}  {local_time(one.created)}"))
+        told = lineage(one)
+        if told:
+            emit(clean(f"    {told}"))
+        if change is not None:
+            lines = change.text.splitlines()[2:]  # below the names of the two
+            came, went = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+            emit(f"    {change.level}: {plural(came, 'new line')}, {plural(went, 'line')} gone since {change.before}")
+            for each in change.changes:
+                emit(clean(f"      {one_line(each, 200)}"))
+    return 0
+
+
+@async_command("edit", short_help="Change a prompt in this workspace, in an editor.")
+@name_argument("NAME")
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE",
+    type=FilePath(),
+    help="Take the new text from FILE instead of an editor; - is stdin.",
+)
+@reason_option
+@json_option("one object")
+@workspace_option
+async def edit(named: Named, source: Path | None, reason: str, as_json: bool, folder: Path) -> int:
+    """Open the prompt NAME in the editor that $VISUAL or $EDITOR names, and make what was saved its next version.
+
+    Runs of this workspace use it from the next one on. Prompts that include it change with it. The version before
+    stays, that of the package too, and `agentorchestra prompts restore` brings it back.
+    """
+    async with opened(folder) as workspace:
+        what, server = await only(workspace, "prompt", named.name)
+        own = folder / "prompts" / f"{named.name}.md"
+        if own.exists():
+            raise UsageError(
+                f"the prompt {named.name!r} of this workspace stands in {own}; change that file: the next run uses it"
+            )
+        before = await server.info(named.name, named.version)
+        text = await server.source(named.name, named.version)
+        given, draft = (_edited(named.name, text), True) if source is None else (_read(source), False)
+        if given.strip() == text.strip() and named.version is None:
+            changed = False
+            config, also, kept = before, [], []
+        else:
+            try:
+                config, also, kept = await _update(workspace, server, named.name, given, folder, reason)
+            except UsageError as exc:
+                if not draft:
+                    raise
+                raise PromptError(
+                    f"{exc}; your text is kept in {_keep(named.name, given)}: correct it there, then "
+                    f"`agentorchestra prompts edit {named.name} --from FILE`"
+                ) from None
+            changed = config.version != before.version
+    if as_json:
+        emit_json({"changed": changed, "before": before.version, "also": also, **config.model_dump(mode="json")})
+        return 0
+    if not changed:
+        emit(f"{what} {before.component} is as it was: the text did not change")
+        return 0
+    emit(clean(f"{what} {config.component} is what its name means from the next run on"))
+    if also:
+        say(f"with it changed what includes it: {', '.join(also)}")
+    if kept:
+        say(f"these include it and keep its former text, because they were edited themselves: {', '.join(kept)}")
+    say(f"to go back: {command('prompts restore', before.component, folder)}")
+    return 0
+
+
+async def _update(
+    workspace: Workspace[Any], server: Any, name: str, text: str, folder: Path, reason: str
+) -> tuple[Any, list[str], list[str]]:
+    """Register a text as the next version of a prompt, and what includes it; return what could not follow too."""
+    from agentorchestra.tea.prompts.catalog import PromptLibrary
+    from agentorchestra.workspace import packaged_prompts
+
+    files = PromptLibrary(packaged_prompts(), folder / "prompts", given=workspace.own.prompts)
+    library = files.with_prompts({name: await server.get(name)})
+    edited = library.with_texts({name: text})
+    including = [one for one in edited.names if one != name and edited.get(one) != library.get(one)]
+    follows = [one for one in including if await server.source(one) == files.get(one).text]
+    config, *_ = await server.register([edited.get(one) for one in (name, *follows)], reason=reason)
+    return config, follows, [one for one in including if one not in follows]
+
+
+def _edited(name: str, text: str) -> str:
+    """Return a text as it was left in the user's editor."""
+    if not (os.environ.get("VISUAL") or os.environ.get("EDITOR") or sys.stdin.isatty()):
+        raise UsageError("there is no terminal for an editor here; set EDITOR, or give the text with --from FILE")
+    try:
+        found = click.edit(text, extension=f".{name}.md", require_save=False)
+    except click.ClickException as exc:
+        raise UsageError(
+            f"the editor failed ({exc.format_message()}), nothing was changed; set EDITOR to another one"
+        ) from None
+    return found or ""
+
+
+def _read(source: Path) -> str:
+    try:
+        data = sys.stdin.buffer.read() if source == STDIN else source.read_bytes()
+        return data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise UsageError(f"{source} is not UTF-8 (byte {exc.start}); write it in UTF-8") from None
+    except OSError as exc:
+        raise UsageError(f"{source} cannot be read: {exc.strerror}; name another file with --from FILE") from None
+
+
+def _keep(name: str, text: str) -> Path:
+    """Return a new file with a text that was refused."""
+    with tempfile.NamedTemporaryFile("w", prefix=f"{name}-", suffix=".md", delete=False, encoding="utf-8") as file:
+        file.write(text)
+    return Path(file.name)
