@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.cli.output import account_lines
+from agentorchestra.cli.output import account_lines, answer_text
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import Citation, RunResult, RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide
@@ -72,7 +72,7 @@ def test_like_calls_are_one_line_and_failures_are_named() -> None:
 
     asyncio.run(work())
     lines = invoke("show", "last").stdout.splitlines()
-    assert lines[lines.index("done:") + 1] == "  aorchestra, partial, 7 steps" or "aorchestra, partial" in str(lines)
+    assert lines[lines.index("done:") + 1] == "  aorchestra, partial, 10 steps"
     first, second = (next(i for i, line in enumerate(lines) if f"Price {one}." in line) for one in "AB")
     named = {lines[first].split(",")[0].strip(), lines[second].split(",")[0].strip()}
     assert named == {"sub_agent", "sub_agent 2"}
@@ -81,6 +81,13 @@ def test_like_calls_are_one_line_and_failures_are_named() -> None:
         "      answers: the answer below",
     ]
     assert "- 1 failed: price_of: " in lines[second + 1]
+
+
+def test_an_answer_that_is_a_paragraph_of_the_report_is_not_read_twice() -> None:
+    result = RunResult(status=RunStatus.COMPLETED, answer="It pays.", report="# Does it?\n\nIt pays.\n\n## Said")
+    assert answer_text(result) == result.report
+    assert account_lines(result, result.report) == []
+    assert answer_text(result.model_copy(update={"answer": "4", "report": "14 of 42"})) == "4"
 
 
 def test_a_source_that_the_report_lists_is_not_listed_again() -> None:

@@ -25,7 +25,7 @@ from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.runtime.engine import owner_of
 from agentorchestra.workspace import Workspace
 from tests.cli.screen import HereScreen, ProcessScreen
-from tests.cli.support import Folder, clean_environment, wait_until
+from tests.cli.support import QUESTION, Folder, clean_environment, wait_until
 from tests.cli.team import ANSWER, TASK, Gate, team
 from tests.support.patience import LONGEST_S
 
@@ -99,7 +99,7 @@ async def test_what_is_told_is_seen_and_a_cancellation_ends_it(tmp_path: Path, m
             async with asyncio.timeout(LONGEST_S):
                 result = await work
             assert result.status is RunStatus.CANCELLED
-            await screen.shows("cancelled", "asked to stop: enough", "reader-B (analyzer) interrupted")
+            await screen.shows("asked to stop: enough", "react interrupted", "reader-B (analyzer) interrupted")
     finally:
         screen.close()
 
@@ -221,6 +221,27 @@ def test_what_is_typed_does_not_disturb_the_picture(app: Folder, window: Process
     assert "impatient" not in window.text
     assert window.text.count("react ") == 1
     assert "The tools said: blue | slept" in window.text
+
+
+def test_a_terminal_has_the_answer_the_sources_and_the_figures_once(folder: Folder) -> None:
+    window = ProcessScreen(columns=120, lines=40)
+    try:
+        with start(folder, window, "run", QUESTION, "-f", "lease.txt") as process:
+            assert process.wait(LONGEST_S) == 0
+        window.end()
+        lines = window.text.splitlines()
+        answer = folder.run("show", "last", "--json").json["result"]["answer"]
+        place = lines.index(answer)
+        assert lines[place - 1] == "" and lines[place - 2].startswith("  deep_analyzer (analyzer) completed")
+        assert lines[place + 1 : place + 4] == [
+            "",
+            "Sources:",
+            '  "The notice period is three months." (lease.txt, line 2)',
+        ]
+        for once in ("offline model: rules", "Sources:", "completed, "):
+            assert window.text.count(once) == 1
+    finally:
+        window.close()
 
 
 def test_ctrl_c_once_cancels_and_says_how_to_go_on(app: Folder, window: ProcessScreen) -> None:

@@ -235,6 +235,9 @@ def _print_result(
         emit_json(as_plain(result, verdict) | ({} if applied is None else {"applied": applied}))
     else:
         answer = result.answer or (result.report if result.status in FINAL else "")  # of a debate its conclusion
+        if sys.stdout.isatty() and sys.stderr.isatty():  # a person reads both as one
+            answer = answer_text(result) or answer
+            say("")
         if answer:
             emit(clean(answer))
         say("\n".join(["", *account_lines(result, answer), summary_line(result)]))
@@ -251,6 +254,12 @@ def _print_result(
             say(clean(verdict.output.rstrip()))
         say(verdict_line(verdict))
     return 0 if verdict.solved else 1
+
+
+def answer_text(result: RunResult) -> str:
+    """Return the answer, or the report where the answer is a paragraph of it (a debate's is): nobody reads it twice."""
+    within = result.answer and f"\n{result.answer}\n" in f"\n{result.report}\n"
+    return result.report if within else result.answer
 
 
 def as_plain(result: RunResult, verdict: TaskVerdict | None) -> dict[str, Any]:

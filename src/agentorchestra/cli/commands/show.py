@@ -13,6 +13,7 @@ from agentorchestra.cli.options import WORDS, FilePath, json_option, run_argumen
 from agentorchestra.cli.output import (
     OutputError,
     account_lines,
+    answer_text,
     clean,
     command,
     emit,
@@ -276,7 +277,8 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
 def _tail(view: RunView, result: RunResult, cost: str) -> list[str]:
     lines = [f"{note.level}: {one_line(note.text, 500)}" for note in view.notes]
     lines += [""] if lines else []
-    lines += [f"answer: {result.answer}", ""] if result.answer else []
+    answer = answer_text(result)
+    lines += [f"answer: {answer}", ""] if answer else []
     made = first_names(f"{one_line(one.name)} ({plural(one.size, 'byte')})" for one in result.files)
     lines += [f"made: {made}", ""] if result.files else []
-    return [*lines, *account_lines(result, result.answer), cost]
+    return [*lines, *account_lines(result, answer), cost]

@@ -231,6 +231,7 @@ class LiveDisplay(Display):
             height=None if whole else max(1, size.height - 2),
             said=self._texts,
             encoding=self._console.encoding,
+            last=whole,
         )
 
     def _start(self) -> None:

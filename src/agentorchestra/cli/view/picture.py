@@ -54,9 +54,11 @@ def picture(
     height: int | None = None,
     said: Mapping[str, str] | None = None,  # text that is streamed or said now, by the key of its effect
     encoding: str = "utf-8",  # of the terminal; what it cannot show is escaped
+    last: bool = False,  # the result is printed below it: status, figures and questions stand there
 ) -> list[Text]:
     """Return the run as it stands, in lines of at most `width` columns, at most `height` of them."""
-    lines = [*_head(view, now, width), *_agents(view, now, width, said or {}), *_foot(view)]
+    head = [] if last else _head(view, now, width)
+    lines = [*head, *_agents(view, now, width, said or {}), *_foot(view, last=last)]
     if height is not None:
         lines = _fit(lines, max(1, height))
     return [_cut(line.text, width, encoding) for line in lines]
@@ -180,12 +182,12 @@ def _last_lines(text: str, width: int) -> list[str]:
     return [line for line in lines if line.strip()][-_STREAM_LINES:]
 
 
-def _foot(view: RunView) -> list[Line]:
+def _foot(view: RunView, *, last: bool) -> list[Line]:
     lines = [
         Line(_NOTE, Text(f"{note.level}: {one_line(note.text, 500)}", style=_STYLES.get(note.level, "")))
         for note in view.notes[-_NOTES:]
     ]
-    if view.status in (RunStatus.WAITING, RunStatus.PAUSED):
+    if view.status in (RunStatus.WAITING, RunStatus.PAUSED) and not last:
         lines += [
             Line(_NOTE, Text(f"? {one_line(question.question, 500)}", style="bold yellow"))
             for question in view.questions

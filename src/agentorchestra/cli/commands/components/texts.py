@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import json
 import os
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +30,7 @@ from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import PromptError, UsageError, VersionError
 
 if TYPE_CHECKING:
+    from agentorchestra.tea.registry.config import ComponentConfig
     from agentorchestra.workspace import Workspace
 
 STDIN = Path("-")
@@ -43,18 +48,32 @@ async def show(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
     """
     async with opened(folder) as workspace:
         what, server = await only(workspace, kind, named.name, hidden=True)
-        text = await server.source(named.name, named.version)
         config = await server.info(named.name, named.version)
-    if not text:
-        raise VersionError(
-            f"no text of the {what} {config.component} is kept; `agentorchestra {KINDS[what]} info {named.name}` has "
-            "what is known of it"
-        )
+        text = await server.source(named.name, named.version) or await _text_here(server, config)
     if as_json:
         emit_json({"kind": what, "name": config.name, "version": config.version, "text": text})
     else:
         emit(clean(text).removesuffix("\n"))
     return 0
+
+
+async def _text_here(server: Any, config: ComponentConfig) -> str:
+    """Return the text of a version that is not kept: its code as it is in this process, or an agent's definition.
+
+    Raises:
+        VersionError: it is not here, or is no code.
+    """
+    (version,) = [one for one in await server.versions(config.name) if one.version == config.version]
+    if version.maker is not None and version.maker.fields:
+        return json.dumps(version.maker.fields, indent=2, ensure_ascii=False)
+    hint = f"`agentorchestra {KINDS[config.kind]} info {config.component}` has what is known of it"
+    if config.name in await server.list() and (await server.info(config.name)).version == config.version:
+        one = await server.get(config.name)
+        with contextlib.suppress(OSError, TypeError):
+            return textwrap.dedent(inspect.getsource(inspect.unwrap(one)))
+        if config.kind == "agent" and one.prompt:
+            hint = f"its prompt: `agentorchestra prompts show {one.prompt}`; {hint}"
+    raise VersionError(f"no text of the {config.kind} {config.component} is kept; {hint}")
 
 
 @async_command("history", short_help="What changed from version to version, newest first.")
