@@ -185,11 +185,16 @@ async def _update(
     from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.workspace import packaged_prompts
 
-    files = PromptLibrary(packaged_prompts(), folder / "prompts", given=workspace.own.prompts)
-    library = files.with_prompts({name: await server.get(name)})
+    library = PromptLibrary(packaged_prompts(), folder / "prompts", given=workspace.own.prompts)
+    modules = {each.partition("@")[0] for one in library.names for each in library.get(one).modules}
+    for one in sorted(modules, key=lambda each: len(library.get(each).modules)):  # what includes none comes first
+        held = await server.source(one)
+        if held != library.get(one).text:
+            library = library.with_texts({one: held})
+    library = library.with_prompts({name: await server.get(name)})
     edited = library.with_texts({name: text})
     including = [one for one in edited.names if one != name and edited.get(one) != library.get(one)]
-    follows = [one for one in including if await server.source(one) == files.get(one).text]
+    follows = [one for one in including if await server.source(one) == library.get(one).text]
     config, *_ = await server.register([edited.get(one) for one in (name, *follows)], reason=reason)
     return config, follows, [one for one in including if one not in follows]
 
