@@ -779,7 +779,7 @@ async def test_a_fork_has_the_plan_of_its_parent(tmp_path: Path) -> None:
 
 def test_show_has_the_plan_before_everything_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = asyncio.run(Desk(tmp_path, plan(PAY), READ, GOOD).run())
-    assert main(["show", run, "--workspace", str(tmp_path)]) == 0
+    assert main(["show", run, "--effects", "--workspace", str(tmp_path)]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("/")]
     assert lines[0].startswith("/0.plan-0#1  model own (policy_plan)  ok")
     assert lines[1].startswith("/#1  agent react")

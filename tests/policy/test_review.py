@@ -229,7 +229,7 @@ async def test_a_look_that_was_taken_before_a_crash_is_not_taken_again(tmp_path:
 
 def test_show_has_the_look_beside_its_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = asyncio.run(Desk(tmp_path, plan(PAY), READ, GOOD, look=NOTHING).run())
-    assert main(["show", run, "--workspace", str(tmp_path)]) == 0
+    assert main(["show", run, "--effects", "--workspace", str(tmp_path)]) == 0
     assert "model own (policy_review)  ok" in capsys.readouterr().out
 
 

@@ -148,21 +148,17 @@ async def edit(named: Named, source: Path | None, reason: str, as_json: bool, fo
             )
         before = await server.info(named.name, named.version)
         text = await server.source(named.name, named.version)
-        given, draft = (_edited(named.name, text), True) if source is None else (_read(source), False)
-        if given.strip() == text.strip() and named.version is None:
-            changed = False
-            config, also, kept = before, [], []
-        else:
+        given = _edited(named.name, text) if source is None else _read(source)
+        config, also, kept = before, list[str](), list[str]()
+        if given.strip() != text.strip() or named.version is not None:
             try:
                 config, also, kept = await _update(workspace, server, named.name, given, folder, reason)
             except UsageError as exc:
-                if not draft:
+                if source is not None:
                     raise
-                raise PromptError(
-                    f"{exc}; your text is kept in {_keep(named.name, given)}: correct it there, then "
-                    f"`agentorchestra prompts edit {named.name} --from FILE`"
-                ) from None
-            changed = config.version != before.version
+                again = f"correct it there, then `agentorchestra prompts edit {named.name} --from FILE`"
+                raise PromptError(f"{exc}; your text is kept in {_keep(named.name, given)}: {again}") from None
+    changed = config.version != before.version
     if as_json:
         emit_json({"changed": changed, "before": before.version, "also": also, **config.model_dump(mode="json")})
         return 0
