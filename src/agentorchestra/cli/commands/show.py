@@ -21,10 +21,8 @@ from agentorchestra.cli.output import (
     next_lines,
     one_line,
     plural,
-    question_lines,
     spent,
     summary_line,
-    until_line,
 )
 from agentorchestra.cli.view.account import Work
 from agentorchestra.cli.view.model import RunView
@@ -34,7 +32,7 @@ from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import NO_PRESET
-from agentorchestra.core.spec import FINAL, Question, RunResult, RunSpec, RunStatus, exit_code, first_names
+from agentorchestra.core.spec import FINAL, RunResult, RunSpec, RunStatus, exit_code, first_names
 from agentorchestra.log.comparison import changed_in
 from agentorchestra.log.conversation import Conversation, conversation
 from agentorchestra.log.patterns import patterns
@@ -140,11 +138,9 @@ async def show(
         return 0
     tail = [f"folder: {result.folder}"] if result.folder else []
     tail += _tail(view, result, summary_line(result) if effects else f"paid: {spent(result)}")
-    if effects:
-        body, end = tree_lines(view), _open(questions, record, result, folder, gone=gone)
-    else:
-        body = ["done:", *(f"  {line}" for line in Work(view, result.answer, talk).lines())]
-        end = _next(record, result, folder, gone=gone)
+    body = ["done:", *(f"  {line}" for line in Work(view, result.answer, talk).lines())]
+    body = tree_lines(view) if effects else body
+    end = _next(record, result, folder, gone=gone, effects=effects)
     emit(clean("\n".join([*_head(record, view, gone=gone), "", *body, "", *_messages(talk), *tail, *end])))
     return 0
 
@@ -189,19 +185,7 @@ async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool)
     return 0 if result is None else exit_code(result.status)
 
 
-def _open(
-    questions: tuple[Question, ...], record: RunRecord, result: RunResult, folder: Path, *, gone: bool
-) -> list[str]:
-    """Return what the run waits for or ended with, and the commands that go on with it."""
-    lines = question_lines(questions, record.id, folder)
-    if not questions and result.error and result.until is None:
-        lines.append(f"{record.status.value}: {one_line(result.error, 2000)}")
-    if result.until is not None and record.status is RunStatus.WAITING:
-        lines.append(until_line(result.until, record.id, folder))
-    return [*lines, f"to go on: {command('resume', record.id, folder)}"] if gone else lines
-
-
-def _next(record: RunRecord, result: RunResult, folder: Path, *, gone: bool) -> list[str]:
+def _next(record: RunRecord, result: RunResult, folder: Path, *, gone: bool, effects: bool) -> list[str]:
     """Return what to do next, each with its command."""
     lines = ["", *next_lines(result, folder)] if record.status not in UNDER_WAY else [""]
     if gone:
@@ -212,7 +196,7 @@ def _next(record: RunRecord, result: RunResult, folder: Path, *, gone: bool) -> 
         lines.append(f"to have its files: {command('files', record.id, folder)} --save DIR")
     if result.diff:
         lines.append(f"to apply its changes: {command('apply', record.id, folder)}")
-    return [*lines, f"to see every effect: {command('show', record.id, folder)} --effects"]
+    return lines if effects else [*lines, f"to see every effect: {command('show', record.id, folder)} --effects"]
 
 
 def _messages(talk: Conversation | None) -> list[str]:
@@ -275,7 +259,7 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
 
 
 def _tail(view: RunView, result: RunResult, cost: str) -> list[str]:
-    lines = [f"{note.level}: {one_line(note.text, 500)}" for note in view.notes]
+    lines = [f"{note.level}: {one_line(note.text, 500)}" for note in view.notes if note.text != result.error]
     lines += [""] if lines else []
     answer = answer_text(result)
     lines += [f"answer: {answer}", ""] if answer else []

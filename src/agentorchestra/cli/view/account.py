@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -12,6 +13,7 @@ from agentorchestra.cli.progress import describe, lasting, reply_text
 from agentorchestra.cli.view.model import RunView, Span
 from agentorchestra.cli.view.tree import Node, step_line, tree
 from agentorchestra.core.effects import FINISH, EffectKind
+from agentorchestra.core.errors import StoreError
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.spec import UNTESTED, RunStatus
 from agentorchestra.log.conversation import Conversation
@@ -31,6 +33,7 @@ class Act(NamedTuple):
     what: str = ""  # its arguments, a question, a text
     error: str = ""  # why it failed, "" for what did not
     note: str = ""  # what the tool says it does
+    allows: bool = False  # whether a person was asked to allow a call
 
 
 class Work:
@@ -64,19 +67,20 @@ class Work:
         span = node.span
         if span is None:  # a call that is not allowed yet, or rivals for a step
             inner = [one for child in node.inner for below in child.inner for one in self._items(below)]
-            asked = [one for one in inner if isinstance(one, Act) and one.verb == _ASKS]
-            yield from asked or [Act(f"weighs {plural(len(node.inner), 'candidate')} of its next step")]
+            yield from _questions(inner) or [Act(f"weighs {plural(len(node.inner), 'candidate')} of its next step")]
             return
         if node.agent is not None:
             yield self._agent(node, span)
             return
-        inner = [one for child in node.inner for one in self._items(child)]
-        if span.kind is not EffectKind.RUN_CODE:  # how a tool does its work is its own affair
-            inner = [one for one in inner if isinstance(one, list) or one.verb == _ASKS]
-        act = self._act(node, span)
-        if act is not None and (act.error or not any(isinstance(one, list) for one in inner)):
+        act, inner = self._act(node, span), [one for child in node.inner for one in self._items(child)]
+        if span.kind is EffectKind.RUN_CODE:
+            yield from [*([act] if act is not None else []), *inner]
+            return
+        # How a tool does its work is its own affair; that agents did it, or a person, is told in its place.
+        agents, asked = [one for one in inner if isinstance(one, list)], _questions(inner)
+        yield from [*asked, *agents]
+        if act is not None and (act.error or not (agents or any(not one.allows for one in asked))):
             yield act
-        yield from inner
 
     def _agent(self, node: Node, span: Span) -> list[str]:
         agent = node.agent
@@ -115,9 +119,10 @@ class Work:
         """Take what the tools of an agent's first request say of themselves."""
         for child in node.inner:
             if child.span is not None and child.span.decides and child.span.effect.get("request"):
-                request = self._view.ledger.codec.decode(child.span.effect).request
-                for tool in request.tools if request is not None else ():
-                    self._notes.setdefault(tool.name, one_line(tool.description, _VALUE))
+                with contextlib.suppress(StoreError):  # of a log with gaps
+                    request = self._view.ledger.codec.decode(child.span.effect).request
+                    for tool in request.tools if request is not None else ():
+                        self._notes.setdefault(tool.name, one_line(tool.description, _VALUE))
                 return
 
     def _act(self, node: Node, span: Span) -> Act | None:
@@ -131,7 +136,8 @@ class Work:
         if kind is EffectKind.ASK_HUMAN:
             reply = self._view.ledger.answers.get(str(span.key))
             words = "" if reply is None else f" - {reply_text(reply.answer)}"
-            return Act(_ASKS, f"{arguments.get('question', '')}{words}", error)
+            allows = effect.get("purpose") == "approval"
+            return Act(_ASKS, f"{arguments.get('question', '')}{words}", error, allows=allows)
         if kind is EffectKind.REQUEST_MODEL:
             again = [one.error for one in span.failures]
             if not (error or again or (under_way and self._view.driven)):
@@ -148,13 +154,11 @@ class Work:
             return Act(f"calls {name}", _with(given) + still, error, self._notes.pop(name, ""))
         if kind is EffectKind.RUN_CODE:
             return Act("runs", describe(effect, _WIDTH), error)
-        if kind is EffectKind.SEND_MESSAGE and not self._talks:
-            return Act("writes", describe(effect, _WIDTH), error)
-        if kind is EffectKind.WRITE_MEMORY and (said := lasting(effect)):
-            return Act("remembers", "; ".join(said), error)
         if kind is EffectKind.WAIT and under_way and self._view.driven:
-            return Act("waits", error=error)
-        return Act(describe(effect), "", error) if error else None
+            return Act("waits")
+        told = kind is EffectKind.WRITE_MEMORY and lasting(effect)
+        told = told or (kind is EffectKind.SEND_MESSAGE and not self._talks)
+        return Act(describe(effect, _WIDTH), "", error) if told or error else None
 
     @staticmethod
     def _printed(items: Sequence[Act | list[str]]) -> list[str]:
@@ -165,6 +169,10 @@ class Work:
             else:
                 lines.append(_line(verb, [one for one in group if isinstance(one, Act)]))
         return lines
+
+
+def _questions(items: Sequence[Act | list[str]]) -> list[Act]:
+    return [one for one in items if isinstance(one, Act) and one.verb == _ASKS]
 
 
 def _line(verb: str, acts: Sequence[Act]) -> str:

@@ -11,9 +11,16 @@ from agentorchestra.cli.commands.components.memories import entries, forget
 from agentorchestra.cli.commands.components.read import contract, diff, info, list_, search, versions
 from agentorchestra.cli.commands.components.shared import KINDS
 from agentorchestra.cli.commands.components.stats import COUNTED, stats
-from agentorchestra.cli.commands.components.texts import edit, history, show
+from agentorchestra.cli.commands.components.texts import edit, show
 from agentorchestra.cli.group import COMMANDS
 
+history = click.Command(
+    "history",
+    callback=versions.callback,
+    params=versions.params,
+    help=versions.help,
+    short_help="The same as `versions`.",
+)
 _COMMANDS: tuple[click.Command, ...] = (
     list_,
     info,
@@ -94,15 +101,6 @@ environments = _short_form("environment", "garden")
 agents = _short_form("agent", "reporter")
 prompts = _short_form("prompt", "planner")
 prompts.add_command(edit)
-prompts.help = "The commands of `agentorchestra components`, with `--kind prompt`; and `edit`, which changes one."
-prompts.epilog = _epilog(
-    "prompts list",
-    "prompts show planner",
-    'prompts edit planner --reason "asks for shorter plans"',
-    "prompts edit planner --from planner.md",
-    "prompts history planner",
-    "prompts restore planner@1.0.0",
-)
 memories = _short_form("memory", "summary")
 memories.add_command(entries)
 memories.add_command(forget)

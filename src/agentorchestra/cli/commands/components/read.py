@@ -9,12 +9,10 @@ import click
 
 from agentorchestra.cli.commands.components.shared import (
     KINDS,
-    OWN,
     Named,
     below,
     holding,
     kind_option,
-    lineage,
     name_argument,
     only,
     servers,
@@ -22,9 +20,13 @@ from agentorchestra.cli.commands.components.shared import (
 )
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, workspace_option
-from agentorchestra.cli.output import clean, coloured, emit, emit_json, local_time, one_line, say
+from agentorchestra.cli.output import clean, coloured, emit, emit_json, local_time, number, one_line, plural, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.tea.registry.config import ComponentConfig
+from agentorchestra.tea.registry.context import Difference
+from agentorchestra.tea.registry.history import Version
+
+_OWN = ("", "package", "code", "register")  # where components come from without a word about it in a list
 
 
 @async_command("list", short_help="One line for each component.")
@@ -67,7 +69,7 @@ async def list_(kind: str | None, under: str | None, as_json: bool, folder: Path
 
 
 def _marks(config: ComponentConfig, *, failed: bool) -> str:
-    marks = [] if config.builtin else ["yours" if config.origin in OWN else one_line(config.origin, 40)]
+    marks = [] if config.builtin else ["yours" if config.origin in _OWN else one_line(config.origin, 40)]
     marks += [config.state] if config.state != "active" else []
     marks += ["cannot be used"] if failed else []
     return f"  ({', '.join(marks)})" if marks else ""
@@ -95,7 +97,7 @@ async def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
         emit(clean(f"{one.kind}{_marks(one, failed=False)}\n\n{one.text}"))
     for one in beside if named.version is None else ():
         if one.state == "candidate":
-            say(clean(f"candidate {one.version}: {lineage(one)}"))
+            say(clean(f"candidate {one.version}: {_lineage(one)}"))
     return 0
 
 
@@ -132,13 +134,14 @@ async def search(query: str, kind: str | None, under: str | None, limit: int, as
     return 0
 
 
-@async_command("versions", short_help="Every version of one component, oldest first.")
+@async_command("versions", short_help="Every version of one component, and what changed.")
 @name_argument("NAME")
 @kind_option
 @json_option("a list of objects")
 @workspace_option
 async def versions(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
-    """Print every version of the component NAME: when it was made, by whom and why, from what, in which run.
+    """Print every version of the component NAME: when it was made, by whom and why, from what, in which run, and below
+    it what changed since the one before.
 
     A `*` marks the version that the name means. Components that were unregistered have their versions too.
     """
@@ -146,15 +149,39 @@ async def versions(named: Named, kind: str | None, as_json: bool, folder: Path) 
         what, server = await only(workspace, kind, named.name, hidden=True)
         found = await server.versions(named.name)
         current = (await server.info(named.name)).version if named.name in await server.list() else None
+        pairs = zip(found, found[1:] if not as_json else (), strict=False)
+        changes = {new.version: await server.diff(named.name, old.version, new.version) for old, new in pairs}
     if as_json:
         emit_json([{"kind": what, "current": one.version == current, **one.model_dump(mode="json")} for one in found])
         return 0
     for one in found:
         mark = "*" if one.version == current else " "
-        emit(clean(f"{mark} {one.version:<9}  {one.state:<10}  {local_time(one.created)}  {lineage(one)}".rstrip()))
+        emit(clean(f"{mark} {one.version:<9}  {one.state:<10}  {local_time(one.created)}  {_lineage(one)}".rstrip()))
+        if one.version in changes:
+            emit(clean(f"    {_changed(changes[one.version])}"))
     if current is None:
         say(f"{what} {named.name} is not registered any more; `agentorchestra components restore` brings it back")
     return 0
+
+
+def _changed(change: Difference) -> str:
+    lines = change.text.splitlines()[2:]  # below the names of the two
+    came, went = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    phrases = [f"{plural(came, 'line')} more and {number(went)} less since {change.before}", *change.changes]
+    return one_line(f"{change.level}: {'; '.join(phrases)}", 200)
+
+
+def _lineage(version: Version) -> str:
+    parts = [
+        f"by {version.author}" if version.author else "",
+        one_line(version.reason, 80),
+        f"from {version.parent}" if version.parent else "",
+        version.run,
+        version.origin if version.origin not in _OWN else "",
+        f"came with agentorchestra {version.distribution}" if version.distribution else "",
+        one_line(version.why, 80),
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 @async_command("diff", short_help="What differs between two versions of a component.")

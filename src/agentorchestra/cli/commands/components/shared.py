@@ -9,13 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from agentorchestra.cli.options import ParamType, Words
-from agentorchestra.cli.output import one_line
 from agentorchestra.core.errors import ComponentNameError, UnknownComponentError
-from agentorchestra.tea.registry.history import Version
 from agentorchestra.workspace import Workspace
-
-OWN = ("", "package", "code", "register")
-"""Where components come from without a word about it in a list."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -144,17 +139,3 @@ def _nearest(name: str, names: Sequence[str], kind: str | None) -> str:
     if close:
         return f"did you mean {' or '.join(folded[one] for one in close)}?"
     return f"`agentorchestra {KINDS[kind] if kind else 'components'} list` shows all"
-
-
-def lineage(version: Version) -> str:
-    """Return who made a version, why, from what and in which run, as far as it is known."""
-    parts = [
-        f"by {version.author}" if version.author else "",
-        one_line(version.reason, 80),
-        f"from {version.parent}" if version.parent else "",
-        version.run,
-        version.origin if version.origin not in OWN else "",
-        f"came with agentorchestra {version.distribution}" if version.distribution else "",
-        one_line(version.why, 80),
-    ]
-    return ", ".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""`components show`, `components history` and `prompts edit`: the texts that components are made of."""
+"""`components show` and `prompts edit`: the texts that components are made of."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from agentorchestra.cli.commands.components.shared import (
     KINDS,
     Named,
     kind_option,
-    lineage,
     name_argument,
     only,
     reason_option,
 )
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, mcp_option, workspace_option
-from agentorchestra.cli.output import clean, command, emit, emit_json, local_time, one_line, plural, say
+from agentorchestra.cli.output import clean, command, emit, emit_json, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import PromptError, UsageError, VersionError
 
@@ -74,51 +73,6 @@ async def _text_here(server: Any, config: ComponentConfig) -> str:
         if config.kind == "agent" and one.prompt:
             hint = f"its prompt: `agentorchestra prompts show {one.prompt}`; {hint}"
     raise VersionError(f"no text of the {config.kind} {config.component} is kept; {hint}")
-
-
-@async_command("history", short_help="What changed from version to version, newest first.")
-@name_argument("NAME")
-@kind_option
-@json_option("a list of objects")
-@workspace_option
-async def history(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
-    """Print every version of the component NAME, newest first, each with what changed since the one before: what it
-    means for callers, and how many lines came and went. A `*` marks the version that the name means.
-    """
-    rows: list[dict[str, Any]] = []
-    async with opened(folder) as workspace:
-        what, server = await only(workspace, kind, named.name, hidden=True)
-        found = await server.versions(named.name)
-        current = (await server.info(named.name)).version if named.name in await server.list() else None
-        for before, one in zip([None, *found], found, strict=False):
-            change = None if before is None else await server.diff(named.name, before.version, one.version)
-            rows.append({"version": one, "current": one.version == current, "change": change})
-    if as_json:
-        emit_json(
-            [
-                {
-                    **row["version"].model_dump(mode="json", exclude={"config"}),
-                    "current": row["current"],
-                    "change": None if row["change"] is None else row["change"].model_dump(mode="json"),
-                }
-                for row in reversed(rows)
-            ]
-        )
-        return 0
-    for row in reversed(rows):
-        one, change = row["version"], row["change"]
-        mark = "*" if row["current"] else " "
-        emit(clean(f"{mark} {what} {named.name}@{one.version}  {one.state}  {local_time(one.created)}"))
-        told = lineage(one)
-        if told:
-            emit(clean(f"    {told}"))
-        if change is not None:
-            lines = change.text.splitlines()[2:]  # below the names of the two
-            came, went = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-            emit(f"    {change.level}: {plural(came, 'new line')}, {plural(went, 'line')} gone since {change.before}")
-            for each in change.changes:
-                emit(clean(f"      {one_line(each, 200)}"))
-    return 0
 
 
 @async_command("edit", short_help="Change a prompt in this workspace, in an editor.")
