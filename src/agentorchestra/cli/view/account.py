@@ -74,11 +74,14 @@ class Work:
             return
         act, inner = self._act(node, span), [one for child in node.inner for one in self._items(child)]
         if span.kind is EffectKind.RUN_CODE:
-            yield from [*([act] if act is not None else []), *inner]
+            if act is not None:
+                yield act
+            yield from inner
             return
         # How a tool does its work is its own affair; that agents did it, or a person, is told in its place.
         agents, asked = [one for one in inner if isinstance(one, list)], _questions(inner)
-        yield from [*asked, *agents]
+        yield from asked
+        yield from agents
         if act is not None and (act.error or not (agents or any(not one.allows for one in asked))):
             yield act
 
@@ -156,7 +159,7 @@ class Work:
             return Act("runs", describe(effect, _WIDTH), error)
         if kind is EffectKind.WAIT and under_way and self._view.driven:
             return Act("waits")
-        told = kind is EffectKind.WRITE_MEMORY and lasting(effect)
+        told = kind is EffectKind.WRITE_MEMORY and bool(lasting(effect))
         told = told or (kind is EffectKind.SEND_MESSAGE and not self._talks)
         return Act(describe(effect, _WIDTH), "", error) if told or error else None
 
