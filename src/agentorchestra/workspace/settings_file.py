@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,30 +17,21 @@ Place = tuple[str, ...]  # the names of tables, then of the key: ("models", "loc
 
 
 def settings_target(folder: Path) -> Path:
-    """Return the settings file of a workspace, or the one that would be made beside its folder.
-
-    Raises:
-        WorkspaceNotWritableError: it cannot be written.
-    """
+    """Return a workspace's settings file, or the one to be made; WorkspaceNotWritableError if it cannot be written."""
     path = (settings_path(folder) or folder.absolute().parent / SETTINGS_FILE).resolve()
-    place = next(one for one in path.parents if one.exists())
-    if (
-        not place.is_dir()
-        or not os.access(place, os.W_OK | os.X_OK)
-        or (path.exists() and not os.access(path, os.W_OK))
-    ):
+    held = path if path.exists() else next(one for one in path.parents if one.exists())
+    if not os.access(held, os.W_OK) or not os.access(held.parent, os.X_OK) or (held != path and not held.is_dir()):
         raise WorkspaceNotWritableError(
-            f"{path} cannot be written; make {path if path.exists() else place} a place that can, or choose another "
-            "folder with --workspace"
+            f"{path} cannot be written; change the rights of {held}, or choose another folder with --workspace"
         )
     return path
 
 
 def edit_settings(folder: Path, changes: Mapping[Place, Any], *, new: str = "") -> Path:
-    """Write values into the settings file of a workspace, a text `new` where there is none; return its path.
+    """Write values into a workspace's settings file, into the text `new` where there is none; return its path.
 
     Raises:
-        SettingsError: it is written in a way in which this cannot be done without a change of other lines.
+        SettingsError: see `edited`.
         WorkspaceNotWritableError: it cannot be written.
     """
     path = settings_target(folder)
@@ -59,53 +51,37 @@ def edit_settings(folder: Path, changes: Mapping[Place, Any], *, new: str = "") 
 def edited(text: str, changes: Mapping[Place, Any], path: Path = Path(SETTINGS_FILE)) -> str:
     """Return the text of a settings file with other values.
 
-    A value on a line of its own is replaced there, and its comment stays; any other is added. The result is read again:
-    if it does not say exactly what was wanted, SettingsError says what to write by hand.
+    A value on a line of its own is replaced there, and its comment stays; any other is added below the head of its
+    table. The result is read again: if it does not say just what was wanted, SettingsError says what to write by hand.
     """
-    wanted, lines = tomllib.loads(text), text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n"
-    for (*tables, key), value in changes.items():
+    wanted, made = tomllib.loads(text), text if not text or text.endswith("\n") else f"{text}\n"
+    for (*tables, key), value in reversed(changes.items()):
         inner = wanted
         for name in tables:
             inner = inner.setdefault(name, {})
         inner[key] = value
-        _set(lines, tables, key, _literal(value))
-    if _parsed("".join(lines)) != wanted:
+        made = _with(made, f"[{'.'.join(tables)}]" if tables else "", key, _literal(value))
+    try:
+        same = tomllib.loads(made) == wanted
+    except tomllib.TOMLDecodeError:
+        same = False
+    if not same:
         by_hand = "; ".join(f"{'.'.join(place)} = {_literal(value)}" for place, value in changes.items())
         raise SettingsError(f"{path} was left as it is, because of how it is written; write into it: {by_hand}")
-    return "".join(lines)
+    return made
 
 
-def _set(lines: list[str], tables: list[str], key: str, literal: str) -> None:
-    heads = [n for n, line in enumerate(lines) if line.lstrip().startswith("[")]
-    begin, nested = 0, {}
-    for name in reversed(tables):
-        nested = {name: nested}
-    if tables:
-        begin = next((n + 1 for n in heads if _parsed(lines[n]) == nested), 0)
-        if not begin:
-            lines += ["\n", f"[{'.'.join(map(json.dumps, tables))}]\n".replace('"', ""), f"{key} = {literal}\n"]
-            return
-    end = next((n for n in heads if n >= begin), len(lines))
-    for n, line in enumerate(lines[begin:end], begin):
-        held = _parsed(line)
-        if held is not None and [*held] == [key]:
-            # The value ends where the rest is a comment: what is before the mark says the same.
-            marks = [at for at, sign in enumerate(line) if sign == "#" and _parsed(line[:at]) == held]
-            rest = line[len(line[: marks[0]].rstrip()) :] if marks else line[len(line.rstrip()) :]
-            lines[n] = f"{line[: line.index('=')]}= {literal}{rest}"
-            return
-    # Below what the table has: a comment above a key stays above it.
-    filled = [n for n in range(begin, end) if lines[n].strip() and not lines[n].lstrip().startswith("#")]
-    lines.insert(filled[-1] + 1 if filled else begin, f"{key} = {literal}\n")
-
-
-def _parsed(text: str) -> dict[str, Any] | None:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return None
+def _with(text: str, head: str, key: str, literal: str) -> str:
+    parts = re.split(r"(?m)^(?=[ \t]*\[)", text)  # what stands above all tables, then each table with its head
+    at = next((n for n, part in enumerate(parts) if n and head and part.lstrip().startswith(head)), 0)
+    if head and not at:
+        return f"{text}\n{head}\n{key} = {literal}\n"
+    line = re.compile(rf"(?m)^([ \t]*{re.escape(key)}[ \t]*=[ \t]*)[^#\n]*?([ \t]*(?:#.*)?\r?)$")
+    parts[at], count = line.subn(lambda old: f"{old[1]}{literal}{old[2]}", parts[at], count=1)
+    if not count:
+        first, end, rest = parts[at].partition("\n") if at else ("", "", parts[at])
+        parts[at] = f"{first}{end}{key} = {literal}\n{rest}"
+    return "".join(parts)
 
 
 def _literal(value: Any) -> str:

@@ -45,9 +45,9 @@ class Variables(Mapping[str, str]):
         self.file, self.keyring = file, keyring
         self.invalid = tuple(one.original.line for one in lines if one.error)
         named = {one.key: one.value for one in lines if one.key is not None and one.value is not None}
-        self._held: list[tuple[str, dict[str, str] | Mapping[str, str]]]
         self._of_keyring: dict[str, str] = {}
-        self._held = [("environment", environ), (str(file), named), ("keyring", self._of_keyring)]
+        held: tuple[Mapping[str, str], ...] = (environ, named, self._of_keyring)
+        self._held = [*zip(("environment", str(file), "keyring"), held, strict=True)]
         for name in named:
             if name.startswith("AGENTORCHESTRA_") and name not in environ:
                 raise SettingsError(
@@ -86,14 +86,7 @@ class Variables(Mapping[str, str]):
 
 
 def variables_of(settings: Settings, environ: Mapping[str, str], near: Path, default: str | None) -> Variables:
-    """Return the variables that the settings mean.
-
-    Args:
-        settings: with `env_file` and `keyring`.
-        environ: of the process.
-        near: the folder of the settings file, in which the file that they name lies.
-        default: a file that is read, where there is one, when they name none.
-    """
+    """Return the variables that the settings mean; `near` is their folder, `default` a file where they name none."""
     if isinstance(environ, Variables):
         return environ
     file = near / settings.env_file if settings.env_file else None

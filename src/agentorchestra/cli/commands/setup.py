@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.request import urlopen
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -35,14 +33,6 @@ _MENU = {  # providers, each with a model that is proposed
 }
 _TEMPLATE = Path(__file__).parent / "templates" / "settings.toml"
 _YES_NO = click.Choice(["yes", "no"])
-
-
-class Chosen(NamedTuple):
-    """A model, as the settings will have it."""
-
-    name: str  # the value of `model`
-    profile: dict[str, Any]  # the fields of its profile; empty where it needs none
-    variable: str  # that holds its key, "" for none
 
 
 @click.command(
@@ -72,7 +62,7 @@ Exit codes: 0 written; 1 if the model did not answer, or nothing could be writte
 @json_option("one object with what was written")
 @workspace_option
 @click.pass_context
-def setup(ctx: click.Context, as_json: bool, folder: Path, **options: Any) -> int:
+def setup(ctx: click.Context, /, as_json: bool, folder: Path, **options: Any) -> int:
     """Choose a model, keep its key, try it with one request, and write agentorchestra.toml.
 
     At a terminal it asks for what the options leave open; elsewhere that stays as it is. A key stands neither in the
@@ -90,7 +80,6 @@ def setup(ctx: click.Context, as_json: bool, folder: Path, **options: Any) -> in
     if target.exists():
         say(f"{target} is there; only the lines concerned change")
     dialogue = Dialogue(configured(folder), options, asks=asks)
-    chosen = dialogue.chosen
     usage = None if options["no_check"] else dialogue.tried()
     search = dialogue.wanted("search", "Search the web?", _search_lacks)
     browser = dialogue.wanted("browser", "Use a browser?", _browser_lacks)
@@ -101,11 +90,11 @@ def setup(ctx: click.Context, as_json: bool, folder: Path, **options: Any) -> in
         f"agentorchestra {one}" + (f" --workspace {shlex.quote(str(where))}" * bool(where)) for one in commands
     ]
     if as_json:
-        about = {"settings": str(target), "model": chosen.name, "key": chosen.variable, "key_store": dialogue.store}
+        about = {"settings": str(target), "model": dialogue.name, "key": dialogue.variable, "key_store": dialogue.store}
         asked = {"check": None if usage is None else usage.model_dump(mode="json")}
         emit_json({**about, **asked, "search": search, "browser": browser, "next": following})
     else:
-        emit(clean("\n".join([f"wrote {target}: the default model is {chosen.name}", "next:", *following])))
+        emit(clean("\n".join([f"wrote {target}: the default model is {dialogue.name}", "next:", *following])))
     return 0
 
 
@@ -125,19 +114,21 @@ class Dialogue:
     """The answers, from options or from a terminal.
 
     Attributes:
-        chosen: the model.
-        key: a new value for its variable, None for the one that there is.
+        name: the value of `model`.
+        profile: the fields of its profile; empty where it needs none.
+        variable: that holds its key, "" for none.
+        key: a new value for it, None for the one that there is.
         store: where that goes: `env`, `file`, `keyring`; "" where nothing is kept.
     """
 
     def __init__(self, of: Configured, options: dict[str, Any], *, asks: bool) -> None:
         self._of, self._options, self._asks = of, options, asks
-        self.chosen = self._choice()
+        self.name, self.profile, self.variable = self._choice()
         with suppress(MissingKeyError):  # what is wrong besides is said before a key is typed
-            self._manager(None).check(self.chosen.name)
-        self.key, self.store = self._new_key() if self.chosen.variable else (None, "")
+            self._manager(None).check(self.name)
+        self.key, self.store = self._new_key() if self.variable else (None, "")
 
-    def _choice(self) -> Chosen:
+    def _choice(self) -> tuple[str, dict[str, Any], str]:
         from agentorchestra.models.prices import is_loopback
         from agentorchestra.models.providers import PROVIDERS
 
@@ -153,12 +144,11 @@ class Dialogue:
         if provider == "offline":
             if model or address or with_key:
                 raise click.UsageError("offline is no model of a provider: it takes no model, address or key")
-            return Chosen("offline", {}, "")
+            return "offline", {}, ""
         if provider == SERVER and address is None and self._asks:
             address = _ask("Address of the server", default=_ADDRESS)
         if model is None and self._asks:
-            served = _served(address) if address is not None else []
-            model = _ask("Model", default=served[0] if served else _MENU.get(provider, ("",))[0] or None)
+            model = _ask("Model", default=_MENU.get(provider, ("",))[0] or None)
         for option, value in (("provider", provider), ("model", model), ("base-url", provider != SERVER or address)):
             if not value:
                 raise click.UsageError(f"--{option} is missing, and there is no terminal to ask at; add it")
@@ -167,17 +157,17 @@ class Dialogue:
         variable = SERVER_KEY if entry is None else next(iter(entry.key_envs), "")
         address = address or (entry.address if entry is not None else None)
         if address is None:
-            return Chosen(full, {}, variable)
+            return full, {}, variable
         profile: dict[str, Any] = {"model": full, "base_url": address}
         if is_loopback(address):
             profile["price"] = {"input": 0, "output": 0}
             variable = (variable or SERVER_KEY) if with_key else ""
-        return Chosen(PROFILE, profile | ({"api_key_env": variable} if variable else {}), variable)
+        return PROFILE, profile | ({"api_key_env": variable} if variable else {}), variable
 
     def _new_key(self) -> tuple[str | None, str]:
         from agentorchestra.workspace.variables import keyring_problem
 
-        name, store, from_stdin = self.chosen.variable, self._options["key_store"], self._options["key_stdin"]
+        name, store, from_stdin = self.variable, self._options["key_store"], self._options["key_stdin"]
         place = self._of.variables.place(name)
         if place and not from_stdin:
             say(f"{name} is set ({place}), and is used")
@@ -198,21 +188,21 @@ class Dialogue:
         from agentorchestra.core.settings import ModelProfile
         from agentorchestra.models.manager import ModelManager
 
-        chosen, settings = self.chosen, self._of.settings
-        own = {chosen.name: ModelProfile(**chosen.profile)} if chosen.profile else {}
-        known = {**self._of.variables, chosen.variable: key} if key is not None else self._of.variables
-        return ModelManager(settings.model_copy(update={"model": chosen.name, "models": settings.models | own}), known)
+        settings = self._of.settings
+        own = {self.name: ModelProfile(**self.profile)} if self.profile else {}
+        known = {**self._of.variables, self.variable: key} if key is not None else self._of.variables
+        return ModelManager(settings.model_copy(update={"model": self.name, "models": settings.models | own}), known)
 
     def tried(self) -> Any:
         """Ask the model one request, at a terminal again with another key; return what it used, None for nothing."""
 
         async def ask(manager: Any) -> Any:
             try:
-                return await ask_once(manager, self.chosen.name)
+                return await ask_once(manager, self.name)
             finally:
                 await manager.aclose()
 
-        name, variable = self.chosen.name, self.chosen.variable
+        name, variable = self.name, self.variable
         if variable and self.key is None and not self._of.variables.place(variable):
             say(f"{name} was not asked: {variable} is not set; then: agentorchestra models --check")
             return None
@@ -256,7 +246,7 @@ class Dialogue:
         from agentorchestra.workspace.settings import settings_folder
         from agentorchestra.workspace.variables import ENV_FILE, git_may_take, keep_in_file, keep_in_keyring
 
-        name, named = self.chosen.variable, self._of.settings.env_file
+        name, named = self.variable, self._of.settings.env_file
         if self.store == "env":
             say(f"set the key yourself: export {name}=...")
         elif self.key is not None and self.store == "keyring":
@@ -273,25 +263,14 @@ class Dialogue:
 
     def changes(self, search: bool | None) -> dict[tuple[str, ...], Any]:
         """Return what the settings file is to say, by places."""
-        chosen, settings = self.chosen, self._of.settings
-        changes: dict[tuple[str, ...], Any] = {("model",): chosen.name}
-        changes |= {("models", chosen.name, name): value for name, value in chosen.profile.items()}
-        if self.store == "keyring" and chosen.variable not in settings.keyring:
-            changes["keyring",] = [*settings.keyring, chosen.variable]
+        settings = self._of.settings
+        changes: dict[tuple[str, ...], Any] = {("model",): self.name}
+        changes |= {("models", self.name, name): value for name, value in self.profile.items()}
+        if self.store == "keyring" and self.variable not in settings.keyring:
+            changes["keyring",] = [*settings.keyring, self.variable]
         if search is not None and search != bool(settings.search.engines):
             changes["search", "engines"] = ["auto"] if search else []
         return changes
-
-
-def _served(address: str) -> list[str]:
-    """Return the names of the models that a server lists, and say them; none where it does not tell."""
-    try:
-        with urlopen(f"{address.rstrip('/')}/models", timeout=5) as answer:
-            names = [str(one["id"]) for one in json.loads(answer.read(1_000_000))["data"]]
-    except (OSError, ValueError, LookupError, TypeError):
-        return []
-    say(f"  it serves {one_line(', '.join(names), 500)}")
-    return names
 
 
 def _search_lacks() -> list[str]:
