@@ -55,7 +55,7 @@ def edited(text: str, changes: Mapping[Place, Any], path: Path = Path(SETTINGS_F
     table. The result is read again: if it does not say just what was wanted, SettingsError says what to write by hand.
     """
     wanted, made = tomllib.loads(text), text if not text or text.endswith("\n") else f"{text}\n"
-    for (*tables, key), value in reversed(changes.items()):
+    for (*tables, key), value in reversed([*changes.items()]):
         inner = wanted
         for name in tables:
             inner = inner.setdefault(name, {})

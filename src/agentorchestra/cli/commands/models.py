@@ -53,10 +53,9 @@ def configured(folder: Path, workspace: Workspace[Any] | None = None) -> Configu
 def model_rows(of: Configured) -> list[dict[str, Any]]:
     """Return what there is to know of every model that is named, without asking it.
 
-    Each has `name`, `uses` (`default`, `role judge`, ...), `model` (provider:model), `address` ("" for its provider's
-    own), `state` (`ready`, `no key`, `not usable`), `problem` (why, in a sentence), `window` (tokens), `dollars` (per
-    million input and output tokens, None for unknown), `key` (its variable), `key_place`, `fallbacks`, `own` (whether
-    the application brought it).
+    `address` is "" for its provider's own; `state` is `ready`, `no key` or `not usable`, and `problem` says why;
+    `window` counts tokens; `dollars` are those per million input and output tokens, None for unknown; `key` is the
+    variable; `own` are models of the application.
     """
     from agentorchestra.models.failures import shown_address
 
@@ -92,39 +91,31 @@ async def ask_once(manager: ModelManager, name: str, uses: tuple[str, ...] = ())
     """Ask a model one short request, in no run; return what it used; raise ModelError or UsageError."""
     from agentorchestra.core.messages import ModelRequest, ModelSettings, user
 
-    async def no_media(sha256: str) -> bytes:
-        raise AssertionError(f"a greeting has no media, and {sha256} was wanted")
-
-    client: Any = manager.client(name)
     if "transcription" in uses:
         raise UsageError("not asked: it writes down recordings, and there is none to send")
-    if "embeddings" in uses:
-        _, usage = await client.embed([GREETING])
-    else:
-        settings = ModelSettings(max_tokens=_ROOM, timeout_s=min(_PATIENCE_S, client.profile.timeout_s))
-        request = ModelRequest(model=name, messages=(user(GREETING),), settings=settings)
-        usage = (await client.request(request, media=no_media)).usage
+    client: Any = manager.client(name)
+    try:
+        if "embeddings" in uses:
+            _, usage = await client.embed([GREETING])
+        else:
+            settings = ModelSettings(max_tokens=_ROOM, timeout_s=min(_PATIENCE_S, client.profile.timeout_s))
+            request = ModelRequest(model=name, messages=(user(GREETING),), settings=settings)
+            usage = (await client.request(request, media=None)).usage  # there is no medium to read
+    finally:
+        await manager.aclose()
     priced: Usage = usage.model_copy(update={"cost_usd": client.price(usage)})
     return priced
 
 
-async def _check(of: Configured, rows: list[dict[str, Any]]) -> None:
-    """Ask each model, and put into its row what came of it."""
+async def _check(of: Configured, row: dict[str, Any]) -> dict[str, Any]:
+    """Return what comes of asking a model: `status` (`answered`, `failed`, `not asked`), `detail`, `usage`."""
+    if row["problem"]:
+        return {"status": "failed", "detail": row["problem"]}
     try:
-        for row in rows:
-            if row["problem"]:
-                row["check"] = {"status": "failed", "detail": row["problem"]}
-                continue
-            try:
-                usage = await ask_once(of.manager, row["name"], row["uses"])
-            except (ModelError, UsageError) as exc:
-                status = "failed" if isinstance(exc, ModelError) else "not asked"
-                row["check"] = {"status": status, "detail": str(exc)}
-            else:
-                answered = {"status": "answered", "detail": f"it answered ({bill(usage)})"}
-                row["check"] = answered | {"usage": usage.model_dump(mode="json")}
-    finally:
-        await of.manager.aclose()
+        usage = await ask_once(of.manager, row["name"], row["uses"])
+    except (ModelError, UsageError) as exc:
+        return {"status": "failed" if isinstance(exc, ModelError) else "not asked", "detail": str(exc)}
+    return {"status": "answered", "detail": f"it answered ({bill(usage)})", "usage": usage.model_dump(mode="json")}
 
 
 @click.group(
@@ -152,8 +143,8 @@ def models(ctx: click.Context, check: bool, as_json: bool, folder: Path) -> int:
         return 0
     of = configured(folder)
     rows, providers = model_rows(of), _provider_rows(of.variables)
-    if check:
-        run_async(_check(of, rows))
+    for row in rows if check else ():
+        row["check"] = run_async(_check(of, row))
     if as_json:
         emit_json({"models": rows, "providers": providers})
     else:

@@ -21,7 +21,6 @@ from agentorchestra.cli.output import bill, clean, emit, emit_json, one_line, sa
 from agentorchestra.core.errors import KeyStoreError, MissingExtraError, MissingKeyError, ModelAuthError, ModelError
 
 SERVER = "server"  # in place of a provider's name: a server with OpenAI's format, by its address
-PROFILE = "local"  # the name of the profile that is written for a server
 SERVER_KEY = "MODEL_API_KEY"  # the variable with the key of a server whose maker is not known
 _ADDRESS = "http://127.0.0.1:11434/v1"
 _MENU = {  # providers, each with a model that is proposed
@@ -159,10 +158,10 @@ class Dialogue:
         if address is None:
             return full, {}, variable
         profile: dict[str, Any] = {"model": full, "base_url": address}
-        if is_loopback(address):
-            profile["price"] = {"input": 0, "output": 0}
-            variable = (variable or SERVER_KEY) if with_key else ""
-        return PROFILE, profile | ({"api_key_env": variable} if variable else {}), variable
+        if not is_loopback(address):
+            return SERVER, {**profile, "api_key_env": variable}, variable
+        variable = (variable or SERVER_KEY) if with_key else ""
+        return "local", {**profile, "api_key_env": variable, "price": {"input": 0, "output": 0}}, variable
 
     def _new_key(self) -> tuple[str | None, str]:
         from agentorchestra.workspace.variables import keyring_problem
@@ -195,21 +194,13 @@ class Dialogue:
 
     def tried(self) -> Any:
         """Ask the model one request, at a terminal again with another key; return what it used, None for nothing."""
-
-        async def ask(manager: Any) -> Any:
-            try:
-                return await ask_once(manager, self.name)
-            finally:
-                await manager.aclose()
-
-        name, variable = self.name, self.variable
-        if variable and self.key is None and not self._of.variables.place(variable):
-            say(f"{name} was not asked: {variable} is not set; then: agentorchestra models --check")
+        if self.variable and self.key is None and not self._of.variables.place(self.variable):
+            say(f"{self.name} was not asked: {self.variable} is not set; then: agentorchestra models --check")
             return None
         while True:
-            say(f"asking {name} ...")
+            say(f"asking {self.name} ...")
             try:
-                usage = run_async(ask(self._manager(self.key)))
+                usage = run_async(ask_once(self._manager(self.key), self.name))
             except ModelError as exc:
                 if not self._asks:
                     say("nothing was written; --no-check writes without asking")
