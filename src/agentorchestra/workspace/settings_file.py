@@ -76,7 +76,8 @@ def _with(text: str, head: str, key: str, literal: str) -> str:
     at = next((n for n, part in enumerate(parts) if n and head and part.lstrip().startswith(head)), 0)
     if head and not at:
         return f"{text}\n{head}\n{key} = {literal}\n"
-    line = re.compile(rf"(?m)^([ \t]*{re.escape(key)}[ \t]*=[ \t]*)[^#\n]*?([ \t]*(?:#.*)?\r?)$")
+    value = r"""(?:"[^"\n]*"|'[^'\n]*'|\[[^]\n]*]|[^]["'#\s]+)"""
+    line = re.compile(rf"(?m)^([ \t]*{re.escape(key)}[ \t]*=[ \t]*){value}([ \t]*(?:#.*)?\r?)$")
     parts[at], count = line.subn(lambda old: f"{old[1]}{literal}{old[2]}", parts[at], count=1)
     if not count:
         first, end, rest = parts[at].partition("\n") if at else ("", "", parts[at])

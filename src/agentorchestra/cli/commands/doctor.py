@@ -37,7 +37,6 @@ OLDEST_PYTHON = (3, 11)
 OLDEST_SQLITE = (3, 35)
 LOW_DISK_BYTES = 1_000_000_000
 NO_DISK_BYTES = 50_000_000
-WITHOUT = "programs that models write are refused; `run` works on texts, files and the web all the same"
 
 
 @dataclass(frozen=True)
@@ -437,7 +436,7 @@ def _mcp(folder: Path, of: Configured | None) -> list[Check]:
 
 def _sandbox(settings: Settings | None) -> list[Check]:
     from agentorchestra.core.settings import SandboxSettings
-    from agentorchestra.sandbox.factory import sandbox_for
+    from agentorchestra.sandbox.factory import WITHOUT, sandbox_for
 
     given = settings.sandbox if settings is not None else SandboxSettings()
     try:

@@ -11,7 +11,7 @@ import click
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import bill, clean, emit, emit_json, one_line, say, table
-from agentorchestra.core.errors import AgentOrchestraError, MissingKeyError, ModelError, UnknownModelError, UsageError
+from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, MissingKeyError, ModelError, UsageError
 
 if TYPE_CHECKING:
     from agentorchestra.core.budget import Usage
@@ -185,12 +185,10 @@ def set_default(name: str, as_json: bool, folder: Path) -> int:
     """
     from agentorchestra.workspace.settings_file import edit_settings
 
-    lacks = ""
+    manager, lacks = configured(folder).manager, ""
     try:
-        configured(folder).manager.check(name)
-    except UnknownModelError:
-        raise
-    except AgentOrchestraError as exc:
+        manager.check(name)
+    except (MissingKeyError, MissingExtraError) as exc:
         lacks = str(exc)
     path = edit_settings(folder, {("model",): name})
     if as_json:
