@@ -129,7 +129,7 @@ def test_a_prompt_that_cannot_be_read(folder: Folder) -> None:
 
 
 def test_the_application(app: Folder) -> None:
-    assert "ok    app" in app.run("doctor").out
+    assert ["ok", "app", "app:workspace"] in [line.split() for line in app.run("doctor").out.splitlines()]
     app.write("app.py", "raise ValueError('no')")
     done = app.run("doctor")
     assert done.code == 1

@@ -12,7 +12,7 @@ from tests.cli.support import QUESTION, Folder, clean_environment
 from tests.support.patience import LONGEST_S
 
 ELSEWHERE = r'''
-"""This process as macOS would have it: without what only Linux gives. What libraries do with the system stays theirs."""
+"""This process as macOS would have it: without what only Linux gives."""
 import select
 
 for name in [name for name in dir(select) if "epoll" in name.lower()]:
@@ -34,13 +34,16 @@ for name in ("Xlib", "xcffib", "ossaudiodev", "spwd"):
     sys.modules[name] = None
 
 
+STANDARD = f"/lib/python3.{sys.version_info.minor}"
+
+
 def refuse(event, arguments):
     """There is no /proc for code of ours."""
     if event == "open" and str(arguments[0]).startswith(("/proc", "/sys/fs/cgroup")):
         frame = sys._getframe(1)
-        while frame is not None and "/lib/python3" in frame.f_code.co_filename and "site-packages" not in frame.f_code.co_filename:
+        while frame is not None and STANDARD in frame.f_code.co_filename and "-packages" not in frame.f_code.co_filename:
             frame = frame.f_back
-        if frame is not None and "/agentorchestra/" in frame.f_code.co_filename:
+        if frame is not None and "/agentorchestra/" in frame.f_code.co_filename:  # libraries read what this machine has
             raise FileNotFoundError(2, "No such file or directory", str(arguments[0]))
 
 

@@ -32,7 +32,7 @@ async def sandbox(dockerfile: bool, as_json: bool, folder: Path) -> int:
     """
     from agentorchestra.sandbox.base import Program
     from agentorchestra.sandbox.docker import docker_file
-    from agentorchestra.sandbox.factory import WITHOUT, limits_for, sandbox_for
+    from agentorchestra.sandbox.factory import limits_for, sandbox_for
     from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
     from agentorchestra.workspace import load_settings
 
@@ -56,7 +56,7 @@ async def sandbox(dockerfile: bool, as_json: bool, folder: Path) -> int:
         emit_json({**found, "safe": bool(chosen and chosen.safe), "missing_libraries": list(missing)})
         return int(bool(problem))
     if problem or chosen is None:
-        emit(f"no sandbox: {problem}; {WITHOUT}")
+        emit(f"no sandbox: {problem}")
         return 1
     emit(f"{chosen.name}: a program ran in {took * 1000:.0f} ms")
     if not chosen.safe:
