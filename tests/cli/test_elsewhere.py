@@ -34,14 +34,14 @@ for name in ("Xlib", "xcffib", "ossaudiodev", "spwd"):
     sys.modules[name] = None
 
 
-STANDARD = f"/lib/python3.{sys.version_info.minor}"
+STANDARD = (os.path.dirname(os.__file__), "<frozen ")
 
 
 def refuse(event, arguments):
     """There is no /proc for code of ours."""
     if event == "open" and str(arguments[0]).startswith(("/proc", "/sys/fs/cgroup")):
         frame = sys._getframe(1)
-        while frame is not None and STANDARD in frame.f_code.co_filename and "-packages" not in frame.f_code.co_filename:
+        while frame is not None and frame.f_code.co_filename.startswith(STANDARD):
             frame = frame.f_back
         if frame is not None and "/agentorchestra/" in frame.f_code.co_filename:  # libraries read what this machine has
             raise FileNotFoundError(2, "No such file or directory", str(arguments[0]))

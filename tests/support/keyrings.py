@@ -19,7 +19,7 @@ FILE_VARIABLE = "TESTS_KEYRING_FILE"
 class FileKeyring(backend.KeyringBackend):
     """Keeps passwords in the file; `asked` counts how often one was wanted, by user."""
 
-    priority = 1.0  # type: ignore[assignment] - a class property in the library
+    priority = 1.0
     asked: dict[str, int] = {}  # noqa: RUF012 - of all instances: the library makes them
 
     def _held(self) -> dict[str, str]:
@@ -50,6 +50,6 @@ def system_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     before, file = keyring.get_keyring(), tmp_path.parent / f"{tmp_path.name}-keyring.json"
     monkeypatch.setenv(FILE_VARIABLE, str(file))
     FileKeyring.asked.clear()
-    keyring.set_keyring(FileKeyring())
+    keyring.set_keyring(FileKeyring())  # type: ignore[no-untyped-call]
     yield file
     keyring.set_keyring(before)

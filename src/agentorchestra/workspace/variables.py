@@ -20,18 +20,9 @@ SERVICE = "agentorchestra"
 class Variables(Mapping[str, str]):
     """The process's variables over those of a file, over the keyring's.
 
-    The keyring is asked only for names that the settings say are there, once each, and when somebody wants them.
-
-    Args:
-        environ: of the process; wins, also where it is empty.
-        file: with lines `NAME=VALUE`, None for none. What stands there is taken as it is, without `${...}`.
-        keyring: names of variables that the keyring holds.
-
-    Attributes:
-        invalid: numbers of the file's lines that are no `NAME=VALUE`.
-
-    Raises:
-        SettingsError: the file cannot be read, or names a setting.
+    The process wins also where its variable is empty; what the file has (`NAME=VALUE`, without `${...}`) is taken as it
+    is, and `invalid` are the numbers of other lines. The keyring is asked only for the names `keyring`, once each, and
+    when somebody wants them. SettingsError: the file cannot be read, or names a setting.
     """
 
     def __init__(self, environ: Mapping[str, str], file: Path | None = None, keyring: tuple[str, ...] = ()) -> None:

@@ -149,12 +149,7 @@ def run(folder: Path, at_once: int, **given: Any) -> int:
 
     async def work() -> int:
         evolver = Evolver(
-            folder,
-            evolution,
-            optimiser(evolution.optimiser),
-            workspaces=workspace_of_arm,
-            at_once=at_once,
-            tell=lambda line: say(clean(line)),
+            folder, evolution, optimiser(evolution.optimiser), workspaces=workspace_of_arm, at_once=at_once, tell=say
         )
         for one in await evolver.run():
             emit(clean(_line(one)))

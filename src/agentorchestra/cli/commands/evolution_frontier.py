@@ -82,15 +82,7 @@ def frontier(questions: str, data: Path | None, target: Path | None, at_once: in
     chosen = thrifty(made.optimiser, folder, made)
 
     async def work() -> int:
-        frontier = Frontier(
-            folder,
-            made,
-            chosen,
-            workspaces=workspace_of_arm,
-            at_once=at_once,
-            tell=lambda line: say(clean(line)),
-        )
-        await frontier.run()
+        await Frontier(folder, made, chosen, workspaces=workspace_of_arm, at_once=at_once, tell=say).run()
         return 0
 
     run_async(work())

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from agentorchestra.workspace import Workspace
     from agentorchestra.workspace.variables import Variables
 
-GREETING = "Hello"
-"""What a model is asked to see whether it answers."""
-
+GREETING = "Hello"  # what a model is asked to see whether it answers
 _PATIENCE_S = 60.0  # of silence, after which a model does not answer
 _ROOM = 1024  # tokens of its answer: some think before they greet
 _ALWAYS = ("openai", "anthropic", "google", "ollama", "vllm")  # providers that are listed in any case
@@ -37,13 +35,13 @@ class Configured(NamedTuple):
     variables: Variables
 
 
-def configured(folder: Path, workspace: Workspace[Any] | None = None) -> Configured:
-    """Read what a command would go by in a folder, or in its workspace."""
+def configured(folder: Path) -> Configured:
+    """Read what a command would go by in a folder."""
     from agentorchestra.models.manager import ModelManager
     from agentorchestra.workspace import load_settings, open_workspace
     from agentorchestra.workspace.variables import ENV_FILE
 
-    workspace = workspace or open_workspace(folder)
+    workspace = open_workspace(folder)
     workspace.env_file = ENV_FILE
     settings = workspace.own.settings or load_settings(folder)
     variables = workspace.read_variables(settings)

@@ -84,10 +84,9 @@ def setup(ctx: click.Context, /, as_json: bool, folder: Path, **options: Any) ->
     browser = dialogue.wanted("browser", "Use a browser?", _browser_lacks)
     dialogue.keep_key()
     edit_settings(folder, dialogue.changes(search), new=_TEMPLATE.read_text(encoding="utf-8"))
-    commands = ["chat", 'run "What is this about?" --file FILE', "doctor"]
-    following = [
-        f"agentorchestra {one}" + (f" --workspace {shlex.quote(str(where))}" * bool(where)) for one in commands
-    ]
+    end = f" --workspace {shlex.quote(str(where))}" if where else ""
+    commands = ("chat", 'run "What is this about?" --file FILE', "doctor")
+    following = [f"agentorchestra {one}{end}" for one in commands]
     if as_json:
         about = {"settings": str(target), "model": dialogue.name, "key": dialogue.variable, "key_store": dialogue.store}
         asked = {"check": None if usage is None else usage.model_dump(mode="json")}
@@ -110,14 +109,8 @@ def _word(text: str) -> str:
 
 
 class Dialogue:
-    """The answers, from options or from a terminal.
-
-    Attributes:
-        name: the value of `model`.
-        profile: the fields of its profile; empty where it needs none.
-        variable: that holds its key, "" for none.
-        key: a new value for it, None for the one that there is.
-        store: where that goes: `env`, `file`, `keyring`; "" where nothing is kept.
+    """The answers, from options or from a terminal: a model's `name`, the fields of its `profile`, if it has one, and
+    the `variable` of its key, whose new value `key` goes to `store` ("" and None where nothing is new).
     """
 
     def __init__(self, of: Configured, options: dict[str, Any], *, asks: bool) -> None:
