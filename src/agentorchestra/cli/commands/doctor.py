@@ -444,7 +444,7 @@ def _sandbox(settings: Settings | None) -> list[Check]:
     except AgentOrchestraError as exc:
         return [Check("sandbox", "fail", one_line(str(exc)))]
     if chosen is None:
-        return [Check("sandbox", "warn", "none is set in sandbox.backend", WITHOUT)]
+        return [Check("sandbox", "warn", "none", f"set sandbox.backend; {WITHOUT}")]
     problem = asyncio.run(chosen.problem())
     if problem:
         return [Check("sandbox", "not installed", one_line(problem, 500), WITHOUT)]
