@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.cli.workspaces import workspace_of_arm
+from agentorchestra.evaluation.plan import Arm
 from agentorchestra.testing import LoopbackModelServer, ServerScript, http_error
 from tests.cli.screen import ProcessScreen
 from tests.cli.support import QUESTION, Folder, clean_environment
@@ -153,6 +155,27 @@ def test_without_a_key_it_says_what_to_set(folder: Folder) -> None:
     shown = folder.run("models")
     assert "openai:gpt-5: model 'openai:gpt-5' needs a key" in shown.out
     assert "or let `agentorchestra setup` keep it" in folder.run("run", QUESTION).error
+
+
+async def test_arms_of_evaluations_have_the_keys_of_the_env_file(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.write(".env", f"OPENAI_API_KEY={KEY}\n")
+    monkeypatch.chdir(folder.path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    async with workspace_of_arm(folder.workspace, Arm(name="a", system="react", model="openai:gpt-5")) as ws:
+        ws.models.check("openai:gpt-5")
+        assert ws.models.secrets() == {"OPENAI_API_KEY": KEY}, "what the log is kept clear of"
+
+
+def test_a_setting_in_the_env_file_is_refused_by_every_command(folder: Folder) -> None:
+    folder.write(".env", "AGENTORCHESTRA_MODEL=openai:gpt-5\n")
+    done = folder.run("run", QUESTION)
+    assert done.code == 2 and ".env holds AGENTORCHESTRA_MODEL, and settings are not read from there" in done.error
+    (found,) = [one for one in folder.run("doctor", "--json").json["checks"] if one["name"] == ".env"]
+    assert found["status"] == "fail"
+    folder.write("agentorchestra.toml", 'env_file = ""\n')
+    assert folder.run("run", QUESTION, "-f", "lease.txt").code == 0
 
 
 @pytest.mark.long
