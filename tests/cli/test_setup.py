@@ -178,6 +178,22 @@ def test_a_setting_in_the_env_file_is_refused_by_every_command(folder: Folder) -
     assert folder.run("run", QUESTION, "-f", "lease.txt").code == 0
 
 
+def test_what_is_missing_is_installed_after_a_yes_and_named_after_a_no(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ddgs", None)
+    monkeypatch.setitem(sys.modules, "playwright", None)
+    (folder.path / "python").write_text('#!/bin/sh\necho "$@" >> commands.txt\nexit 3\n')
+    (folder.path / "python").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(folder.path / "python"))
+    done = folder.run("setup", "--provider", "offline", "--search", "yes", "--browser", "no")
+    assert done.code == 0
+    line = "python -m pip install 'agentorchestra[search]'"
+    assert f"it ended with code 3; run it yourself: {line}" in done.err
+    assert "it needs: python -m pip install 'agentorchestra[browser]'" in done.err
+    assert (folder.path / "commands.txt").read_text() == "-m pip install agentorchestra[search]\n"
+
+
 @pytest.mark.long
 def test_a_folder_without_rights(open_folder: Folder, bound: dict[str, Any]) -> None:
     open_folder.path.chmod(0o555)
@@ -226,7 +242,7 @@ def test_at_a_terminal_it_asks_and_a_wrong_key_is_typed_again(folder: Folder) ->
                 ("Model [gpt-5]:", "gpt-x\n"),
                 ("OPENAI_API_KEY (it is not shown):", "wrong-key-0123\n"),
                 ("Where is it kept? (file, env) [file]:", "\n"),
-                ("Another key (Ctrl-C stops; nothing is written yet):", f"{KEY}\n"),
+                ("Its key (Ctrl-C stops; nothing is written yet):", f"{KEY}\n"),
                 ("Search the web? [Y/n]:", "y\n"),
                 ("Use a browser? [Y/n]:", "n\n"),
             ],
@@ -238,6 +254,24 @@ def test_at_a_terminal_it_asks_and_a_wrong_key_is_typed_again(folder: Folder) ->
     settings = (folder.path / "agentorchestra.toml").read_text()
     assert 'model = "openai:gpt-x"\n' in settings and 'engines = ["auto"]' in settings and KEY not in settings
     assert text.rstrip().endswith("agentorchestra doctor")
+
+
+@pytest.mark.long
+def test_at_a_terminal_a_server_that_wants_a_key_gets_one(folder: Folder) -> None:
+    with serving(key=KEY) as server:
+        answers = [
+            ("Folder of the workspace", "\n"),
+            ("Provider, by number or name", "4\n"),
+            ("Address of the server", f"{server.base_url}\n"),
+            ("Model:", "qwen\n"),
+            ("Its key (Ctrl-C stops; nothing is written yet):", f"{KEY}\n"),
+            ("Search the web?", "n\n"),
+            ("Use a browser?", "n\n"),
+        ]
+        code, text = at_terminal(folder, {}, answers)
+    assert code == 0 and "it answered ($0)" in text and KEY not in text
+    assert (folder.path / ".env").read_text() == f"MODEL_API_KEY='{KEY}'\n"
+    assert 'api_key_env = "MODEL_API_KEY"' in (folder.path / "agentorchestra.toml").read_text()
 
 
 @pytest.mark.long

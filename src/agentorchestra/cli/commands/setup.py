@@ -199,8 +199,11 @@ class Dialogue:
                     say("nothing was written; --no-check writes without asking")
                     raise
                 say(f"error: {one_line(str(exc), 1000)}")
-                if self.key is not None and isinstance(exc, ModelAuthError):
-                    self.key = _word(_ask("Another key (Ctrl-C stops; nothing is written yet)", hide_input=True))
+                if isinstance(exc, ModelAuthError) and (self.key is not None or not self.variable):
+                    if not self.variable:  # a server on this machine that wants one all the same
+                        self.variable = self.profile["api_key_env"] = SERVER_KEY
+                        self.store = "file"
+                    self.key = _word(_ask("Its key (Ctrl-C stops; nothing is written yet)", hide_input=True))
                     continue
                 click.confirm("Write it all the same?", abort=True, err=True)
                 return None
