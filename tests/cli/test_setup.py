@@ -204,6 +204,8 @@ def test_a_folder_without_rights(open_folder: Folder, bound: dict[str, Any]) -> 
 
 def test_the_default_model_is_set(folder: Folder) -> None:
     wrong = folder.run("models", "set", "openai/gpt-5")
+    misplaced = folder.run("models", "--workspace", "other", "set", "offline")
+    assert misplaced.code == 2 and "options stand behind the word set" in misplaced.error
     assert wrong.code == 2 and not (folder.path / "agentorchestra.toml").exists()
     done = folder.run("models", "set", "openai:gpt-5", "--json")
     assert done.code == 0 and done.json["model"] == "openai:gpt-5" and "needs a key" in done.json["lacks"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
@@ -138,6 +139,8 @@ def models(ctx: click.Context, check: bool, as_json: bool, folder: Path) -> int:
     is asked without --check, and no key is printed.
     """
     if ctx.invoked_subcommand is not None:
+        if any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ctx.params):
+            raise click.UsageError(f"options stand behind the word {ctx.invoked_subcommand}; write them there")
         return 0
     of = configured(folder)
     rows, providers = model_rows(of), _provider_rows(of.variables)
