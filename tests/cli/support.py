@@ -174,11 +174,12 @@ class Folder:
             out, err = process.process.communicate(timeout=LONGEST_S)
             return Result(process.process.returncode, out, err)
 
-    def call(self, *words: str | Path) -> Result:
+    def call(self, *words: str | Path, piped: str = "") -> Result:
         """A command in this process, with the folder, the environment and the streams it would have in its own."""
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
         with as_a_process(self.path, {**clean_environment(), **self.environment}), open(os.devnull) as nothing:  # noqa: PTH123
-            sys.stdin, sys.stdout, sys.stderr = nothing, out, err
+            given = io.TextIOWrapper(io.BytesIO(piped.encode()), encoding="utf-8") if piped else nothing
+            sys.stdin, sys.stdout, sys.stderr = given, out, err
             code = main([str(word) for word in words])
         texts = [stream.buffer.getvalue().decode("utf-8", "surrogateescape") for stream in (out, err)]
         return Result(code, *texts)

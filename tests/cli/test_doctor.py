@@ -25,6 +25,8 @@ NAMES = [
     "desktop",
     "pypdf",
     "model offline (default)",
+    ".env",
+    "keyring",
     "prompts",
     "components",
     "search",
@@ -34,7 +36,9 @@ NAMES = [
 def test_all_is_well(folder: Folder) -> None:
     done = folder.run("doctor")
     assert (done.code, done.err) == (0, "")
-    assert [line[:4].strip() for line in done.out.splitlines()] == ["ok"] * len(NAMES)
+    for line, name in zip(done.out.splitlines(), NAMES, strict=True):
+        # Nobody has to have a keyring, and this machine may have none.
+        assert line.split()[0] == "ok" or (name == "keyring" and line.startswith("not installed  keyring ")), line
     found = folder.run("doctor", "--json")
     assert found.code == 0
     assert found.json["ok"] is True
@@ -46,7 +50,7 @@ def test_all_is_well(folder: Folder) -> None:
 def test_what_the_desktop_needs_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     (found,) = [one for one in examine(tmp_path) if one.name == "desktop"]
-    assert found.status == "ok", "nobody has to have one"
+    assert found.status == "not installed", "nobody has to have one"
     assert found.detail.startswith(
         "the desktop needs Xvfb and openbox (Debian and Ubuntu: apt-get install xvfb openbox)"
     )
@@ -125,7 +129,7 @@ def test_a_prompt_that_cannot_be_read(folder: Folder) -> None:
 
 
 def test_the_application(app: Folder) -> None:
-    assert "ok    app" in app.run("doctor").out
+    assert ["ok", "app", "app:workspace"] in [line.split() for line in app.run("doctor").out.splitlines()]
     app.write("app.py", "raise ValueError('no')")
     done = app.run("doctor")
     assert done.code == 1

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -22,6 +22,8 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import FencedError, UsageError
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.workspace import Workspace
+
+T = TypeVar("T")
 
 _STOP = "agentorchestra.stop"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -77,10 +79,10 @@ class Stop:
             os._exit(CANCELLED)
 
 
-def run_async(work: Awaitable[int]) -> int:
+def run_async(work: Awaitable[T]) -> T:
     """Run a command's work under an event loop; raise Interrupted if it was stopped outside a run."""
 
-    async def main() -> int:
+    async def main() -> T:
         task = asyncio.current_task()
         assert task is not None
         stop = click.get_current_context().meta[_STOP] = Stop(task)

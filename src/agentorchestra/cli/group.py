@@ -65,6 +65,8 @@ COMMANDS: dict[str, Entry] = {
     "status": Entry("cluster", "status", "Show the workers, the queue and the runs of a database."),
     "browser": Entry("browser", "browser", "Open the browser by hand, as an agent has it."),
     "sandbox": Entry("sandbox", "sandbox", "Try the sandbox for code that models write."),
+    "setup": Entry("setup", "setup", "Choose a model, keep its key, and write the settings."),
+    "models": Entry("models", "models", "List the models that are configured, and ask them."),
     "doctor": Entry("doctor", "doctor", "Check this installation and the workspace."),
 }
 

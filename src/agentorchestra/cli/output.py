@@ -158,6 +158,21 @@ def plural(count: int, noun: str) -> str:
     return f"{number(count)} {noun}{'' if count == 1 else 's'}"
 
 
+def table(head: list[str], rows: list[list[str]], *, words: int = 1) -> list[str]:
+    """Return columns under their names: the first `words` of them to the left, figures to the right."""
+    from rich.cells import cell_len
+
+    widths = [max(cell_len(row[index]) for row in [head, *rows]) for index in range(len(head))]
+    lines = []
+    for row in [head, *rows]:
+        cells = []
+        for n, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            blank = " " * (width - cell_len(cell))
+            cells.append(cell + blank if n < words else blank + cell)
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
 def command(words: str, run_id: str, folder: Path) -> str:
     """Return a command to copy, with the workspace where it is not the one that would be found without."""
     from agentorchestra.workspace import DEFAULT_FOLDER

@@ -12,8 +12,10 @@ from agentorchestra.core.errors import AgentOrchestraError, NoWorkspaceError, Un
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import UNTESTED, RunResult
 from agentorchestra.workspace import DEFAULT_FOLDER, Workspace, load_app, load_settings, open_workspace
+from agentorchestra.workspace.variables import ENV_FILE
 
 if TYPE_CHECKING:
+    from agentorchestra.evaluation.plan import Arm
     from agentorchestra.workspace.task_folder import TaskVerdict
 
 LAST = "last"
@@ -61,11 +63,21 @@ def opened(
     return _open(workspace, unsafe_local=unsafe_local, open_=open_)
 
 
+def workspace_of_arm(folder: Path, arm: Arm) -> Workspace[Any]:
+    """Return the workspace of an evaluation's arm, not yet opened, with the variables that commands have."""
+    from agentorchestra.evaluation.runner import arm_workspace
+
+    made = arm_workspace(folder, arm)
+    made.env_file = ENV_FILE
+    return made
+
+
 @asynccontextmanager
 async def _open(
     workspace: Workspace[Any], *, unsafe_local: bool, open_: Callable[[Workspace[Any]], Awaitable[None]] | None = None
 ) -> AsyncIterator[Workspace[Any]]:
     workspace.unsafe_local = unsafe_local
+    workspace.env_file = ENV_FILE
     workspace.mcp_files = mcp_files()
     await (workspace.open() if open_ is None else open_(workspace))
     try:

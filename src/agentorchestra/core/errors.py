@@ -81,6 +81,10 @@ class MissingKeyError(UsageError):
     """A provider needs a credential that the environment does not hold."""
 
 
+class KeyStoreError(UsageError):
+    """A key cannot be kept, or read, where the user wants it: a keyring or a file that does not work."""
+
+
 class MissingExtraError(UsageError):
     """An optional dependency is not installed; the message gives the command."""
 

@@ -778,6 +778,9 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
         societies: agents that write to each other as systems of the user's, by name (docs/coral.md).
         mcp: a file of MCP servers whose tools runs have (docs/mcp.md), beside the settings file; "" for none.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
+        env_file: a file with further variables, under those of the process, beside the settings file; "" for none.
+            None: the command line reads `.env` of the working folder, and a program nothing.
+        keyring: variables whose values lie in the system's keyring, where neither the process nor that file has them.
     """
 
     preset: str = NO_PRESET
@@ -828,6 +831,8 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     societies: dict[str, SocietySettings] = {}
     mcp: str = ""
     secrets: tuple[str, ...] = ()
+    env_file: str | None = None
+    keyring: tuple[str, ...] = ()
     max_bytes: int | None = Field(default=None, gt=0)
     database: SecretStr | None = None
     database_schema: str = "agentorchestra"

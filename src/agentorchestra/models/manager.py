@@ -137,6 +137,10 @@ class ModelManager:
         extra = self._extra.get(name)
         return extra.profile if extra is not None else self._profiles.get(name, ModelProfile(model=name))
 
+    def endpoint(self, name: str) -> Endpoint | None:
+        """Return where a model is served, and with which key, None for one given in code; raise as `check`."""
+        return None if name in self._extra else self._resolve(name)
+
     @asynccontextmanager
     async def place(self, name: str) -> AsyncIterator[None]:
         """Wait until a request of a model may begin, by the limits over all runs; it ends with the block."""
@@ -198,7 +202,8 @@ class ModelManager:
         """Return the keys in the environment that models may use, by the name of their variable."""
         names = {env for entry in PROVIDERS.values() for env in entry.key_envs}
         names.update(profile.api_key_env for profile in self._profiles.values() if profile.api_key_env)
-        return {name: self._environ[name] for name in sorted(names) if self._environ.get(name)}
+        held = {name: self._environ[name] for name in sorted(names) if name in self._environ}
+        return {name: value for name, value in held.items() if value}
 
     async def aclose(self) -> None:
         """Close the clients made here; idempotent."""
@@ -285,7 +290,7 @@ class ModelManager:
         )
         raise MissingKeyError(
             f"model {name!r} needs a key and the environment does not hold {' or '.join(names)}; "
-            f"set it: export {names[0]}=...{hint}"
+            f"set it: export {names[0]}=..., or let `agentorchestra setup` keep it{hint}"
         )
 
     def _make(self, endpoint: Endpoint) -> ModelClient:

@@ -19,6 +19,9 @@ from agentorchestra.sandbox.shell_driver import Backend, World
 GROUP = "agentorchestra.sandboxes"
 """The entry points of backends elsewhere: callables that take the SandboxSettings and give a Sandbox."""
 
+WITHOUT = "programs that models write are refused until then, and runs on texts, files and the web go on without"
+"""What is to be known where there is no sandbox."""
+
 
 class AnySandbox(ShellSandbox):
     """The first of several sandboxes that can be used here; fails closed when none can."""
@@ -55,7 +58,7 @@ class AnySandbox(ShellSandbox):
     async def _usable(self) -> Sandbox:
         problem = await self.problem()
         if self._chosen is None:
-            raise SandboxUnavailableError(f"there is no sandbox here: {problem or INSTALL}")
+            raise SandboxUnavailableError(f"there is no sandbox here: {problem or INSTALL}; {WITHOUT}")
         return self._chosen
 
     async def aclose(self) -> None:

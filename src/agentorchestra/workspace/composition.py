@@ -269,6 +269,7 @@ class Composition:
 
         given, environ = self.settings, self.host.own.environ
         names = [*given.secrets, *key_variables(given.search), *given.git.tokens.values(), given.github.token_env]
+        names += given.keyring
         names += [name for several in given.browser.logins.values() for name in several]
         named = {name: environ[name] for name in names if name in environ}
         # A tool that prints its environment would show the database's password.

@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from copy import copy
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -67,7 +68,8 @@ from agentorchestra.workspace.equipment import Equipper, GivenEquipment, RunObje
 from agentorchestra.workspace.handlers import Handlers
 from agentorchestra.workspace.presets import with_preset
 from agentorchestra.workspace.sessions import Session
-from agentorchestra.workspace.settings import load_settings, settings_path
+from agentorchestra.workspace.settings import load_settings, settings_folder, settings_path
+from agentorchestra.workspace.variables import Variables, variables_of
 
 if TYPE_CHECKING:
     from agentorchestra.agents.parts.foresight import Foresight
@@ -147,6 +149,7 @@ class Workspace(Generic[Deps]):
         self.unsafe_local = False
         self.preset = preset
         self.mcp_files: tuple[Path, ...] = ()
+        self.env_file: str | None = None  # that is read where the settings name none
         self.task_folder: Path | None = None  # a task whose machine its runs have; set before it is opened
         self.task: TaskFolder | None = None
         self._verdicts: dict[str, TaskVerdict | Exception] = {}  # of runs whose tests were run at their end here
@@ -202,6 +205,7 @@ class Workspace(Generic[Deps]):
 
         given = self.own.settings
         self.settings = load_settings(self.folder, self.preset) if given is None else with_preset(given, self.preset)
+        self.read_variables(self.settings)
         check_lease(self.settings.lease_s)
         if self.task_folder is not None:
             from agentorchestra.workspace.task_folder import read_task_folder, with_task
@@ -229,6 +233,12 @@ class Workspace(Generic[Deps]):
             self._remove_temporary()
             raise
         self._open = True
+
+    def read_variables(self, settings: Settings) -> Variables:
+        """Take the variables of the `.env` file and the keyring that the settings name, and return all there are."""
+        found = variables_of(settings, self.own.environ, settings_folder(self.folder), self.env_file)
+        self.own = replace(self.own, environ=found)
+        return found
 
     def _compose(self, base: Path) -> None:
         parts = self._composition = Composition(

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.cells import cell_len
 
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say, unknown_cost
+from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say, table, unknown_cost
 from agentorchestra.cli.view.model import PARTS, Charge, RunView
 from agentorchestra.cli.workspaces import exists, find_run, opened
 from agentorchestra.core.budget import Usage
@@ -134,7 +133,7 @@ def _print_costs(charged: list[tuple[RunRecord, list[Charge]]], by: str, *, as_j
     head = [by, *more, "requests", "input", "cached", "output", "cost"]
     lines = [[*(one_line(word, 60) for word in name), *_figures(rows[name])] for name in names]
     lines.append([f"total of {plural(len(charged), 'run')}", *("" for _ in more), *_figures(total)])
-    emit(clean("\n".join(_table(head, lines, words=1 + len(more)))))
+    emit(clean("\n".join(table(head, lines, words=1 + len(more)))))
 
 
 def _figures(row: Row) -> list[str]:
@@ -167,17 +166,4 @@ def _print_sources(sources: list[SourceTokens], runs: int, *, as_json: bool) -> 
     head = ["source", "requests", "input", "largest"]
     lines = [[one_line(r.source, 60), number(r.requests), number(r.tokens), number(r.largest)] for r in rows]
     lines.append([f"total of {plural(runs, 'run')}", "", number(total), ""])
-    emit(clean("\n".join(_table(head, lines))))
-
-
-def _table(head: list[str], rows: list[list[str]], *, words: int = 1) -> list[str]:
-    """Return columns under their names: the first `words` of them to the left, figures to the right."""
-    widths = [max(cell_len(row[index]) for row in [head, *rows]) for index in range(len(head))]
-    lines = []
-    for row in [head, *rows]:
-        cells = []
-        for n, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            blank = " " * (width - cell_len(cell))
-            cells.append(cell + blank if n < words else blank + cell)
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    emit(clean("\n".join(table(head, lines))))

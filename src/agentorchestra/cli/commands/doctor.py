@@ -19,16 +19,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from agentorchestra.cli.commands.models import Configured, configured, model_rows
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, one_line
-from agentorchestra.core.errors import AgentOrchestraError, MissingKeyError
+from agentorchestra.core.errors import AgentOrchestraError, AppError
 from agentorchestra.core.settings import NO_PRESET, Settings
+from agentorchestra.workspace.settings import settings_folder
+from agentorchestra.workspace.variables import ENV_FILE
 
 if TYPE_CHECKING:
     from agentorchestra.log.store.inspection import Inspection
     from agentorchestra.workspace import Workspace
 
-Level = Literal["ok", "warn", "fail"]
+Level = Literal["ok", "warn", "fail", "not installed"]
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_SQLITE = (3, 35)
@@ -41,7 +44,8 @@ class Check:
     """One line of the report."""
 
     name: str  # what was looked at
-    status: Level  # `ok`; `warn` (some runs will not work); `fail` (none will)
+    # `ok`; `warn` (some runs will not work); `fail` (none will); `not installed` (nobody has to have it)
+    status: Level
     detail: str  # what was found
     hint: str = ""  # what to do, "" where nothing is
 
@@ -63,9 +67,10 @@ def doctor(deep: bool, as_json: bool, folder: Path) -> int:
     """Check this installation and the workspace, one line each, with what to do about what is wrong.
 
     Looks at Python, SQLite, the workspace's folder, database and format, the settings, your application, disk space,
-    the interpreter for snippets, the sandbox, the browser, the desktop, the PDF reader, the models and whether their
-    keys are set, names in the policy that nothing has, the prompts, and the search engines. Nothing is written, no
-    server but those of `database` and `artifacts` is contacted, and no key or password is printed.
+    the interpreter for snippets, the sandbox, the browser, the desktop, the PDF reader, the models and where their keys
+    are, .env and the keyring, names in the policy that nothing has, the prompts, and the search engines. Nothing is
+    written, no server but those of `database` and `artifacts` is contacted, and no key or password is printed.
+    `agentorchestra setup` mends what concerns models, keys, search and browser.
 
     With --deep also the log: SQLite's own check, whether every run has all its events, each can be read and is the one
     that was recorded, and every blob against its hash. It names the runs that are damaged and what of them can still be
@@ -76,9 +81,10 @@ def doctor(deep: bool, as_json: bool, folder: Path) -> int:
     if as_json:
         emit_json({"ok": not failed, "checks": [asdict(one) for one in checks]})
     else:
-        width = max(len(one.name) for one in checks)
+        width, wide = (max(map(len, words)) for words in zip(*((one.name, one.status) for one in checks), strict=True))
         lines = [
-            f"{one.status:<4}  {one.name:<{width}}  {one.detail}{f'; {one.hint}' if one.hint else ''}" for one in checks
+            f"{one.status:<{wide}}  {one.name:<{width}}  {one.detail}{f'; {one.hint}' if one.hint else ''}"
+            for one in checks
         ]
         emit(clean("\n".join(lines)))
     return int(failed)
@@ -87,10 +93,11 @@ def doctor(deep: bool, as_json: bool, folder: Path) -> int:
 def examine(folder: Path, *, deep: bool = False) -> list[Check]:
     """Return every check, in the order of the report; none of them raises."""
     settings, about_settings = _settings(folder)
-    workspace, about_app = _app(folder, settings)
-    if workspace is not None:
+    of, about_app = _app(folder, settings)
+    workspace = of.workspace if of is not None else None
+    if of is not None:
         # What a run would go by: the application may bring settings of its own.
-        settings = workspace.own.settings or settings
+        settings = of.settings
     checks: list[Callable[[], list[Check]]] = [
         _python,
         _sqlite,
@@ -103,12 +110,13 @@ def examine(folder: Path, *, deep: bool = False) -> list[Check]:
         lambda: _browser(settings),
         _desktop,
         _pypdf,
-        lambda: _models(settings, workspace),
+        lambda: _models(of),
+        lambda: _keys(of),
         lambda: _policy(folder, settings, workspace),
         lambda: _prompts(folder, workspace),
         lambda: _components(folder, settings, workspace),
-        lambda: _mcp(folder, settings),
-        lambda: _search(folder, settings, workspace),
+        lambda: _mcp(folder, of),
+        lambda: _search(folder, of),
     ]
     if deep:
         checks.append(lambda: _log(folder, settings))
@@ -350,17 +358,17 @@ def _settings(folder: Path) -> tuple[Settings | None, Check]:
     return settings, Check("settings", "ok", said)
 
 
-def _app(folder: Path, settings: Settings | None) -> tuple[Workspace[Any] | None, list[Check]]:
-    """Open the workspace as a run would; return None where the settings or the application cannot be loaded."""
-    from agentorchestra.workspace import open_workspace
-
+def _app(folder: Path, settings: Settings | None) -> tuple[Configured | None, list[Check]]:
+    """Read what a run would go by; return None where settings, `.env` or the application cannot be loaded."""
     if settings is None:
         return None, []
     try:
-        workspace = open_workspace(folder)
-    except AgentOrchestraError as exc:
+        of = configured(folder)
+    except AppError as exc:
         return None, [Check("app", "fail", one_line(str(exc), 2000), "correct it, or take `app` out of the settings")]
-    return workspace, [Check("app", "ok", settings.app)] if settings.app is not None else []
+    except AgentOrchestraError as exc:
+        return None, [Check(ENV_FILE, "fail", one_line(str(exc), 2000))]
+    return of, [Check("app", "ok", settings.app)] if settings.app is not None else []
 
 
 def _disk(folder: Path) -> list[Check]:
@@ -385,42 +393,38 @@ def _monty() -> list[Check]:
     return [Check("Monty", "ok", "runs snippets") if value == 10 else Check("Monty", "fail", f"gave {value!r}", hint)]
 
 
-def _search(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
+def _search(folder: Path, of: Configured | None) -> list[Check]:
     """Check which search engines can be asked; warn of those that the settings name and that lack something."""
     from agentorchestra.workspace.composition import search_engines
-    from agentorchestra.workspace.settings import settings_path
 
-    if settings is None:
+    if of is None:
         return []
-    given = workspace.own.search_engines if workspace is not None else ()
+    given = of.settings.search
     try:
-        engines = search_engines(settings, folder, os.environ, given)
+        engines = search_engines(of.settings, folder, of.variables, of.workspace.own.search_engines)
     except AgentOrchestraError as exc:
         return [Check("search", "fail", str(exc), "correct [search] in agentorchestra.toml")]
-    beside = settings_path(folder)
-    near = beside.parent if beside is not None else Path()
-    asked = {*settings.search.engines, *settings.search.engine}
+    near = settings_folder(folder)
+    asked = {*given.engines, *given.engine}
     lacking = [f"{name} {why}" for name, why in engines.lacking.items() if name in asked]
-    lacking += [
-        f"the folder {one.path} is not there" for one in settings.search.folders if not (near / one.path).is_dir()
-    ]
+    lacking += [f"the folder {one.path} is not there" for one in given.folders if not (near / one.path).is_dir()]
     ready = ", ".join(one.name for one in engines.ready) or "no engine"
-    if lacking:
-        return [Check("search", "warn", f"asks {ready}", "; ".join(lacking))]
-    return [Check("search", "ok", f"asks {ready}")]
+    checks = [Check("search", "warn" if lacking else "ok", f"asks {ready}", "; ".join(lacking))]
+    if "auto" in given.engines and find_spec("ddgs") is None:
+        what = "what asks engines of the web without a key"
+        checks.append(Check("search", "not installed", what, "run: pip install 'agentorchestra[search]'"))
+    return checks
 
 
-def _mcp(folder: Path, settings: Settings | None) -> list[Check]:
+def _mcp(folder: Path, of: Configured | None) -> list[Check]:
     """Check the settings' MCP servers by their file; start none of them."""
     from agentorchestra.tools.mcp.config import read_mcp_file
-    from agentorchestra.workspace import settings_path
 
-    if settings is None or not settings.mcp:
+    if of is None or not of.settings.mcp:
         return []
-    beside = settings_path(folder)
-    path = (beside.parent if beside is not None else Path()) / settings.mcp
+    path = settings_folder(folder) / of.settings.mcp
     try:
-        file = read_mcp_file(path, os.environ)
+        file = read_mcp_file(path, of.variables)
     except AgentOrchestraError as exc:
         return [Check("mcp", "fail", one_line(str(exc), 500))]
     if find_spec("mcp") is None:
@@ -432,7 +436,7 @@ def _mcp(folder: Path, settings: Settings | None) -> list[Check]:
 
 def _sandbox(settings: Settings | None) -> list[Check]:
     from agentorchestra.core.settings import SandboxSettings
-    from agentorchestra.sandbox.factory import sandbox_for
+    from agentorchestra.sandbox.factory import WITHOUT, sandbox_for
 
     given = settings.sandbox if settings is not None else SandboxSettings()
     try:
@@ -440,10 +444,10 @@ def _sandbox(settings: Settings | None) -> list[Check]:
     except AgentOrchestraError as exc:
         return [Check("sandbox", "fail", one_line(str(exc)))]
     if chosen is None:
-        return [Check("sandbox", "warn", "none", "`bash` and most programs are refused; set sandbox.backend")]
+        return [Check("sandbox", "warn", "none", f"set sandbox.backend; {WITHOUT}")]
     problem = asyncio.run(chosen.problem())
     if problem:
-        return [Check("sandbox", "warn", one_line(problem), "`bash` and most programs are refused")]
+        return [Check("sandbox", "not installed", one_line(problem, 500), WITHOUT)]
     if not chosen.safe:
         return [Check("sandbox", "warn", chosen.name, "programs that models write may do what you may")]
     return [Check("sandbox", "ok", f"{chosen.name} runs programs"), *_limits(chosen.name)]
@@ -481,7 +485,7 @@ def _browser(settings: Settings | None) -> list[Check]:
         found = check_installed(given.executable)
     except AgentOrchestraError as exc:
         # Nobody has to have one; who names one wants it.
-        return [Check("browser", "warn" if given.executable else "ok", one_line(str(exc), 500))]
+        return [Check("browser", "warn" if given.executable else "not installed", one_line(str(exc), 500))]
     return [Check("browser", "ok", f"the environment browser drives {found}")]
 
 
@@ -494,7 +498,9 @@ def _desktop() -> list[Check]:
         missing.append("the desktop needs xcffib and Pillow: pip install 'agentorchestra[computer]'")
     if shutil.which("bwrap") is None:
         missing.append("its display runs in bubblewrap (Debian and Ubuntu: apt-get install bubblewrap)")
-    return [Check("desktop", "ok", "; ".join(missing) or "the environment computer has Xvfb and openbox")]
+    if missing:
+        return [Check("desktop", "not installed", "; ".join(missing))]
+    return [Check("desktop", "ok", "the environment computer has Xvfb and openbox")]
 
 
 def _pypdf() -> list[Check]:
@@ -511,35 +517,51 @@ def _pypdf() -> list[Check]:
     return [Check("pypdf", "ok" if pages == 1 else "fail", f"{pypdf.__version__} reads PDFs")]
 
 
-def _models(settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
-    from agentorchestra.models.manager import ModelManager
-
-    if settings is None:
-        return [Check("models", "warn", "not looked at, because the settings cannot be read")]
-    if workspace is None:
-        return [Check("models", "warn", "not looked at, because the application, which may bring some, fails")]
-    manager = ModelManager(settings, workspace.own.environ, extra=workspace.own.models)
+def _models(of: Configured | None) -> list[Check]:
+    if of is None:
+        return [Check("models", "warn", "not looked at, because the settings, .env or the application cannot be read")]
     checks = []
-    for name, uses in manager.named().items():
-        label = f"model {name}" + (f" ({', '.join(uses)})" if uses else "")
-        try:
-            manager.check(name)
-        except AgentOrchestraError as exc:
+    for row in model_rows(of):
+        label = f"model {row['name']}" + (f" ({', '.join(row['uses'])})" if row["uses"] else "")
+        if row["problem"]:
             # What every run takes that names no model must work; the others may never be used.
-            needed = any(use == "default" or use.startswith("role ") for use in uses)
-            level: Level = "fail" if needed else "warn"
-            kind = "no key" if isinstance(exc, MissingKeyError) else "not usable"
-            checks.append(Check(label, level, f"{kind}: {one_line(str(exc), 2000)}"))
+            needed = any(use == "default" or use.startswith("role ") for use in row["uses"])
+            kind = f"{row['state']}: {one_line(row['problem'], 2000)}"
+            checks.append(Check(label, "fail" if needed else "warn", kind))
             continue
-        if name in workspace.own.models:
-            checks.append(Check(label, "ok", "given by the application"))
-            continue
-        profile = settings.models.get(name)
-        price = "" if manager.price_known(name) else ", price unknown"
-        env = profile.api_key_env if profile is not None else None
-        key = f", key from {env}" if env else ""
-        others = f", then {', '.join(manager.chain(name)[1:])}" if profile is not None and profile.fallbacks else ""
-        checks.append(Check(label, "ok", f"{profile.model if profile is not None else name}{key}{price}{others}"))
+        price = ", price unknown" if row["dollars"] is None else ""
+        key = f", key {row['key']} from {row['key_place']}" if row["key"] else ""
+        others = f", then {', '.join(row['fallbacks'])}" if row["fallbacks"] else ""
+        about = "given by the application" if row["own"] else f"{row['model']}{key}{price}{others}"
+        checks.append(Check(label, "ok", about))
+    return checks
+
+
+def _keys(of: Configured | None) -> list[Check]:
+    """Say what `.env` and the keyring hold for keys, by names."""
+    from agentorchestra.workspace.variables import git_may_take, keyring_problem
+
+    if of is None:
+        return []
+    file, invalid = of.variables.file, of.variables.invalid
+    checks = []
+    if file is not None:
+        wrong = [f"line {n} is no NAME=VALUE" for n in invalid]
+        wrong += ["others may read it: chmod 600"] if file.stat().st_mode & 0o077 else []
+        wrong += ["Git does not ignore it: write it into .gitignore"] if git_may_take(file) else []
+        checks.append(Check(ENV_FILE, "warn" if wrong else "ok", f"{file} is read", "; ".join(wrong)))
+    else:
+        checks.append(Check(ENV_FILE, "ok", f"there is no {ENV_FILE} here"))
+    names = of.settings.keyring
+    lost = [name for name in names if not of.variables.place(name)]
+    problem = keyring_problem()
+    if lost:
+        why = problem or "it does not hold that: agentorchestra setup --key-store keyring"
+        checks.append(Check("keyring", "warn", f"should hold {', '.join(lost)}", why))
+    elif problem:
+        checks.append(Check("keyring", "not installed", problem, f"keys can be kept in {ENV_FILE}"))
+    else:
+        checks.append(Check("keyring", "ok", f"is looked into for {', '.join(names) or 'nothing'}"))
     return checks
 
 

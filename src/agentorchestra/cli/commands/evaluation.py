@@ -16,7 +16,7 @@ import click
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, workspace_option
 from agentorchestra.cli.output import clean, dollars, emit, one_line, plural, say
-from agentorchestra.cli.workspaces import opened
+from agentorchestra.cli.workspaces import opened, workspace_of_arm
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
@@ -606,7 +606,8 @@ async def _drive(
         say(clean(f"missing: {one}: {missing[one]}"))
     if missing:
         say(f"{plural(len(missing), 'question')} of {len(plan.ids)} cannot be asked; the report names them")
-    ending = await Runner(folder, plan, questions, at_once=at_once, progress=told, again=again).run(ids)
+    runner = Runner(folder, plan, questions, workspaces=workspace_of_arm, at_once=at_once, progress=told, again=again)
+    ending = await runner.run(ids)
     for line in _left(plan, ending):
         say(clean(line))
     if ids is None:

@@ -14,7 +14,7 @@ from agentorchestra.cli.commands.evolution_tips import judge, tips
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, workspace_option
 from agentorchestra.cli.output import clean, dollars, emit, plural, say
-from agentorchestra.cli.workspaces import opened
+from agentorchestra.cli.workspaces import opened, workspace_of_arm
 from agentorchestra.core.errors import EvolutionError
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
@@ -149,7 +149,7 @@ def run(folder: Path, at_once: int, **given: Any) -> int:
 
     async def work() -> int:
         evolver = Evolver(
-            folder, evolution, optimiser(evolution.optimiser), at_once=at_once, tell=lambda line: say(clean(line))
+            folder, evolution, optimiser(evolution.optimiser), workspaces=workspace_of_arm, at_once=at_once, tell=say
         )
         for one in await evolver.run():
             emit(clean(_line(one)))

@@ -10,6 +10,7 @@ import click
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, workspace_option
 from agentorchestra.cli.output import clean, emit, say
+from agentorchestra.cli.workspaces import workspace_of_arm
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
 
@@ -81,7 +82,7 @@ def frontier(questions: str, data: Path | None, target: Path | None, at_once: in
     chosen = thrifty(made.optimiser, folder, made)
 
     async def work() -> int:
-        await Frontier(folder, made, chosen, at_once=at_once, tell=lambda line: say(clean(line))).run()
+        await Frontier(folder, made, chosen, workspaces=workspace_of_arm, at_once=at_once, tell=say).run()
         return 0
 
     run_async(work())

@@ -10,7 +10,7 @@ import click
 from agentorchestra.cli.driver import async_command, run_async
 from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, model_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, say
-from agentorchestra.cli.workspaces import find_run, opened
+from agentorchestra.cli.workspaces import find_run, opened, workspace_of_arm
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import EvolutionError
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
@@ -115,6 +115,7 @@ def judge(
             source=questions,
             data="" if data is None else str(data.absolute()),
             worth=worth,
+            workspaces=workspace_of_arm,
             at_once=at_once,
             **limits,
         )

@@ -35,7 +35,7 @@ T = TypeVar("T")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")  # names of a Chromium on the PATH
 # Of this process's environment; keys and tokens in it are nothing for a browser.
 _PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
-_NEEDED = ("playwright", "PIL", "h11", "psutil")
+NEEDED = ("playwright", "PIL", "h11", "psutil")  # modules
 _NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
 # Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108.
 _LONGEST = 40
@@ -73,7 +73,7 @@ def find_chromium(executable: str = "", own: str = "") -> str:
 
 def check_installed(executable: str = "") -> str:
     """Return the Chromium, or the folder of playwright's own; a MissingExtraError says what has to be installed."""
-    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
+    if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
         raise MissingExtraError(
             f"the environment browser needs the extra browser ({missing[0]} is not installed); install it with "
             "`pip install 'agentorchestra[browser]'`, and a Chromium"

@@ -1,0 +1,145 @@
+"""Where keys are looked up: the process's environment, an `.env` file, the system's keyring, in this order."""
+
+from __future__ import annotations
+
+import io
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentorchestra.core.errors import KeyStoreError, SettingsError
+from agentorchestra.core.settings import Settings
+
+ENV_FILE = ".env"
+SERVICE = "agentorchestra"
+"""The name under which the keyring holds keys; the user there is the variable's name."""
+
+
+class Variables(Mapping[str, str]):
+    """The process's variables over those of a file, over the keyring's.
+
+    The process wins also where its variable is empty; what the file has (`NAME=VALUE`, without `${...}`) is taken as it
+    is, and `invalid` are the numbers of other lines. The keyring is asked only for the names `keyring`, once each, and
+    when somebody wants them. SettingsError: the file cannot be read, or names a setting.
+    """
+
+    def __init__(self, environ: Mapping[str, str], file: Path | None = None, keyring: tuple[str, ...] = ()) -> None:
+        from dotenv.parser import parse_stream
+
+        try:
+            text = "" if file is None else file.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeError) as exc:
+            raise SettingsError(f"{file} cannot be read: {exc}; correct it, or change the setting env_file") from None
+        lines = list(parse_stream(io.StringIO(text)))
+        self.file, self.keyring = file, keyring
+        self.invalid = tuple(one.original.line for one in lines if one.error)
+        named = {one.key: one.value for one in lines if one.key is not None and one.value is not None}
+        self._of_keyring: dict[str, str] = {}
+        held: tuple[Mapping[str, str], ...] = (environ, named, self._of_keyring)
+        self._held = [*zip(("environment", str(file), "keyring"), held, strict=True)]
+        for name in named:
+            if name.startswith("AGENTORCHESTRA_") and name not in environ:
+                raise SettingsError(
+                    f"{file} holds {name}, and settings are not read from there; write it into agentorchestra.toml, "
+                    "or export it"
+                )
+
+    def place(self, name: str) -> str:
+        """Return where a variable has its value: `environment`, the file's path, `keyring`; "" for nowhere."""
+        places = ((place if held[name] else "") for place, held in self._held if name in held)
+        return next(places, "") if name in self else ""
+
+    def __getitem__(self, name: str) -> str:
+        """Return a value; raise KeyStoreError if the keyring that should hold it cannot be used."""
+        for _, held in self._held:
+            if name in held:
+                return held[name]
+        value = _of_keyring(lambda one: one.get_password(SERVICE, name)) if name in self.keyring else None
+        if value is None:
+            raise KeyError(name)
+        return self._of_keyring.setdefault(name, value)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self[str(name)]
+        except (KeyError, KeyStoreError):
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        names = dict.fromkeys([*(name for _, held in self._held for name in held), *self.keyring])
+        return (name for name in names if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def variables_of(settings: Settings, environ: Mapping[str, str], near: Path, default: str | None) -> Variables:
+    """Return the variables that the settings mean; `near` is their folder, `default` a file where they name none."""
+    if isinstance(environ, Variables):
+        return environ
+    file = near / settings.env_file if settings.env_file else None
+    if settings.env_file is None and default is not None and Path(default).is_file():  # a folder is somebody's venv
+        file = Path(default)
+    return Variables(environ, file, settings.keyring)
+
+
+def keep_in_file(file: Path, name: str, value: str) -> None:
+    """Write `NAME=VALUE` into a file, for its owner alone, beside its other lines; KeyStoreError if it cannot be."""
+    from dotenv import set_key
+
+    try:
+        if file.is_symlink() or file.exists():
+            if not stat.S_ISREG(file.lstat().st_mode):
+                raise OSError("it is no plain file")
+            file.read_text(encoding="utf-8")
+            file.chmod(0o600)  # before the key is in it: the file that takes its place has its mode
+        set_key(file, name, value, quote_mode="auto")
+    except (OSError, UnicodeError) as exc:
+        raise KeyStoreError(
+            f"{file} cannot hold the key: {exc}; correct that, or choose --key-store env or keyring"
+        ) from None
+
+
+def git_may_take(file: Path) -> bool:
+    """Return True if a file lies in a Git repository that does not ignore it."""
+    command = ["git", "-C", str(file.absolute().parent), "check-ignore", "--quiet", file.name]
+    try:
+        return subprocess.run(command, capture_output=True, check=False, timeout=10).returncode == 1
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def keep_in_keyring(name: str, value: str) -> None:
+    """Put a key into the system's keyring; KeyStoreError if it cannot be."""
+    _of_keyring(lambda one: one.set_password(SERVICE, name, value))
+    if _of_keyring(lambda one: one.get_password(SERVICE, name)) != value:
+        raise KeyStoreError("the keyring of this system keeps nothing; choose --key-store file")
+
+
+def keyring_problem() -> str:
+    """Return why the system's keyring cannot be used, "" if it seems that it can; ask it for nothing."""
+    try:
+        return "" if _of_keyring(lambda one: one.get_keyring().priority > 0) else "no keyring runs on this system"
+    except KeyStoreError as exc:
+        return str(exc)
+
+
+def _of_keyring(work: Callable[[Any], Any]) -> Any:
+    try:
+        import keyring
+    except ImportError:
+        raise KeyStoreError(
+            "the package keyring is not installed; run: pip install 'agentorchestra[keyring]', or keep the key in "
+            ".env: agentorchestra setup --key-store file"
+        ) from None
+    try:
+        return work(keyring)
+    except Exception as exc:  # each system's has errors of its own
+        reason = " ".join((str(exc) or type(exc).__name__).split())[:200]
+        raise KeyStoreError(
+            f"the keyring of this system cannot be used ({reason}); keep the key in .env (agentorchestra setup "
+            "--key-store file), or export it"
+        ) from None
