@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentorchestra.core.conditions import Condition, Conditions
     from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, Trusted, Untrusted
     from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag
-    from agentorchestra.core.errors import AgentOrchestraError, ToolError, UsageError
+    from agentorchestra.core.errors import AgentOrchestraError, RunNotCompleted, ToolError, UsageError
     from agentorchestra.core.policy import Policy, PolicyView, Verdict
     from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
     from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings
@@ -63,7 +63,7 @@ _HOMES = {
     "core.conditions": ("Condition", "Conditions"),
     "core.content": ("MediaBlock", "Source", "TextBlock", "Trust", "Trusted", "Untrusted"),
     "core.effects": ("Effect", "EffectKind", "Mode", "Outcome", "Tag"),
-    "core.errors": ("AgentOrchestraError", "ToolError", "UsageError"),
+    "core.errors": ("AgentOrchestraError", "RunNotCompleted", "ToolError", "UsageError"),
     "core.policy": ("Policy", "PolicyView", "Verdict"),
     "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
     "core.settings": ("ModelProfile", "Price", "RoleSettings", "Settings"),
@@ -120,6 +120,7 @@ __all__ = [
     "Rule",
     "RunContext",
     "RunFile",
+    "RunNotCompleted",
     "RunResult",
     "RunSpec",
     "RunStatus",

@@ -227,7 +227,7 @@ def _print_result(
     if as_json:
         emit_json(as_plain(result, verdict) | ({} if applied is None else {"applied": applied}))
     else:
-        answer = result.answer or (result.report if result.status in FINAL else "")  # of a debate its conclusion
+        answer = result.answer_text or (result.report if result.status in FINAL else "")  # of a debate its conclusion
         if answer:
             emit(clean(answer))
         say("\n".join(["", *account_lines(result, answer), summary_line(result)]))

@@ -234,8 +234,8 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
     worked_on = world_folder(run.folder, MAIN) / WORKED_ON
     return RunResult(
         status=RunStatus(ended.status),
-        answer=agent.answer,
-        output=agent.output if agent.output is not None else (agent.answer or None),
+        answer_text=agent.answer,
+        output_value=agent.output if agent.output is not None else (agent.answer or None),
         report=agent.report or (agent.memory if ended.status not in FINAL else ""),
         sources=agent.sources,
         usage=total,

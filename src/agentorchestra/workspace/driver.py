@@ -525,13 +525,15 @@ class RunDriver:
 
 def _typed(result: RunResult, output_type: type[Any] | None) -> RunResult:
     """Return the result with its output as an object of a type; raise OutputError if a complete answer does not fit."""
-    if output_type is None or result.output is None:
+    if output_type is None or result.output_value is None:
         return result
     try:
-        return result.model_copy(update={"output": TypeAdapter(output_type).validate_json(json.dumps(result.output))})
+        return result.model_copy(
+            update={"output_value": TypeAdapter(output_type).validate_json(json.dumps(result.output_value))}
+        )
     except ValidationError as exc:
         if result.status is not RunStatus.COMPLETED:
-            return result.model_copy(update={"output": None})  # the best there is, in words
+            return result.model_copy(update={"output_value": None})  # the best there is, in words
         first = exc.errors()[0]
         raise OutputError(
             f"the answer of {result.run_id} does not fit {output_type.__name__}: {first['msg']} at {first['loc']}"

@@ -160,7 +160,7 @@ async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool)
     found = patterns(talk)
     cases, why = None, UNREAD
     if result is not None and result.status is RunStatus.COMPLETED:
-        cases = edge_cases(result.output)
+        cases = edge_cases(result.output_value)
     elif result is not None:
         why = f"not found out: {result.report or result.error or result.status.value}"
     if as_json:
@@ -252,7 +252,7 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
 def _tail(view: RunView, result: RunResult) -> list[str]:
     lines = [f"{note.level}: {one_line(note.text, 500)}" for note in view.notes]
     lines += [""] if lines else []
-    lines += [f"answer: {result.answer}", ""] if result.answer else []
+    lines += [f"answer: {result.answer_text}", ""] if result.answer_text else []
     made = first_names(f"{one_line(one.name)} ({plural(one.size, 'byte')})" for one in result.files)
     lines += [f"made: {made}", ""] if result.files else []
-    return [*lines, *account_lines(result, result.answer), summary_line(result)]
+    return [*lines, *account_lines(result, result.answer_text), summary_line(result)]
