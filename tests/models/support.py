@@ -18,6 +18,24 @@ from agentorchestra.testing import LoopbackModelServer, ServerScript
 KEY = "loc4l-secret-0123456789"  # unlike any provider's, so that no pattern finds it
 
 
+class Pieces(list[str]):
+    """Keeps the words of an answer that is streamed, and beside them its thoughts and the arguments of its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thoughts = ""
+        self.arguments: dict[str, str] = {}
+
+    def __call__(self, text: str, part: str = "text", call: str = "") -> None:
+        """Take a piece."""
+        if part == "text":
+            self.append(text)
+        elif part == "thought":
+            self.thoughts += text
+        else:
+            self.arguments[call] = self.arguments.get(call, "") + text
+
+
 async def no_media(sha256: str) -> bytes:
     raise AssertionError(f"nobody should have asked for {sha256}")
 

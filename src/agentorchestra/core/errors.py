@@ -17,10 +17,11 @@
     ├── ToolError: Web, Edit (AmbiguousText, NotText, Patch, Undo), EnvironmentLost, Job, Keys
     ├── Resource
     ├── Cluster: LostLock
-    └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat, RunNotCompleted
+    ├── RunNotCompleted
+    └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat
 
-Names end in `Error`, but for RunNotCompleted. Every message names the bad value and what to do next. UndeclaredToolWarning is no error: Python's
-`warnings` tells it once, and the command line in one line.
+Names end in `Error`, but for RunNotCompleted. Every message names the bad value and what to do next.
+UndeclaredToolWarning is no error: Python's `warnings` tells it once, and the command line in one line.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.policy import PLAN, REVIEW
 from agentorchestra.core.settings import ModelProfile, Price
-from agentorchestra.models.client import Media, OnDelta
+from agentorchestra.models.client import Media, OnDelta, stream_whole
 from agentorchestra.models.limits import USUAL
 from agentorchestra.models.prices import FREE, estimate_input_tokens, estimate_text_tokens, price_of
 
@@ -139,9 +139,8 @@ class ScriptedModel:
             await asyncio.sleep(self.latency_s)
         reply = await self._answer(step, request) if callable(step) else step
         response = self._finished(_response(reply, request), request)
-        if on_delta is not None and response.text:
-            for piece in response.text.splitlines(keepends=True):
-                on_delta(piece)
+        if on_delta is not None:
+            stream_whole(response, on_delta)
         return response
 
     def price(self, usage: Usage) -> float | None:

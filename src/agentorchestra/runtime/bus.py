@@ -13,13 +13,19 @@ from agentorchestra.core.events import Event, NewEvent
 
 
 class Notice(BaseModel, frozen=True):
-    """One thing seen on the bus."""
+    """One thing seen on the bus.
 
-    kind: Literal["event", "delta", "progress", "question", "end"]
+    Attributes:
+        kind: `event`; `delta`, a piece of the run's answer; `retracted`, no delta up to here is of the answer;
+            `thinking`, a piece of what models write besides: thoughts, and texts of other agents; `progress`, a line
+            of a tool; `end`. When a run ends with an answer, the deltas since the last `retracted` are that answer.
+    """
+
+    kind: Literal["event", "delta", "retracted", "thinking", "progress", "end"]
     run: str
     key: str = ""  # the effect's, as text; "" for the run's own events
     actor: str = ""
-    text: str = ""  # for deltas (streamed model text), progress (a tool's line) and questions
+    text: str = ""  # for deltas, thinking and progress
     event: NewEvent | Event | None = None  # committed; its sequence is known only from the log
     result: Any = None
 

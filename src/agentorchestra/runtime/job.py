@@ -114,6 +114,7 @@ async def drive(
     await asyncio.shield(wait_for(written))
     run.driving_since = None
     final = make_result(run.id, run.manifest, ended, run)
+    run.answer.settle(final.answer_text if final.has_answer else "")
     run.bus.publish(Notice(kind="end", run=run.id, result=final))
     if end.cancelled is not None and not run.ledger.cancel_requested:
         raise end.cancelled
