@@ -80,14 +80,14 @@ class Context:
     def __init__(self, *, listening: bool = False, blobs: dict[str, bytes] | None = None) -> None:
         self.random = random.Random(1)
         self.listening = listening
-        self.deltas: list[str] = []
+        self.deltas = Pieces()
         self.failures: list[tuple[int, Exception, str, float | None]] = []
         self.spent: list[Usage] = []
         self.attempts = 0
         self._blobs = blobs or {}
 
-    def delta(self, text: str) -> None:
-        self.deltas.append(text)
+    def reply_stream(self, purpose: str) -> Pieces | None:
+        return self.deltas if self.listening else None
 
     async def blob(self, sha256: str) -> bytes:
         return self._blobs[sha256]

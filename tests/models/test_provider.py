@@ -119,7 +119,7 @@ async def test_streamed_calls() -> None:
     pieces = Pieces()
     async with serving(lambda body: [call("add", a=2, b=3), call("add", a=4)]) as (_, client):
         response = await client.request(asking(tools=(schema(),)), media=no_media, on_delta=pieces)
-    assert pieces == [] and pieces.arguments == {"add": '{"a":2,"b":3}{"a":4}'}
+    assert pieces == [] and pieces.arguments == {"add": '{"a": 2, "b": 3}{"a": 4}'}
     assert [one.arguments for one in response.tool_calls] == [{"a": 2, "b": 3}, {"a": 4}]
     assert response.finish_reason == "tool_calls"
 
@@ -252,7 +252,7 @@ EMPTY = garbage(b'{"id": "x", "object": "chat.completion", "created": 1, "model"
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("reply", [garbage(), html(), EMPTY, garbage(b"")], ids=["garbage", "html", "empty", "nothing"])
 async def test_answers_that_are_none(reply: ServerReply, streamed: bool) -> None:
-    error = await failure(lambda body: reply, on_delta=(lambda text: None) if streamed else None)
+    error = await failure(lambda body: reply, on_delta=Pieces() if streamed else None)
     assert isinstance(error, ModelResponseError), error
     assert "gave an answer that cannot be read" in str(error) and "OpenAI-compatible API" in str(error)
 
@@ -260,7 +260,7 @@ async def test_answers_that_are_none(reply: ServerReply, streamed: bool) -> None
 @pytest.mark.parametrize("data", [b"", b"data: [DONE]\n\n", b'data: {"id": "x", "cho\n\n'])
 async def test_streams_that_are_none(data: bytes) -> None:
     reply = ServerReply(body=data, content_type="text/event-stream")
-    error = await failure(lambda body: reply, on_delta=lambda text: None)
+    error = await failure(lambda body: reply, on_delta=Pieces())
     assert isinstance(error, ModelResponseError), error
     assert "gave an answer that cannot be read" in str(error)
 
@@ -272,7 +272,7 @@ async def test_a_page_with_a_status_is_told_by_its_status() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_cut_answer(streamed: bool) -> None:
-    pieces: list[str] = []
+    pieces = Pieces()
     reply = ServerReply("the beginning\nof an answer", cut_after=2)
     error = await failure(lambda body: reply, on_delta=pieces if streamed else None)
     assert error.retryable and "before the answer was complete" in str(error)
@@ -282,7 +282,7 @@ async def test_a_cut_answer(streamed: bool) -> None:
 
 async def test_a_stream_that_ends_early_without_a_word() -> None:
     reply = ServerReply("the beginning", finish_reason="")
-    error = await failure(lambda body: reply, on_delta=lambda text: None)
+    error = await failure(lambda body: reply, on_delta=Pieces())
     assert error.retryable, error
 
 
@@ -293,7 +293,7 @@ async def test_a_dropped_connection() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_silence(streamed: bool) -> None:
-    error = await failure(lambda body: silence(), timeout_s=1.5, on_delta=(lambda text: None) if streamed else None)
+    error = await failure(lambda body: silence(), timeout_s=1.5, on_delta=Pieces() if streamed else None)
     assert isinstance(error, ModelUnavailableError)
     assert "did not answer within 1.5 s" in str(error) and "timeout_s in [models.local]" in str(error)
 
