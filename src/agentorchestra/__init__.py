@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, Trusted, Untrusted
     from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag
     from agentorchestra.core.errors import AgentOrchestraError, RunNotCompleted, ToolError, UsageError
+    from agentorchestra.core.messages import Message, ModelResponse, ToolCall, ToolSchema
     from agentorchestra.core.policy import Policy, PolicyView, Verdict
     from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
     from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from agentorchestra.environments.folder import FolderEnvironment
     from agentorchestra.environments.nested import NestedEnvironment
     from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
+    from agentorchestra.models.scripted import call
+    from agentorchestra.runtime.bus import Notice
+    from agentorchestra.runtime.hooks import ModelAsked, StepTaken, ToolCalled
     from agentorchestra.runtime.results import ToolResult
     from agentorchestra.tea.calling.environment import ActionEnvironment, action
     from agentorchestra.tea.calling.tool import Tool, tool
@@ -64,6 +68,7 @@ _HOMES = {
     "core.content": ("MediaBlock", "Source", "TextBlock", "Trust", "Trusted", "Untrusted"),
     "core.effects": ("Effect", "EffectKind", "Mode", "Outcome", "Tag"),
     "core.errors": ("AgentOrchestraError", "RunNotCompleted", "ToolError", "UsageError"),
+    "core.messages": ("Message", "ModelResponse", "ToolCall", "ToolSchema"),
     "core.policy": ("Policy", "PolicyView", "Verdict"),
     "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
     "core.settings": ("ModelProfile", "Price", "RoleSettings", "Settings"),
@@ -71,6 +76,9 @@ _HOMES = {
     "environments.folder": ("FolderEnvironment",),
     "environments.nested": ("NestedEnvironment",),
     "trust.policy": ("AllowAll", "DefaultPolicy"),
+    "models.scripted": ("call",),
+    "runtime.bus": ("Notice",),
+    "runtime.hooks": ("ModelAsked", "StepTaken", "ToolCalled"),
     "log.store": ("MemoryStore", "PostgresStore", "SqliteStore"),
     "tea.transformations.compound": ("Given", "Result", "Step", "compound"),
     "tea.calling.environment": ("ActionEnvironment", "action"),
@@ -104,9 +112,13 @@ __all__ = [
     "Handler",
     "MediaBlock",
     "MemoryStore",
+    "Message",
     "Mode",
+    "ModelAsked",
     "ModelProfile",
+    "ModelResponse",
     "NestedEnvironment",
+    "Notice",
     "Outcome",
     "Policy",
     "PolicyView",
@@ -128,10 +140,14 @@ __all__ = [
     "Source",
     "SqliteStore",
     "Step",
+    "StepTaken",
     "Store",
     "Tag",
     "TextBlock",
     "Tool",
+    "ToolCall",
+    "ToolCalled",
+    "ToolSchema",
     "ToolError",
     "ToolResult",
     "Transformation",
@@ -145,6 +161,7 @@ __all__ = [
     "a2e",
     "a2t",
     "action",
+    "call",
     "compose",
     "compound",
     "e2a",

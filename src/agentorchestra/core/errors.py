@@ -21,7 +21,7 @@
     └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat
 
 Names end in `Error`, but for RunNotCompleted. Every message names the bad value and what to do next.
-UndeclaredToolWarning is no error: Python's `warnings` tells it once, and the command line in one line.
+UndeclaredToolWarning and HookWarning are no errors: Python's `warnings` tells them, the first in one line.
 """
 
 from __future__ import annotations
@@ -585,6 +585,10 @@ class RunNotCompleted(AgentOrchestraError):
 
 class EventFormatError(AgentOrchestraError):
     """An event of an unknown type or of a later version than this package knows."""
+
+
+class HookWarning(UserWarning):
+    """A hook (`on_step`, `on_tool`, `on_model`) raised; its run goes on."""
 
 
 class UndeclaredToolWarning(UserWarning):

@@ -241,17 +241,24 @@ def _stated(reply: _Beside, request: ModelRequest) -> str:
     return reply if isinstance(reply, str) else canonical_json(reply)
 
 
-def _response(reply: Reply, request: ModelRequest) -> ModelResponse:
+def response_of(reply: object) -> ModelResponse | None:
+    """Return the response that a text, a call or several stand for; None for anything else."""
     if isinstance(reply, ModelResponse):
         return reply
     if isinstance(reply, str):
         return ModelResponse(text=reply)
     if isinstance(reply, ToolCall):
         return ModelResponse(tool_calls=(reply,))
-    if isinstance(reply, Exception):
-        raise reply
     if isinstance(reply, list | tuple) and reply and all(isinstance(one, ToolCall) for one in reply):
         return ModelResponse(tool_calls=tuple(reply))
+    return None
+
+
+def _response(reply: Reply, request: ModelRequest) -> ModelResponse:
+    if isinstance(reply, Exception):
+        raise reply
+    if (response := response_of(reply)) is not None:
+        return response
     raise ScriptError(
         f"the script answered {reply!r} to a request ({_shown(request)}); give a ModelResponse, a text, a ToolCall, "
         "a list of ToolCall, or an exception"

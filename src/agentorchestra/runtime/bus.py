@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -48,20 +48,11 @@ class Bus:
             queue.put_nowait(notice)
 
     @contextmanager
-    def subscribe(self) -> Iterator[asyncio.Queue[Notice]]:
-        """Open a queue that receives what is published while the context is open."""
-        queue: asyncio.Queue[Notice] = asyncio.Queue(self._size)
+    def subscribe(self, *, whole: bool = False) -> Iterator[asyncio.Queue[Notice]]:
+        """Open a queue that receives what is published while the context is open; `whole`: of any length."""
+        queue: asyncio.Queue[Notice] = asyncio.Queue(0 if whole else self._size)
         self._queues.append(queue)
         try:
             yield queue
         finally:
             self._queues.remove(queue)
-
-
-async def drain(queue: asyncio.Queue[Notice]) -> AsyncIterator[Notice]:
-    """Yield the notices of a queue up to and including the end."""
-    while True:
-        notice = await queue.get()
-        yield notice
-        if notice.kind == "end":
-            return
