@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from agentorchestra.agents.transformations.a2t import a2t
     from agentorchestra.agents.transformations.e2a import e2a
     from agentorchestra.agents.transformations.t2a import t2a
+    from agentorchestra.agents.types import Kit
     from agentorchestra.core.budget import Budget, Usage
     from agentorchestra.core.conditions import Condition, Conditions
     from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, Trusted, Untrusted
     from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag
     from agentorchestra.core.errors import AgentOrchestraError, RunNotCompleted, ToolError, UsageError
-    from agentorchestra.core.messages import Message, ModelResponse, ToolCall, ToolSchema
+    from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall, ToolSchema
     from agentorchestra.core.policy import Policy, PolicyView, Verdict
     from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
     from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings
@@ -63,12 +64,13 @@ _HOMES = {
     "agents.transformations.a2t": ("a2t",),
     "agents.transformations.e2a": ("e2a",),
     "agents.transformations.t2a": ("t2a",),
+    "agents.types": ("Kit",),
     "core.budget": ("Budget", "Usage"),
     "core.conditions": ("Condition", "Conditions"),
     "core.content": ("MediaBlock", "Source", "TextBlock", "Trust", "Trusted", "Untrusted"),
     "core.effects": ("Effect", "EffectKind", "Mode", "Outcome", "Tag"),
     "core.errors": ("AgentOrchestraError", "RunNotCompleted", "ToolError", "UsageError"),
-    "core.messages": ("Message", "ModelResponse", "ToolCall", "ToolSchema"),
+    "core.messages": ("Message", "ModelRequest", "ModelResponse", "ToolCall", "ToolSchema"),
     "core.policy": ("Policy", "PolicyView", "Verdict"),
     "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
     "core.settings": ("ModelProfile", "Price", "RoleSettings", "Settings"),
@@ -110,12 +112,14 @@ __all__ = [
     "FolderEnvironment",
     "Given",
     "Handler",
+    "Kit",
     "MediaBlock",
     "MemoryStore",
     "Message",
     "Mode",
     "ModelAsked",
     "ModelProfile",
+    "ModelRequest",
     "ModelResponse",
     "NestedEnvironment",
     "Notice",
