@@ -211,8 +211,8 @@ async def _check(folder: Path, posts: int, found: Measured) -> None:
             found.statuses[record.status.value] = found.statuses.get(record.status.value, 0) + 1
             result = await ws.result(record.id)
             wanted = str(int(re.findall(r"\d+", record.manifest.task)[0]) + 1)
-            if record.status is not RunStatus.COMPLETED or result.answer != wanted:
-                found.wrong.append(f"{record.id}: {record.status.value}, {result.answer!r}, {result.error}")
+            if record.status is not RunStatus.COMPLETED or result.answer_text != wanted:
+                found.wrong.append(f"{record.id}: {record.status.value}, {result.answer_text!r}, {result.error}")
             found.driven += sum(one.type == "driving_started" for one in await ws.events(record.id))
 
 

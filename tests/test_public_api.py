@@ -76,6 +76,47 @@ def test_every_name_that_the_documentation_imports_is_public() -> None:
     assert not unknown, f"documented, but not in agentorchestra.__all__: {unknown}"
 
 
+PUBLIC_MODULES = {"agentorchestra", "agentorchestra.testing"}
+"""What programs of users import from."""
+
+ALSO_PUBLIC = {"core.settings", "core.errors", "core.query", "core.spec", "core.content", "web", "testing.github"}
+"""What pages on one subject import besides, below `agentorchestra`."""
+
+SHOWN_ROOMS = {"sandbox", "sandbox.factory", "evaluation.statistics", "evaluation.published.tables", "evolution.tips"}
+SHOWN_ROOMS |= {"evolution.evidence", "agents.optimiser.evidence", "tea.programs.imports", "tea.programs.dynamic"}
+SHOWN_ROOMS |= {"tools.files", "tools.web.search.types", "workspace", "models.render", "core.messages"}
+"""Rooms that a page is about, or that the examples which are programs of the project's own use."""
+
+
+def imported_from(text: str) -> set[str]:
+    return set(re.findall(r"^\s*(?:from|import) (agentorchestra[\w.]*)(?: import|$)", text, re.MULTILINE))
+
+
+def test_what_tutorials_and_everyday_programs_use_comes_from_no_inner_room() -> None:
+    pages = [ROOT / "README.md", ROOT / "docs/library.md", *(ROOT / "docs/tutorials").glob("*.md")]
+    pages += (ROOT / "examples/ten-things").glob("*.py")
+    found = {page.name: imported_from(page.read_text(encoding="utf-8")) for page in pages}
+    assert all(found[name] for name in ("README.md", "ten_things.py", "tool.md"))
+    assert {name: inner for name, some in found.items() if (inner := some - PUBLIC_MODULES)} == {}
+    listed = PUBLIC_MODULES | {f"agentorchestra.{one}" for one in ALSO_PUBLIC | SHOWN_ROOMS}
+    others = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.py")]
+    strange = {str(page): imported_from(page.read_text(encoding="utf-8")) - listed for page in others}
+    assert {page: inner for page, inner in strange.items() if inner} == {}
+
+
+def test_ten_everyday_programs_take_few_lines() -> None:
+    """Counted as in other frameworks: lines that are not blank between the marks, without imports and end."""
+    lines: dict[str, int] = {}
+    title = "imports"
+    for line in (ROOT / "examples/ten-things/ten_things.py").read_text(encoding="utf-8").splitlines():
+        if mark := re.match(r"#= (.*)", line):
+            title = mark[1]
+        elif line.strip():
+            lines[title] = lines.get(title, 0) + 1
+    counted = {name: count for name, count in lines.items() if name not in ("imports", "end")}
+    assert len(counted) == 10 and sum(counted.values()) <= 60, counted
+
+
 def test_import_loads_no_heavy_library_and_makes_no_file(tmp_path: Path) -> None:
     program = "import agentorchestra, json, sys; print(json.dumps(sorted(sys.modules)))"
     environment = {

@@ -106,7 +106,7 @@ class Search:
                 asked = [request for one in halves for request in one.requests[begin[one.name] :]]
                 shown = [message.text for request in asked if request.tools for message in request.messages]
                 seen = any(form in text for text in shown for form in Volume(seed).forms)
-                found.append(Found(form_of(result.answer) == Volume(seed).truth, seen, len(asked)))
+                found.append(Found(form_of(result.answer_text) == Volume(seed).truth, seen, len(asked)))
         return found
 
 

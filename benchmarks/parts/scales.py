@@ -191,7 +191,7 @@ class Weighing:
             # which tells nothing.
             memory: dict[str, Any] = {} if self.noted else {"memory": "diary"}
             result = await ws.run(task, system=self.system, max_steps=self.max_steps, session=session, **memory)
-        return Found(fact in result.answer, any(fact in one for one in weigher.shown), len(weigher.shown))
+        return Found(fact in result.answer_text, any(fact in one for one in weigher.shown), len(weigher.shown))
 
 
 def _sum_of_the_given(scale: Scale) -> tuple[str, str]:

@@ -131,7 +131,7 @@ async def run(
     async with Workspace(folder, settings=settings, models={"scripted": seeker.model()}, environ=KEYS) as ws:
         result = await ws.run(given.pop("task"), model="scripted", on_ask="deny", **given)
         asked = len(seeker.shown), len(site.requests)
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
         assert (len(seeker.shown), len(site.requests)) == asked
     return result, queries(site)
 

@@ -157,8 +157,8 @@ async def measured(system: str, folder: Path, things: Sequence[str]) -> Measured
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     if result.error_type == SandboxUnavailableError.__name__:
         raise SandboxUnavailableError(result.error)
-    if result.answer != shows(things):
-        sys.exit(f"{system} ended as {result.status.value}: {result.error or result.answer}")
+    if result.answer_text != shows(things):
+        sys.exit(f"{system} ended as {result.status.value}: {result.error or result.answer_text}")
     count = len(model.requests)
     return Measured(count, sum(map(size, model.requests)), cpu * 1000 / count, wall * 1000)
 

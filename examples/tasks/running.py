@@ -119,7 +119,7 @@ def served(pages: Mapping[str, str]) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(text)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *_: object) -> None:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:

@@ -44,7 +44,7 @@ def read(data: bytes) -> list[str]:
     strongest = _strongest(marks)
     if strongest < 40:
         return []
-    marks = marks.point(lambda value: min(255, value * 255 // strongest))
+    marks = marks.point(lambda value: min(255, value * 255 // strongest))  # pyright: ignore[reportOperatorIssue]
     rows = []
     for top in range(0, SIZE[1], CELL[1]):
         places = [marks.crop((x, top, x + CELL[0], top + CELL[1])) for x in range(0, SIZE[0], CELL[0])]

@@ -132,8 +132,8 @@ class Mind(ScriptedModel):
 
     async def request(self, request: ModelRequest, *, media: Any = None, on_delta: Any = None) -> ModelResponse:
         """Look at the media of the request, then decide."""
-        blocks = [one for message in request.messages for one in message.media] if media is not None else []
-        shown = Shown(request, tuple([(one, await media(one.sha256)) for one in blocks]))
+        blocks = [one for message in request.messages for one in message.media]
+        shown = Shown(request, tuple([(one, await media(one.sha256)) for one in blocks] if media is not None else ()))
         self._function = lambda _: self._reply(shown)
         return await super().request(request, media=media, on_delta=on_delta)
 

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from agentorchestra.agents.transformations.a2t import a2t
     from agentorchestra.agents.transformations.e2a import e2a
     from agentorchestra.agents.transformations.t2a import t2a
+    from agentorchestra.agents.types import Kit
     from agentorchestra.core.budget import Budget, Usage
     from agentorchestra.core.conditions import Condition, Conditions
     from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, Trusted, Untrusted
     from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag
-    from agentorchestra.core.errors import AgentOrchestraError, ToolError, UsageError
+    from agentorchestra.core.errors import AgentOrchestraError, RunNotCompleted, ToolError, UsageError
+    from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall, ToolSchema
     from agentorchestra.core.policy import Policy, PolicyView, Verdict
     from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
     from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from agentorchestra.environments.folder import FolderEnvironment
     from agentorchestra.environments.nested import NestedEnvironment
     from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
+    from agentorchestra.models.scripted import call
+    from agentorchestra.runtime.bus import Notice
+    from agentorchestra.runtime.hooks import ModelAsked, StepTaken, ToolCalled
     from agentorchestra.runtime.results import ToolResult
     from agentorchestra.tea.calling.environment import ActionEnvironment, action
     from agentorchestra.tea.calling.tool import Tool, tool
@@ -59,11 +64,13 @@ _HOMES = {
     "agents.transformations.a2t": ("a2t",),
     "agents.transformations.e2a": ("e2a",),
     "agents.transformations.t2a": ("t2a",),
+    "agents.types": ("Kit",),
     "core.budget": ("Budget", "Usage"),
     "core.conditions": ("Condition", "Conditions"),
     "core.content": ("MediaBlock", "Source", "TextBlock", "Trust", "Trusted", "Untrusted"),
     "core.effects": ("Effect", "EffectKind", "Mode", "Outcome", "Tag"),
-    "core.errors": ("AgentOrchestraError", "ToolError", "UsageError"),
+    "core.errors": ("AgentOrchestraError", "RunNotCompleted", "ToolError", "UsageError"),
+    "core.messages": ("Message", "ModelRequest", "ModelResponse", "ToolCall", "ToolSchema"),
     "core.policy": ("Policy", "PolicyView", "Verdict"),
     "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
     "core.settings": ("ModelProfile", "Price", "RoleSettings", "Settings"),
@@ -71,6 +78,9 @@ _HOMES = {
     "environments.folder": ("FolderEnvironment",),
     "environments.nested": ("NestedEnvironment",),
     "trust.policy": ("AllowAll", "DefaultPolicy"),
+    "models.scripted": ("call",),
+    "runtime.bus": ("Notice",),
+    "runtime.hooks": ("ModelAsked", "StepTaken", "ToolCalled"),
     "log.store": ("MemoryStore", "PostgresStore", "SqliteStore"),
     "tea.transformations.compound": ("Given", "Result", "Step", "compound"),
     "tea.calling.environment": ("ActionEnvironment", "action"),
@@ -102,11 +112,17 @@ __all__ = [
     "FolderEnvironment",
     "Given",
     "Handler",
+    "Kit",
     "MediaBlock",
     "MemoryStore",
+    "Message",
     "Mode",
+    "ModelAsked",
     "ModelProfile",
+    "ModelRequest",
+    "ModelResponse",
     "NestedEnvironment",
+    "Notice",
     "Outcome",
     "Policy",
     "PolicyView",
@@ -120,6 +136,7 @@ __all__ = [
     "Rule",
     "RunContext",
     "RunFile",
+    "RunNotCompleted",
     "RunResult",
     "RunSpec",
     "RunStatus",
@@ -127,10 +144,14 @@ __all__ = [
     "Source",
     "SqliteStore",
     "Step",
+    "StepTaken",
     "Store",
     "Tag",
     "TextBlock",
     "Tool",
+    "ToolCall",
+    "ToolCalled",
+    "ToolSchema",
     "ToolError",
     "ToolResult",
     "Transformation",
@@ -144,6 +165,7 @@ __all__ = [
     "a2e",
     "a2t",
     "action",
+    "call",
     "compose",
     "compound",
     "e2a",

@@ -161,7 +161,7 @@ async def generated(
         result = await ws.run(task, system="tool_generator", model="scripted")
         events = await ws.events(result.run_id)
         if replay:
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
     return result, phases(events), events
 
 

@@ -233,7 +233,7 @@ async def researched(
         result = await ws.run(TASK, system="deep_researcher", model="scripted", **(run or {}))
         before = len(site.requests), len(scripted.requests)
         again = await ws.replay(result.run_id)
-        assert again.answer == result.answer
+        assert again.answer == result.answer_text
         assert (len(site.requests), len(scripted.requests)) == before
     return result
 

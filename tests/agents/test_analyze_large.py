@@ -45,7 +45,7 @@ async def analysed(folder: Path, model: Reader, path: Path, **settings: Any) -> 
     async with Workspace(folder / "ws", models={"reader": model}, settings=Settings(**settings)) as ws:
         result = await ws.run(TASK, files=[path], system="deep_analyzer", model="reader")
         count = len(model.requests)
-        assert (await ws.replay(result.run_id)).answer == result.answer and len(model.requests) == count
+        assert (await ws.replay(result.run_id)).answer == result.answer_text and len(model.requests) == count
         records = Ledger.of(await ws.store.load(result.run_id)).records.values()
     return result, "\n".join(json.dumps(one.outcome.value) for one in records if one.outcome is not None)
 

@@ -45,7 +45,7 @@ async def run(ws: Workspace[Any], task: str, *files: Path, model: str = "scripte
         for _, one in sorted(records, key=lambda item: (item[0].branch, item[0].n))
         if one.effect["kind"] == EffectKind.INVOKE_TOOL and not one.effect["component"].startswith("done@")
     ]
-    assert (await ws.replay(result.run_id)).answer == result.answer
+    assert (await ws.replay(result.run_id)).answer == result.answer_text
     return result, called
 
 
@@ -121,7 +121,7 @@ async def test_the_next_round_knows_what_was_tried(tmp_path: Path, code: str, ro
     settings = Settings(analysis=AnalysisSettings(rounds=rounds))
     async with Workspace(tmp_path / "ws", models={"reader": Searcher()}, settings=settings) as ws:
         result, called = await run(ws, f"What is the code of {TOWN}?", tmp_path / "codes.txt", model="reader")
-    assert (result.answer == code) is found and f"Analysed in {rounds} rounds." in result.report
+    assert (result.answer_text == code) is found and f"Analysed in {rounds} rounds." in result.report
     assert called.count("search_files") == 2 and called.count("analyze_file") == int(found)
     assert result.status is (RunStatus.COMPLETED if found else RunStatus.BLOCKED)
 

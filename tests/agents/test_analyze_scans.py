@@ -51,7 +51,7 @@ async def asked(
     async with Workspace(folder / "ws", models={"reader": model}, settings=Settings(**settings)) as ws:
         result = await ws.run(TASK, files=[folder / name], system=system, model="reader")
         count = len(model.requests)
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
         assert len(model.requests) == count
         records = Ledger.of(await ws.store.load(result.run_id)).records.values()
     said = [json.dumps(one.outcome.value, ensure_ascii=False) for one in records if one.outcome is not None]

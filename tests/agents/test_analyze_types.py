@@ -47,7 +47,7 @@ async def analysed(
     async with Workspace(folder / "ws", models={"reader": model}, settings=Settings(**settings)) as ws:
         result = await ws.run(task, files=files, system="deep_analyzer", model="reader")
         count = len(model.requests)
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
         assert len(model.requests) == count
     return result
 
@@ -125,7 +125,7 @@ async def test_what_is_small_is_looked_at_again_enlarged(tmp_path: Path, code: s
 async def test_a_blind_model_is_said_to_be_blind(tmp_path: Path, code: str) -> None:
     result = await analysed(tmp_path, Reader(), "codes.png", drawn(code))
     assert result.status is RunStatus.BLOCKED, result.report
-    assert code not in f"{result.answer}{result.report}"
+    assert code not in f"{result.answer_text}{result.report}"
 
 
 @pytest.mark.long

@@ -62,7 +62,7 @@ async def test_a_login_is_there_for_the_next_agent_and_the_analyzer_reads_what_w
         result = await ws.run(task, environments=["browser"])
         replayed = await ws.replay(result.run_id)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "794 shells"), result.error or result.report
-        assert replayed.answer == result.answer
+        assert replayed.answer == result.answer_text
         assert len(site.sessions) == 1  # it signed in once
         assert [one.quote for one in result.sources] == ["June,794", "B3 shells: 794"]
         (saved,) = ws.run_folder(result.run_id).rglob("statement.csv")
@@ -261,7 +261,7 @@ async def test_out_of_steps_it_gives_what_it_found_and_records_nothing_where_nob
         assert result.status is RunStatus.PARTIAL
         assert answer.format(site=site.address) in result.answer
         assert f"The agent did not finish; the answer is {where}." in result.report
-        assert replayed.answer == result.answer
+        assert replayed.answer == result.answer_text
         assert not [one for one in result.artifacts if one.name.endswith(("log.jsonl", "report.md", "steps.gif"))]
         assert not (ws.runs_folder / result.run_id / "browser").exists()
 
@@ -382,4 +382,4 @@ async def test_an_answer_without_words_of_its_page_is_judged_by_the_page_as_it_w
         result = await ws.run(f"Order oysters for Ada at {site.address}/form", environments=["browser"])
         assert result.answer == "Order 1 received", (result.answer, result.report, judged)
         assert len(site.forms) == 1
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text

@@ -112,7 +112,7 @@ async def test_the_window_is_filled_as_the_model_counts(tmp_path: Path, share: f
         model = ScriptedModel(counting, profile=PROFILE)
         result = await ws.run("Add up the pages. The colour is green.", model=model, system="react", max_steps=20)
         assert result.answer == f"{sum(7 * n for n in range(1, 13))} green"
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     assert fewest <= sum(not one.tools for one in clerk.requests) <= most
     assert max(estimate_input_tokens(one) * share for one in clerk.requests) + REPLY <= WINDOW
 

@@ -31,7 +31,7 @@ async def debated(folder: Path, model: ScriptedModel, *, agents: Any = (), **opt
     """The result of a run, which must be the same in a replay."""
     async with Workspace(folder / "ws", models={"scripted": model}, agents=agents) as ws:
         result = await ws.run(TOPIC, system="debate", model="scripted", options={"experts": BOTH, **options})
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     return result
 
 
@@ -184,7 +184,7 @@ async def test_quotes_are_looked_up_and_those_that_do_not_stand_are_marked(tmp_p
         options = {"experts": BOTH, "rounds": 1}
         files = [tmp_path / "books.md"]
         result = await ws.run(TOPIC, system="debate", model="scripted", options=options, files=files)
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     assert [one.quote for one in result.sources] == ["The mill earned 412 crowns"]
     lost = "books.md, line 1: “The mill earned 900 crowns”"
     assert f"## Quotes that do not stand where they were looked up\n\n- finance_expert: {lost}\n" in result.report
@@ -392,7 +392,7 @@ async def test_what_the_user_adds_belongs_to_the_topic(tmp_path: Path) -> None:
         result = await ws.resume(runs[0])
         assert topics == ["-"] * 6 + ["The user adds: Think of the taxes."] * 3
         assert "The user adds: Think of the taxes." in result.report
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 async def test_when_the_budget_ends_it_concludes_from_what_was_said(tmp_path: Path) -> None:
@@ -409,7 +409,7 @@ async def test_when_the_budget_ends_it_concludes_from_what_was_said(tmp_path: Pa
         assert result.status is RunStatus.BUDGET_EXHAUSTED
         assert result.answer == "It may be held. [A1][B1]" and 0 < result.output["rounds"] < 5
         assert result.usage.tokens <= 9_000
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
         more = await ws.resume(result.run_id, budget=Budget(tokens=200_000))
         assert more.status is RunStatus.COMPLETED and more.output["rounds"] > result.output["rounds"]
 
@@ -429,7 +429,7 @@ async def test_when_nobody_can_conclude_what_was_said_remains(tmp_path: Path) ->
     async with Workspace(tmp_path / "ws", models={"scripted": model}) as ws:
         options = {"experts": BOTH, "rounds": 1}
         result = await ws.run(TOPIC, system="debate", model="scripted", options=options, budget=Budget(tokens=9_200))
-        assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "")
+        assert (result.status, result.answer_text) == (RunStatus.BUDGET_EXHAUSTED, "")
         assert "- [A1] finance_expert 0 word" in result.report and "- [B3] mathematics_expert 2" in result.report
         more = await ws.resume(result.run_id, budget=Budget(tokens=100_000))
         assert more.status is RunStatus.COMPLETED and len(said(more)) == 12

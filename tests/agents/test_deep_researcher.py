@@ -80,7 +80,7 @@ async def asked(site: Site, folder: Path, scripted: Any, task: str, **research: 
     async with Workspace(folder / "ws", **world(site, scripted, **research)) as ws:
         result = await ws.run(task, system="deep_researcher", model="scripted")
         forms = [next(name for name, start in NAMED if start in one.messages[0].text) for one in scripted.requests]
-        assert (await ws.replay(result.run_id)).answer == result.answer and len(scripted.requests) == len(forms)
+        assert (await ws.replay(result.run_id)).answer == result.answer_text and len(scripted.requests) == len(forms)
     return result, forms
 
 
@@ -199,7 +199,7 @@ async def test_the_judge_is_not_shown_a_page_that_gives_orders(site: Site, tmp_p
     async with Workspace(tmp_path / "ws", **given) as ws:
         result = await ws.run(TASK, model="scripted")
         assert result.status is RunStatus.COMPLETED, result.report
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     assert site.asked("/trap/page"), "it was read"
     (judged,) = [one.messages[0].text for one in scripted.requests if "<found_by_the_team>" in one.messages[0].text]
     assert TOWN in judged and "called fetch" in judged, "outputs stand in it"
@@ -288,7 +288,7 @@ async def test_a_second_look_at_the_queries_finds_what_the_first_words_miss(
         (piece,) = await performed(tmp_path / "on", result.run_id, "report")
         assert f"(in place of: {FIRST_QUERY}; keepers keep bees, too)" in piece["content"]
     result = await researched(site, tmp_path / "off", scripted, rounds=1, **off)
-    assert result.answer == "" and searched(site)[-1] == FIRST_QUERY
+    assert result.answer_text == "" and searched(site)[-1] == FIRST_QUERY
 
 
 async def test_the_setting_of_all_agents_goes_before_its_own(site: Site, tmp_path: Path, wickie: None) -> None:

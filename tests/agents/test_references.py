@@ -125,4 +125,4 @@ async def test_the_reporter_in_a_run(tmp_path: Path) -> None:
         assert f"1. [lease.txt]({address}): line 2" in result.report
         assert "[E9]" in result.report and "It is blue [" not in result.report
         assert [one.place for one in result.sources] == ["line 2"]
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text

@@ -97,7 +97,7 @@ async def test_what_a_model_made_up_is_named_where_nobody_lists_anything_else(si
     setting = given(site, finder(site), "model", rounds=1)
     async with Workspace(tmp_path / "ws", **setting) as ws:
         result = await ws.run(TASK, system="deep_researcher", model="scripted", on_ask="deny")
-    assert (result.status, result.answer) == (RunStatus.BLOCKED, "") and not site.asked(INVENTED)
+    assert (result.status, result.answer_text) == (RunStatus.BLOCKED, "") and not site.asked(INVENTED)
     assert f"Not read: {site.address}{INVENTED}?q={len(QUERY)}: denied" in result.report
 
 

@@ -259,7 +259,7 @@ async def test_a_delegation_without_a_task_hands_over_the_users_and_ends_the_wor
         result = await ws.run(QUESTION, files=[lease], model=by_prompt(planner=lead, agent=analyzer))
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "The deposit is 1284 euros.")
         assert [one.model_dump() for one in result.sources] == [CITED] and result.usage.requests == 2
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     assert f"<task>\n{QUESTION}\n</task>" in told[0] and "<original_task>" not in told[0]
 
 

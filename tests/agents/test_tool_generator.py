@@ -102,7 +102,7 @@ FAULTS = {
 async def test_planted_faults_are_discarded_with_their_reasons(tmp_path: Path, fault: str) -> None:
     code, reason = FAULTS[fault]
     result, said, _ = await generated(tmp_path / "ws", Model(written=writes(code)), attempts=1, trial_s=2)
-    assert result.status is RunStatus.BLOCKED and result.answer == ""
+    assert result.status is RunStatus.BLOCKED and result.answer_text == ""
     assert said[-1][:2] == ("discarded", "no attempt passed")
     assert reason in said[-1][2][0] and reason in result.report, (fault, said)
     async with Workspace(tmp_path / "ws") as ws:

@@ -117,7 +117,7 @@ async def test_an_agent_with_few_tools_gets_the_one_and_nobody_else_does(tmp_pat
             invokers = ["tool_generator"] if there.endswith("others") else None
             await ws.tcp.register(source=RIGHT, name=ROMAN, trusted=False, invokers=invokers)
         result = await ws.run(GOAL, model="scripted")
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     given = set() if there.endswith("others") else {ROMAN}
     assert result.answer == (WANTED if given else "I cannot write the other one."), result
     assert seen["clerk"] == {ASK, "done"} | given

@@ -38,9 +38,9 @@ async def test_a_run_begun_before_a_tool_was_registered_is_replayed_as_it_was(tm
         assert result.status is RunStatus.COMPLETED
         await ws.tcp.register(source=RIGHT, name="roman", trusted=False)
         assert "roman" in await ws.tcp.list()
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     async with workspace() as ws:
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 @pytest.mark.sampled(3)
@@ -62,7 +62,7 @@ async def test_the_user_is_asked_whether_a_tool_stays(tmp_path: Path, answer: st
         assert [one.kind for one in asked] == (["question"] if answer else [])
         if asked:
             assert "Keep the generated tool 'roman'" in asked[0].question and "def roman" in str(asked[0].details)
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 async def test_a_tool_that_stays_in_its_run_serves_that_run_again(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ async def test_a_tool_that_stays_in_its_run_serves_that_run_again(tmp_path: Path
         assert "MCMXCIV" in result.answer and "MMXXIV" in result.answer, result
         assert making.asked.count("written") == 1
         assert "roman" not in await ws.tcp.list()
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 def test_another_word_is_refused() -> None:

@@ -80,7 +80,7 @@ async def work(folder: Path, what: str) -> None:
         await bench.create()
     result = await bench.drive(main)
     replayed = await bench.replay(main)
-    assert replayed is not None and replayed.answer == result.answer
+    assert replayed is not None and replayed.answer == result.answer_text
     print(result.model_dump_json())
     await store.close()
 

@@ -68,7 +68,7 @@ async def main(folder: Path, what: str) -> None:
         else:
             (record,) = await ws.runs()
             result = await ws.resume(record.id)
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
         print(result.answer.replace(result.run_id, "RUN"))
 
 

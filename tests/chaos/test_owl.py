@@ -36,7 +36,7 @@ async def _killed(folder: Path, point: str, whole: RunResult, count: int) -> Non
         result = await ws.resume(run)
         assert (result.answer, result.report, result.status) == (whole.answer, whole.report, whole.status), point
         assert result.usage.requests == whole.usage.requests, point
-        assert (await ws.replay(run)).answer == whole.answer, point
+        assert (await ws.replay(run)).answer == whole.answer_text, point
     twice = point.partition(":")[0] in ("after", "in_record")
     assert count <= _asked(folder) <= count + twice, point
 

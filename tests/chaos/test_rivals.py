@@ -34,7 +34,7 @@ async def test_the_same_candidates_are_resumed(tmp_path: Path, kill_at: str) -> 
     run = await only_run(folder)
     async with workspace(folder) as ws:
         result = await ws.resume(run)
-        assert (result.answer, result.status) == (whole.answer, whole.status)
+        assert (result.answer_text, result.status) == (whole.answer_text, whole.status)
         assert sorted(str(event.span) for event in await ws.events(run) if event.type == "completed") == keys
         files = [path.name for path in ws.run_folder(run).rglob("*.txt")]
         assert files == ["third.txt"]

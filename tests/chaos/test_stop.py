@@ -146,7 +146,7 @@ async def _resumed(held: Held, run: str, **options: Any) -> RunResult:
     ws = _workspace(held)
     async with ws:
         result = await ws.resume(run, **options)
-        assert (await ws.replay(run)).answer == result.answer
+        assert (await ws.replay(run)).answer == result.answer_text
         return result
 
 

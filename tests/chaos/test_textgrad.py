@@ -37,7 +37,7 @@ async def _killed(folder: Path, point: str, whole: RunResult, count: int) -> Non
         result = await ws.resume(run)
         assert (result.output, result.report) == (whole.output, whole.report), point
         assert result.usage.requests == whole.usage.requests, point
-        assert (await ws.replay(run)).answer == whole.answer, point
+        assert (await ws.replay(run)).answer == whole.answer_text, point
     twice = point.partition(":")[0] in ("after", "in_record")
     # Two gradients are asked for at the same time: the other one may be under way.
     assert count <= _asked(folder) <= count + 1 + twice, point

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.cli.output import account_lines, answer_text
+from agentorchestra.cli.output import account_lines, readable_answer
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import Citation, RunResult, RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide
@@ -84,10 +84,10 @@ def test_like_calls_are_one_line_and_failures_are_named() -> None:
 
 
 def test_an_answer_that_is_a_paragraph_of_the_report_is_not_read_twice() -> None:
-    result = RunResult(status=RunStatus.COMPLETED, answer="It pays.", report="# Does it?\n\nIt pays.\n\n## Said")
-    assert answer_text(result) == result.report
+    result = RunResult(status=RunStatus.COMPLETED, answer_text="It pays.", report="# Does it?\n\nIt pays.\n\n## Said")
+    assert readable_answer(result) == result.report
     assert account_lines(result, result.report) == []
-    assert answer_text(result.model_copy(update={"answer": "4", "report": "14 of 42"})) == "4"
+    assert readable_answer(result.model_copy(update={"answer": "4", "report": "14 of 42"})) == "4"
 
 
 def test_a_source_that_the_report_lists_is_not_listed_again() -> None:

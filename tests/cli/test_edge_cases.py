@@ -111,7 +111,7 @@ async def _read(folder: Path, replies: list[str], talk: Conversation = TALK) -> 
         options: dict[str, Any] = {"options": options_for(talk)}
         result = await ws.run(TASK.format(run="run_1"), system=NAME, model="scripted", **options)
         replayed = await ws.replay(result.run_id)
-        assert (replayed.status, replayed.answer) == (result.status, result.answer)
+        assert (replayed.status, replayed.answer) == (result.status, result.answer_text)
     return result, asked
 
 
@@ -147,7 +147,7 @@ def test_numbers_of_messages_that_do_not_exist_are_refused(tmp_path: Path, wrong
 
 def test_a_model_that_names_no_messages_twice_is_asked_no_more(tmp_path: Path) -> None:
     result, _ = asyncio.run(_read(tmp_path, [_reply(3, 9), _reply(3, 3)]))
-    assert result.status is RunStatus.FAILED and edge_cases(result.output) == []
+    assert result.status is RunStatus.FAILED and edge_cases(result.output_value) == []
     assert "no cases that name messages of this conversation, asked twice" in (result.report or result.error or "")
 
 

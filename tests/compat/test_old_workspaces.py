@@ -371,7 +371,7 @@ async def test_a_bundle_is_imported_and_replayed(case: str, tmp_path: Path) -> N
         assert imported.run_id == CASES[case]
         report = await ws.replay(imported.run_id)
         result = await ws.result(imported.run_id)
-        assert (report.status, report.answer) == (result.status, result.answer)
+        assert (report.status, report.answer) == (result.status, result.answer_text)
         assert report.keys > 1 and not [one for one in _notes(await ws.events(imported.run_id)) if "changed" in one]
         assert (await ws.replay(imported.run_id, pin=True)).answer == result.answer
 

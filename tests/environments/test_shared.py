@@ -64,7 +64,7 @@ async def test_one_file_through_three_agents_and_another_run_sees_nothing(tmp_pa
         assert git(folder, "show", "HEAD:poem.txt") == "made by the shell"
         second = await ws.run("look", system="react", environments=["files"], model=model.name)
         assert second.answer == "nothing" and not [*ws.run_folder(second.run_id).iterdir()]
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 async def test_forks_bundles_and_collections_take_the_folder_along(tmp_path: Path) -> None:

@@ -220,5 +220,5 @@ async def test_without_a_readable_diagnosis_nothing_is_proposed(tmp_path: Path) 
     async with workspace(tmp_path, lambda request: ModelResponse(text="It is ill.")) as ws:
         given = options(*await failed_run(ws))
         result = await ws.run("Improve it.", model="doctor", system="reflection", options=given)
-    assert (result.status, result.output) == (RunStatus.BLOCKED, [])
+    assert (result.status, result.output_value) == (RunStatus.BLOCKED, [])
     assert result.report == "No diagnosis of a run could be had, so nothing is proposed."

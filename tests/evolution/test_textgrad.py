@@ -141,7 +141,7 @@ async def test_without_a_readable_critique_nothing_is_proposed(tmp_path: Path) -
     model = ScriptedModel(lambda request: "It is not good.", name="vague")
     async with shop(tmp_path, Critic(), models={"vague": model}) as ws:
         result = await ws.run("Improve it.", model="vague", system="textgrad", options=options(*two_prompts()))
-        assert (result.status, result.output) == (RunStatus.BLOCKED, [])
+        assert (result.status, result.output_value) == (RunStatus.BLOCKED, [])
     assert result.report == "No critique of an outcome could be had, so nothing is proposed."
     assert len(model.requests) == 2
 
@@ -172,7 +172,7 @@ async def test_what_was_stopped_goes_on_without_asking_again(tmp_path: Path, at:
     async with shop(tmp_path, again) as ws:
         result = await ws.resume(run)
         assert [one["component"] for one in result.output] == ["prompt:lists"]
-        assert (await ws.replay(run)).answer == result.answer
+        assert (await ws.replay(run)).answer == result.answer_text
     assert sum(map(len, critic.asked.values())) + sum(map(len, again.asked.values())) == 7
 
 

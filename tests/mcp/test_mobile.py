@@ -66,7 +66,7 @@ async def test_a_model_drives_a_device_by_its_screenshots(tmp_path: Path) -> Non
         ) as ws:
             result = await ws.run("Which colour has the screen in the end?", model=model)
             assert result.status is RunStatus.COMPLETED, result.error
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
     finally:
         await phone.close()
     lines = log.read_text().splitlines()

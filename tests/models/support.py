@@ -18,6 +18,24 @@ from agentorchestra.testing import LoopbackModelServer, ServerScript
 KEY = "loc4l-secret-0123456789"  # unlike any provider's, so that no pattern finds it
 
 
+class Pieces(list[str]):
+    """Keeps the words of an answer that is streamed, and beside them its thoughts and the arguments of its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thoughts = ""
+        self.arguments: dict[str, str] = {}
+
+    def __call__(self, text: str, part: str = "text", call: str = "") -> None:
+        """Take a piece."""
+        if part == "text":
+            self.append(text)
+        elif part == "thought":
+            self.thoughts += text
+        else:
+            self.arguments[call] = self.arguments.get(call, "") + text
+
+
 async def no_media(sha256: str) -> bytes:
     raise AssertionError(f"nobody should have asked for {sha256}")
 
@@ -62,14 +80,14 @@ class Context:
     def __init__(self, *, listening: bool = False, blobs: dict[str, bytes] | None = None) -> None:
         self.random = random.Random(1)
         self.listening = listening
-        self.deltas: list[str] = []
+        self.deltas = Pieces()
         self.failures: list[tuple[int, Exception, str, float | None]] = []
         self.spent: list[Usage] = []
         self.attempts = 0
         self._blobs = blobs or {}
 
-    def delta(self, text: str) -> None:
-        self.deltas.append(text)
+    def reply_stream(self, purpose: str) -> Pieces | None:
+        return self.deltas if self.listening else None
 
     async def blob(self, sha256: str) -> bytes:
         return self._blobs[sha256]

@@ -53,7 +53,7 @@ async def run(
             result = await ws.run("Answer.")
             events = await ws.events(result.run_id)
             if result.status is RunStatus.COMPLETED:
-                assert (await ws.replay(result.run_id)).answer == result.answer
+                assert (await ws.replay(result.run_id)).answer == result.answer_text
     return result, one, two, [event.body for event in events if event.type == "attempt_failed"]
 
 

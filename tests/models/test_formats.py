@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -34,7 +35,7 @@ from agentorchestra.testing import (
 )
 from agentorchestra.tools.done import done_tool
 from agentorchestra.workspace import Workspace
-from tests.models.support import KEY, no_media, schema
+from tests.models.support import KEY, Pieces, no_media, schema
 
 SERVERS: dict[str, type[LoopbackModelServer]] = {
     "openai": LoopbackModelServer,
@@ -94,16 +95,18 @@ async def test_calls_come_back_in_their_order(format_: str) -> None:
 
 @pytest.mark.parametrize("listening", [False, True])
 async def test_streams_carry_the_same(format_: str, listening: bool) -> None:
-    heard: list[str] = []
+    heard = Pieces()
     text = "It will be computed by a tool, in one moment."
     usage = Usage(input_tokens=50, output_tokens=9)
     reply = ModelResponse(text=text, tool_calls=(ADDED, DOUBLED), finish_reason="tool_calls", usage=usage)
     async with serving(format_, [reply], stream=listening) as (server, client):
-        response = await client.request(asking(), media=no_media, on_delta=heard.append)
+        response = await client.request(asking(), media=no_media, on_delta=heard)
     assert response.text == text
     assert [one.arguments for one in response.tool_calls] == [{"a": 2, "b": 3}, {"a": 5}]
     assert "".join(heard) == (text if listening else "")
     assert len(heard) > 2 or not listening
+    parsed = {name: json.loads(text) for name, text in heard.arguments.items()}
+    assert parsed == ({"add": {"a": 2, "b": 3}, "double": {"a": 5}} if listening else {})
     assert (response.usage.input_tokens, response.usage.output_tokens) == (50, 9)
     assert bool(server.requests[0].get("stream")) is listening
 

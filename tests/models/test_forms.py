@@ -23,7 +23,7 @@ from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.testing import LoopbackAnthropicServer, LoopbackGoogleServer, LoopbackModelServer
-from tests.models.support import Context, asking, effect_of, no_media, schema
+from tests.models.support import Context, Pieces, asking, effect_of, no_media, schema
 
 SERVERS: dict[str, tuple[type[LoopbackModelServer], str]] = {
     "openai": (LoopbackModelServer, "openai:gpt-5"),
@@ -55,7 +55,7 @@ async def exchanged(
         client = ModelManager(Settings(models={"m": profile}), {}).client("m")
         tools = (schema("add"), schema("double"))
         request = ModelRequest(model="m", messages=HISTORY, tools=tools, settings=ModelSettings(**settings))
-        listener = (lambda text: None) if streamed else None
+        listener = Pieces() if streamed else None
         response = await client.request(request, media=no_media, on_delta=listener)
         await client.aclose()
     return server.requests[0], response

@@ -40,7 +40,7 @@ async def answered(tmp_path: Path, format_: str, budget: Budget, **profile: Any)
         settings = Settings(models={"m": ModelProfile(**fields)}, model="m", system="react", budget=budget)
         async with Workspace(tmp_path / "ws", settings=settings) as ws:
             result = await ws.run("What is 2 + 3?")
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
         return result.status, [asked_for(body) for body in server.requests]
 
 

@@ -26,7 +26,7 @@ from agentorchestra.models.client import spent_by
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.render import parse_contents, without_contents
 from agentorchestra.testing import LoopbackModelServer, ServerReply, call, garbage, html, http_error, silence
-from tests.models.support import KEY, asking, no_media, schema, serving
+from tests.models.support import KEY, Pieces, asking, no_media, schema, serving
 from tests.support.patience import LONGEST_S
 
 
@@ -103,20 +103,23 @@ async def test_thinking_and_usage_by_class(streamed: bool) -> None:
     usage = Usage(input_tokens=100, cache_read_tokens=60, output_tokens=20, reasoning_tokens=7)
     answer = ModelResponse(text="one\ntwo\n", thinking="let me see", usage=usage)
     price = Price(input=10, cache_read=1, output=20)
-    pieces: list[str] = []
+    pieces = Pieces()
     async with serving(lambda body: answer, price=price, stream=streamed) as (server, client):
-        response = await client.request(asking(), media=no_media, on_delta=pieces.append)
+        response = await client.request(asking(), media=no_media, on_delta=pieces)
         cost = client.price(response.usage)
     assert (response.text, response.thinking) == ("one\ntwo\n", "let me see")
     assert response.usage.model_copy(update={"cost_usd": 0.0}) == usage.model_copy(update={"requests": 1})
     assert cost == pytest.approx((40 * 10 + 60 * 1 + 20 * 20) / 1e6)
     assert bool(server.requests[0].get("stream")) is streamed
     assert "".join(pieces) == ("one\ntwo\n" if streamed else "") and (len(pieces) > 1) is streamed
+    assert pieces.thoughts == ("let me see" if streamed else "")
 
 
 async def test_streamed_calls() -> None:
+    pieces = Pieces()
     async with serving(lambda body: [call("add", a=2, b=3), call("add", a=4)]) as (_, client):
-        response = await client.request(asking(tools=(schema(),)), media=no_media, on_delta=lambda text: None)
+        response = await client.request(asking(tools=(schema(),)), media=no_media, on_delta=pieces)
+    assert pieces == [] and pieces.arguments == {"add": '{"a": 2, "b": 3}{"a": 4}'}
     assert [one.arguments for one in response.tool_calls] == [{"a": 2, "b": 3}, {"a": 4}]
     assert response.finish_reason == "tool_calls"
 
@@ -249,7 +252,7 @@ EMPTY = garbage(b'{"id": "x", "object": "chat.completion", "created": 1, "model"
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("reply", [garbage(), html(), EMPTY, garbage(b"")], ids=["garbage", "html", "empty", "nothing"])
 async def test_answers_that_are_none(reply: ServerReply, streamed: bool) -> None:
-    error = await failure(lambda body: reply, on_delta=(lambda text: None) if streamed else None)
+    error = await failure(lambda body: reply, on_delta=Pieces() if streamed else None)
     assert isinstance(error, ModelResponseError), error
     assert "gave an answer that cannot be read" in str(error) and "OpenAI-compatible API" in str(error)
 
@@ -257,7 +260,7 @@ async def test_answers_that_are_none(reply: ServerReply, streamed: bool) -> None
 @pytest.mark.parametrize("data", [b"", b"data: [DONE]\n\n", b'data: {"id": "x", "cho\n\n'])
 async def test_streams_that_are_none(data: bytes) -> None:
     reply = ServerReply(body=data, content_type="text/event-stream")
-    error = await failure(lambda body: reply, on_delta=lambda text: None)
+    error = await failure(lambda body: reply, on_delta=Pieces())
     assert isinstance(error, ModelResponseError), error
     assert "gave an answer that cannot be read" in str(error)
 
@@ -269,9 +272,9 @@ async def test_a_page_with_a_status_is_told_by_its_status() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_cut_answer(streamed: bool) -> None:
-    pieces: list[str] = []
+    pieces = Pieces()
     reply = ServerReply("the beginning\nof an answer", cut_after=2)
-    error = await failure(lambda body: reply, on_delta=pieces.append if streamed else None)
+    error = await failure(lambda body: reply, on_delta=pieces if streamed else None)
     assert error.retryable and "before the answer was complete" in str(error)
     assert spent_by(error).uncertain_tokens > 0, "the provider may charge for it"
     assert bool(pieces) is streamed
@@ -279,7 +282,7 @@ async def test_a_cut_answer(streamed: bool) -> None:
 
 async def test_a_stream_that_ends_early_without_a_word() -> None:
     reply = ServerReply("the beginning", finish_reason="")
-    error = await failure(lambda body: reply, on_delta=lambda text: None)
+    error = await failure(lambda body: reply, on_delta=Pieces())
     assert error.retryable, error
 
 
@@ -290,7 +293,7 @@ async def test_a_dropped_connection() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_silence(streamed: bool) -> None:
-    error = await failure(lambda body: silence(), timeout_s=1.5, on_delta=(lambda text: None) if streamed else None)
+    error = await failure(lambda body: silence(), timeout_s=1.5, on_delta=Pieces() if streamed else None)
     assert isinstance(error, ModelUnavailableError)
     assert "did not answer within 1.5 s" in str(error) and "timeout_s in [models.local]" in str(error)
 

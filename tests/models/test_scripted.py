@@ -13,7 +13,7 @@ from agentorchestra.core.errors import ModelUnavailableError, ScriptError
 from agentorchestra.core.messages import ModelRequest, ModelResponse, user
 from agentorchestra.models.client import ModelClient
 from agentorchestra.testing import ScriptedModel, call, decide, say
-from tests.models.support import asking, no_media, schema
+from tests.models.support import Pieces, asking, no_media, schema
 
 
 async def test_steps_in_order_and_what_was_seen() -> None:
@@ -96,6 +96,6 @@ async def test_a_decision_in_both_formats() -> None:
 
 
 async def test_streams_the_text() -> None:
-    pieces: list[str] = []
-    await ScriptedModel(["one\ntwo"]).request(asking(), media=no_media, on_delta=pieces.append)
+    pieces = Pieces()
+    await ScriptedModel(["one\ntwo"]).request(asking(), media=no_media, on_delta=pieces)
     assert pieces == ["one\n", "two"]

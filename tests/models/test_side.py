@@ -162,7 +162,7 @@ async def test_an_artifact_is_transcribed(tmp_path: Path) -> None:
         result = await ws.run("Record.", model=script, tools=[record])
         assert result.answer == "one and two then three"
         assert [body["file"] for body in server.requests] == ["tape.wav", "medium.wav", "tape.wav"]
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 async def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ async def test_many_texts_are_several_effects_and_stay_in_order(tmp_path: Path) 
         events = await ws.events(result.run_id)
         rows = [event.model_dump_json() for event in events if event.type == "completed"]
         assert max(map(len, rows)) < 400_000, "vectors are kept as bytes, not as text in the log"
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 async def test_vectors_of_another_model_never_stand_in(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from agentorchestra.testing import (
     http_error,
 )
 from agentorchestra.workspace import Workspace
-from tests.models.support import Context, asking, effect_of, no_media
+from tests.models.support import Context, Pieces, asking, effect_of, no_media
 from tests.support.patience import growing
 
 SERVERS: dict[str, type[LoopbackModelServer]] = {
@@ -57,20 +57,20 @@ class Hours:
         monkeypatch.setattr(loop, "time", lambda: real() + self.ahead)
 
 
-async def arrived(heard: list[str], count: int) -> None:
+async def arrived(heard: Pieces, count: int) -> None:
     """Let the client read until it has so many pieces."""
     while len(heard) < count:  # noqa: ASYNC110 - the clock must not move meanwhile
         await asyncio.sleep(0)
 
 
-async def streamed(format_: str, pause: Callable[[int], Any], heard: list[str]) -> str:
+async def streamed(format_: str, pause: Callable[[int], Any], heard: Pieces) -> str:
     """The answer of a server that waits before each piece."""
     async with SERVERS[format_]([ServerReply(answer=TEXT, pause=pause)]) as server:
         profile = ModelProfile(model=MODELS[format_], base_url=server.base_url, timeout_s=600)
         manager = ModelManager(Settings(models={"local": profile}), {})
         try:
             request = asking(timeout_s=600)
-            return (await manager.client("local").request(request, media=no_media, on_delta=heard.append)).text
+            return (await manager.client("local").request(request, media=no_media, on_delta=heard)).text
         finally:
             await manager.aclose()
 
@@ -78,7 +78,7 @@ async def streamed(format_: str, pause: Callable[[int], Any], heard: list[str]) 
 @every
 async def test_a_slow_stream_that_keeps_coming_is_no_failure(monkeypatch: pytest.MonkeyPatch, format_: str) -> None:
     """Five minutes between two pieces, half an hour in all: the limit of ten minutes is one of silence."""
-    hours, heard = Hours(monkeypatch), list[str]()
+    hours, heard = Hours(monkeypatch), Pieces()
 
     async def pause(sent: int) -> None:
         await arrived(heard, min(sent - WORDLESS[format_], 5))
@@ -91,7 +91,7 @@ async def test_a_slow_stream_that_keeps_coming_is_no_failure(monkeypatch: pytest
 
 @every
 async def test_a_stream_that_stalls_is_given_up(monkeypatch: pytest.MonkeyPatch, format_: str) -> None:
-    hours, heard = Hours(monkeypatch), list[str]()
+    hours, heard = Hours(monkeypatch), Pieces()
 
     async def pause(sent: int) -> None:
         if sent - WORDLESS[format_] == 2:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.models.support import Pieces
 from tests.offline.driver import ALL, DONE, PYTHON, SEARCH, run_offline, tail_message, task_message
 
 from agentorchestra.core.content import Source, TextBlock, Trust
@@ -98,9 +99,12 @@ async def test_tokens_are_estimated_and_cost_nothing() -> None:
 
 
 async def test_the_text_is_streamed_to_whoever_watches() -> None:
-    seen: list[str] = []
-    response = await OfflineModel().request(request(task_message(QUESTION, [REF])), media={}, on_delta=seen.append)
-    assert "".join(seen) == response.text
+    seen = Pieces()
+    response = await OfflineModel().request(request(task_message(QUESTION, [REF])), media={}, on_delta=seen)
+    assert seen == [] and seen.thoughts == response.text  # its words stand beside a call
+    assert {name: json.loads(text) for name, text in seen.arguments.items()} == {
+        one.name: one.arguments for one in response.tool_calls
+    }
 
 
 @pytest.mark.parametrize("tools", [ALL, (DONE,)])

@@ -94,7 +94,7 @@ class World:
             before = len(self.did)
             probe = await ws.probe_policy(run.run_id, **options)
             if probe.fork:
-                assert (await ws.replay(run.run_id)).answer == run.answer
+                assert (await ws.replay(run.run_id)).answer == run.answer_text
             return probe, self.did[before:]
 
 

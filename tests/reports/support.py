@@ -47,7 +47,7 @@ async def answered(folder: Path, work: Work, *, model: Any = "offline", replayed
         result = await ws.run("dig", system="digger", model=model, **task)
         assert result.status == "completed", (result.error, result.report)
         if replayed:
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
         return str(result.answer)
 
 

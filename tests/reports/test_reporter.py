@@ -70,7 +70,7 @@ async def written(folder: Path, task: str, model: Any = reporter) -> RunResult:
     agents = [DIGGER, CLERK, LEAD]
     async with Workspace(folder / "ws", agents=agents, environ={}, store=MemoryStore()) as ws:
         result = await ws.run(task, system="lead", model=ScriptedModel(model))
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     return result
 
 
@@ -188,7 +188,7 @@ async def measured(folder: Path, model: Any) -> RunResult:
     (folder / "ws").mkdir()
     async with Workspace(folder / "ws", agents=[digger, CLERK, LEAD], environ={}, store=MemoryStore()) as ws:
         result = await ws.run("Report.", system="lead", model=ScriptedModel(model))
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     return result
 
 

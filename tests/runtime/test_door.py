@@ -44,10 +44,10 @@ async def test_a_recorded_effect_is_not_executed_again(store: Store) -> None:
     assert (first.status, first.answer) == (RunStatus.COMPLETED, "1 [2, 3]")
     assert len(bench.handler.executed) == 3
     again = await bench.drive(main)
-    assert again.answer == first.answer
+    assert again.answer_text == first.answer_text
     assert len(bench.handler.executed) == 3
     replayed = await bench.replay(main)
-    assert replayed is not None and replayed.answer == first.answer
+    assert replayed is not None and replayed.answer == first.answer_text
     assert len(bench.handler.executed) == 3
     assert await bench.keys() == {"/#1", "/#2", "/#3"}
 

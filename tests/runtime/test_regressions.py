@@ -251,7 +251,7 @@ async def test_a_spawned_agent_that_its_carve_ended_is_replayed(store: MemorySto
     assert "so far" in first.answer
     assert (await bench.drive(main)).answer == first.answer
     replayed = await bench.replay(main)
-    assert replayed is not None and replayed.answer == first.answer
+    assert replayed is not None and replayed.answer == first.answer_text
 
 
 async def test_approvals_are_part_of_a_replay(store: MemoryStore) -> None:

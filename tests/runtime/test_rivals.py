@@ -294,7 +294,7 @@ async def test_a_short_budget_cuts_candidates_evenly(store: Store, steps: int, w
     assert result.status is RunStatus.PARTIAL and result.answer
     asked.clear()
     again = await bench.drive(main)
-    assert again.answer == result.answer and (await bench.replay(main)) is not None
+    assert again.answer == result.answer_text and (await bench.replay(main)) is not None
 
 
 async def test_without_a_model_for_some_candidates_the_others_go_on(store: Store) -> None:

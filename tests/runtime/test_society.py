@@ -52,7 +52,7 @@ async def test_a_lost_agent_wakes_the_leader_and_stays_lost_after_a_resume(fails
     assert (await bench.drive(main)).answer == first.answer
     assert len(lost) == 2 and all(why in one["worker"] for one in lost)
     replayed = await bench.replay(main)
-    assert replayed is not None and replayed.answer == first.answer
+    assert replayed is not None and replayed.answer == first.answer_text
 
 
 async def test_a_tool_cannot_found_a_society() -> None:
@@ -131,5 +131,5 @@ async def test_a_message_is_read_although_a_later_one_was_delivered_while_its_se
     first = await bench.drive(main)
     assert first.answer == str(["by slow", "by quick"]), first.error
     replayed = await bench.replay(main)
-    assert replayed is not None and replayed.answer == first.answer
+    assert replayed is not None and replayed.answer == first.answer_text
     await store.close()

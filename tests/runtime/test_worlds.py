@@ -209,7 +209,7 @@ async def test_beam_keeps_the_best_worlds_apart(store: Store, width: int, expect
     assert result.answer == f"{expected} {100 + int(expected)}"
     assert (await bench.drive(main)).answer == result.answer
     replayed = await bench.replay(main)
-    assert replayed is not None and replayed.answer == result.answer
+    assert replayed is not None and replayed.answer == result.answer_text
     assert len({line.partition(":")[0] for line in log}) > 3
 
 
@@ -281,7 +281,7 @@ async def test_two_actors_exchange_mail(store: Store) -> None:
     assert "['pong 0', 'pong 1', 'pong 2']" in result.answer and "['ping 0', 'ping 1', 'ping 2']" in result.answer
     assert (await bench.drive(main)).answer == result.answer
     replayed = await bench.replay(main)
-    assert replayed is not None and replayed.answer == result.answer
+    assert replayed is not None and replayed.answer == result.answer_text
 
 
 async def test_all_waiting_wakes_the_outermost_and_timers_count(store: Store) -> None:

@@ -25,7 +25,7 @@ async def work(folder: Path, what: str) -> None:
         else:
             (record,) = await ws.runs()
             result = await ws.resume(record.id)
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
         print(f"{result.status.value}\n{result.answer}\n{result.report}")
 
 

@@ -94,7 +94,7 @@ async def orchestrated(
     async with Workspace(tmp_path / "ws", models=models, settings=settings, tools=tools, agents=agents) as ws:
         result = await ws.run(task, system="aorchestra", model=model.name, **rest)
         if result.status in (RunStatus.COMPLETED, RunStatus.PARTIAL):
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
         return result, await ws.events(result.run_id)
 
 
@@ -560,7 +560,7 @@ async def test_the_tools_for_swe_are_actions_on_the_folder_of_the_run(tmp_path: 
         result = await ws.run("Mend it.", system="aorchestra", model="scripted", environments=list(named))
         assert result.answer == "replaced 1 place in shop.py", result
         assert (ws.run_folder(result.run_id) / "shop.py").read_text() == "def price():\n    return 4\n"
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     assert offered[0] == {"execute", "done"} and offered[-1] == {"view_file", "edit_file", "done"}
 
 

@@ -37,7 +37,7 @@ async def asked(
         result = await ws.run(
             museum.question, system="aorchestra", model="main_model", roles={"reviewer": "reviewer_model"}
         )
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
         return result, await ws.events(result.run_id), made
 
 

@@ -62,7 +62,7 @@ def lead(task: str, *sources: Any, says: str = "The product is {}.") -> Any:
 
 async def purposes(ws: Workspace[Any], result: RunResult) -> list[str]:
     """What models were asked for, in order; the replay gives the same answer."""
-    assert (await ws.replay(result.run_id)).answer == result.answer
+    assert (await ws.replay(result.run_id)).answer == result.answer_text
     return [purpose for _, purpose in requests_of(await ws.events(result.run_id))]
 
 
@@ -117,7 +117,7 @@ async def test_a_program_is_cited_by_what_it_printed(tmp_path: Path) -> None:
         assert (result.status, result.report) == (RunStatus.COMPLETED, "")
         assert [(one.source, one.quote) for one in result.sources] == [("python", "1517")]
         assert heard == [(False, False), (True, False)]
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ async def society(tmp_path: Path, model: ScriptedModel, **rest: Any) -> tuple[Ru
         result = await ws.run("How many are there?", system="coral", model=model.name, **rest)
         if result.status in (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BUDGET_EXHAUSTED):
             replayed = await ws.replay(result.run_id)
-            assert (replayed.answer, replayed.status) == (result.answer, result.status)
+            assert (replayed.answer, replayed.status) == (result.answer_text, result.status)
         events = await ws.events(result.run_id)
     assert asyncio.all_tasks() <= before
     return result, events
@@ -501,7 +501,7 @@ async def test_the_last_reply_is_the_answer_where_the_orchestrator_gives_none(tm
     for seconds in growing(1.8):
         model = script(silent, coding_agent=answers("There are 7 of them."), web_agent=never)
         result, _ = await society(tmp_path / f"{seconds:g}", model, own={"minutes": seconds / 60})
-        if result.answer:
+        if result.answer_text:
             break
     assert (result.status, result.answer) == (RunStatus.PARTIAL, "There are 7 of them.")
     assert "no answer was submitted" in result.report

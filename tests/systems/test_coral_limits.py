@@ -97,7 +97,7 @@ async def test_a_run_that_is_stopped_leaves_the_last_reply_as_its_answer(tmp_pat
         await silent.wait()
         await ws.cancel(run)
         result = await driven
-    assert (result.status, result.answer) == (RunStatus.CANCELLED, "There are 7 of them.")
+    assert (result.status, result.answer_text) == (RunStatus.CANCELLED, "There are 7 of them.")
     assert "no answer was submitted" in result.report
 
 
@@ -168,7 +168,7 @@ async def test_time_counts_while_the_run_is_driven_and_a_resume_after_its_end_su
         clock.time += timedelta(days=1)
         result = await ws.resume(failed.run_id)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "7" if meanwhile else "late")
-        assert (await ws.replay(failed.run_id)).answer == result.answer
+        assert (await ws.replay(failed.run_id)).answer == result.answer_text
 
 
 async def test_an_orchestrator_may_wait_for_long_work_again_and_again(tmp_path: Path) -> None:

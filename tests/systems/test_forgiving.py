@@ -30,7 +30,7 @@ async def ran(folder: Path, model: ScriptedModel, *tools: Tool[..., Any], **opti
     async with workspace(folder, model, tools=[add, *tools], settings=settings) as ws:
         result = await ws.run("What is 2 + 3?", model=model, system="react", **options)
         if result.status is not RunStatus.FAILED:
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
         return result
 
 

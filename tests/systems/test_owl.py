@@ -133,7 +133,7 @@ async def test_without_subtasks_nothing_is_done(tmp_path: Path, nonsense: Any) -
     force = Workforce(plans=[nonsense])
     async with workspace(tmp_path, force.model()) as ws:
         result = await ws.run(WORD, model="scripted", system="owl")
-    assert (result.status, result.answer) == (RunStatus.BLOCKED, "")
+    assert (result.status, result.answer_text) == (RunStatus.BLOCKED, "")
     assert result.report == "Nothing was done: the planner gave no subtasks."
     assert set(force.asked) == {"plans"}
 
@@ -238,7 +238,7 @@ async def test_a_worker_whose_model_is_out_of_service_has_failed(tmp_path: Path)
     settings = Settings(owl=OwlSettings(replans=1))
     async with workspace(tmp_path, models["scripted"], models=models, settings=settings) as ws:
         result = await ws.run(WORD, system="owl", model="scripted", roles={"worker": "broken"})
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     assert (result.status, result.answer) == (RunStatus.PARTIAL, "It could not be found.")
     assert "switched off" in seen(force.asked["plans"][1]) and len(force.asked["plans"]) == 2
 
@@ -259,5 +259,5 @@ async def test_a_run_that_is_stopped_leaves_the_best_answer_so_far(tmp_path: Pat
         await silent.wait()
         await ws.cancel(run)
         result = await driven
-    assert (result.status, result.answer) == (RunStatus.CANCELLED, "Norland")
+    assert (result.status, result.answer_text) == (RunStatus.CANCELLED, "Norland")
     assert result.report == "1. web_agent, done: Find the land."

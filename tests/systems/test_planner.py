@@ -49,7 +49,7 @@ async def led(site: Site, lead: Any, *, others: Any = None, **team: Any) -> tupl
     given: Any = {"agents": [SCOUT, AUDITOR], "settings": settings(site.address, **team), "store": MemoryStore()}
     async with Workspace(**given) as ws:
         result = await ws.run(task(site.address), model=by_prompt(**scripts))
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
         return result, await ws.events(result.run_id)
 
 
@@ -327,7 +327,7 @@ async def test_an_objective_that_changes_in_the_middle(tmp_path: Path, lead: Any
         files = [tmp_path / "lease.txt"]
         result = await ws.run("How much is the deposit?", files=files, model=model)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "The garage costs 75 euros.")
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 CLERK = Agent("clerk", "Answers from a list of prices.", prompt="worker")
@@ -370,7 +370,7 @@ async def test_what_the_user_says_reaches_whoever_is_asked_afterwards(tells: lis
 
         result = await ws.run("How much is the deposit?", model=by_prompt(planner=lead, agent=answer))
         assert result.answer == "1284 euros 75 euros 75 euros"
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     assert max(lengths) - lengths[0] < MOST_TOLD + 500
 
 

@@ -588,4 +588,4 @@ async def test_its_changes_in_the_folder_are_kept_for_the_environments_on_it(tmp
         assert (ws.run_folder(result.run_id) / "b.txt").read_text() == "first second"
         found = Ledger.of(await ws.events(result.run_id)).records
         assert [one.mode for one in found.values() if one.kind is EffectKind.SNAPSHOT] == [Mode.REPEATABLE]
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text

@@ -150,7 +150,7 @@ async def test_a_failing_agent_is_replaced_by_one_that_is_shown_only_then(how: s
     async with Workspace(store=MemoryStore(), tools=[weight_of], agents=[*experts(200), first, second]) as ws:
         result = await ws.run(task, model=by_prompt(planner=lead, agent=weigher))
         assert (result.answer, result.status.value) == ("900 stone", "completed")
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
     assert "agent_a" in [one.name for one in planners[0].tools] and "agent_b" not in shown(planners[0])
     note = shown(planners[1])
     assert "agent_a did not finish its part. Before the next call, look at the task again" in note

@@ -56,7 +56,7 @@ async def run(ws: Workspace[None], **options: Any) -> tuple[RunResult, list[Even
     async with ws:
         result = await ws.run(TASK, system="panel", **options)
         replayed = await ws.replay(result.run_id)
-        assert (replayed.answer, replayed.status) == (result.answer, result.status)
+        assert (replayed.answer, replayed.status) == (result.answer_text, result.status)
         return result, await ws.events(result.run_id)
 
 

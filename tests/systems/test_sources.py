@@ -56,7 +56,7 @@ async def played(
     """The result of a run, which a replay gives again, and what models were asked for."""
     async with Workspace(folder / "ws", tools=list(given)) as ws:
         result = await ws.run(task, files=list(files), model=of(system, script, **more), system=system)
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
         return result, purposes(await ws.events(result.run_id))
 
 

@@ -27,7 +27,7 @@ async def divided(tmp_path: Path, model: Divider, **options: Any) -> tuple[RunRe
         result = await ws.run(GOAL, model="scripted", system="react", **options)
         events = await ws.events(result.run_id)
         if result.status is RunStatus.COMPLETED:
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
     records = Ledger.of(events).records
     places: list[tuple[str, int, int]] = []
     for key, record in sorted(records.items()):

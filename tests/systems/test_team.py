@@ -191,7 +191,7 @@ async def test_an_answer_with_evidence_ends_the_work(tmp_path: Path, files: list
         assert [
             purpose for actor, purpose in requests_of(await ws.events(result.run_id)) if actor != "deep_analyzer"
         ] == ["decision"]
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ async def test_a_doubted_answer_that_is_kept_says_so(tmp_path: Path, files: list
         purposes = [purpose for _, purpose in requests_of(await ws.events(result.run_id))]
         assert purposes.count("judge") == 1  # sent back once; the same answer on the same evidence is not judged again
         assert purposes.count("decision") == 5
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 async def test_quotes_that_do_not_stand_are_corrected_or_left_out(tmp_path: Path, files: list[Path]) -> None:
@@ -409,7 +409,7 @@ async def test_the_formatter_makes_it_short_and_keeps_the_sources(tmp_path: Path
 
         kept = await ws.run("How much is it?", files=files, model=team(planner, formatter=broken))
         assert (kept.status, kept.answer) == (RunStatus.COMPLETED, LONG.format("1284"))
-        assert (await ws.replay(kept.run_id)).answer == kept.answer
+        assert (await ws.replay(kept.run_id)).answer == kept.answer_text
 
 
 # -- at the same time, after a crash -----------------------------------------------------------------------------------
@@ -512,4 +512,4 @@ async def test_the_whole_tree_keeps_to_the_budget(tmp_path: Path, files: list[Pa
         result = await ws.run("How much?", files=files, model=team(planner), budget=Budget(steps=7))
         assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "what I have")
         assert result.steps <= 7
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text

@@ -63,7 +63,7 @@ async def test_a_sub_agent_has_its_own_prompt_tools_and_branch(tmp_path: Path) -
         assert result.answer == "completed: 14"
         spans = {event.span: event.actor for event in await ws.events(result.run_id) if event.span}
         assert spans["/1.react/3.delegate/1.helper#2"] == "helper"
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 async def test_a_sub_agent_may_not_get_what_its_caller_has_not(tmp_path: Path) -> None:

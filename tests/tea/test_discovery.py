@@ -96,7 +96,7 @@ async def test_of_500_tools_the_right_one_is_found_used_and_found_again(tmp_path
         result = await ws.run(TASK)
         assert result.answer == "count_violin_islands at Thun: 4711"
         report = await ws.replay(result.run_id)
-        assert (report.answer, report.status) == (result.answer, result.status)
+        assert (report.answer, report.status) == (result.answer_text, result.status)
     first, second, third = seen
     # What fits the task is open at once, what was searched for comes at the end, and nothing in front of it moves.
     assert "measure_glacier_lakes" in _names(first)

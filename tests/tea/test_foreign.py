@@ -209,4 +209,4 @@ async def test_an_agent_uses_a_tool_from_elsewhere_and_a_replay_runs_nothing(
         result = await ws.run("Count.", model=model, system="react")
         assert '"letters":2' in result.answer
         monkeypatch.setattr(Bubblewrap, "run", no_sandbox)
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text

@@ -182,7 +182,7 @@ async def test_insights_of_a_task_are_told_where_they_fit(tmp_path: Path) -> Non
         told = model.told(before)
         assert "The station of Oslo answers in degrees." in "\n".join(told)
         assert "Rome" not in "\n".join(told) and all(one.startswith("untrusted: ") for one in told)
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 @pytest.mark.parametrize("memory", ["summary", "insights"])

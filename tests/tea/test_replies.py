@@ -21,7 +21,7 @@ from agentorchestra.testing import (
     LoopbackModelServer,
     ServerReply,
 )
-from tests.models.support import KEY, no_media
+from tests.models.support import KEY, Pieces, no_media
 from tests.tea.replying import FINISHED, SCHEMAS, cases, faults, response_of
 
 CASES = cases()
@@ -152,9 +152,9 @@ async def test_a_sample_in_pieces(provider: str) -> None:
     assert len(chosen) >= 10
     async with serving(provider, [ServerReply(answer=response_of(case)) for case in chosen]) as client:
         for case in chosen:
-            heard: list[str] = []
+            heard = Pieces()
             given = response_of(case)
-            response = await client.request(asking(case, stream=True), media=no_media, on_delta=heard.append)
+            response = await client.request(asking(case, stream=True), media=no_media, on_delta=heard)
             assert "".join(heard) == given.text
             assert faults(case, response.model_copy(update={"thinking": given.thinking})) == [], case["id"]
 

@@ -430,7 +430,7 @@ async def test_what_the_loser_of_rivals_remembered_is_not_written(tmp_path: Path
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "good-1 good-2 good-3")
         found = await entries(ws, result.run_id)
         count = len(model.requests)
-        assert (await ws.replay(result.run_id)).answer == result.answer
+        assert (await ws.replay(result.run_id)).answer == result.answer_text
         assert len(model.requests) == count
     assert not any("bad" in one.text for one in found)
     assert [one.text.partition("\n")[0] for one in found if one.kind == "step"] == ["- good-1", "- good-2", "- good-3"]

@@ -134,7 +134,7 @@ async def test_what_misled_a_task_is_told_no_more(tmp_path: Path) -> None:
             there[:] = [place]
             options: dict[str, Any] = {"model": ScriptedModel(model), "memory": "workflow", **REACT}
             result = await ws.run("Find the atlas.", **options)
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
             answers.append(result.answer)
         assert answers == ["QX-4417", "unknown", "QX-4417"]
         listed = {one.text: one for one in await ws.remembered(kinds=["insight"])}

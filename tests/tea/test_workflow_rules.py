@@ -90,7 +90,7 @@ async def remember(tmp_path: Path, model: Any, *tasks: str, **settings: Any) -> 
     async with Workspace(tmp_path, store=MemoryStore(), tools=[measure], memories=memories, environ={}) as ws:
         for task in tasks:
             result = await ws.run(task, model=ScriptedModel(model), **OPTIONS)
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
             found.append(written(await records(ws, result.run_id)))
     return found
 

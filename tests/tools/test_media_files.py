@@ -74,7 +74,7 @@ async def test_a_recording_is_written_down(tmp_path: Path, files: list[Path]) ->
         settings = Settings(models=models, transcription_model="ears", system="react")
         async with Workspace(tmp_path / "ws", settings=settings) as ws:
             result = await ws.run("What is said?", files=files, model=script)
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
     assert result.answer == "Meet me at noon."
     assert server.count == 1
 

@@ -322,4 +322,4 @@ async def test_an_agent_that_gets_the_users_words_of_a_later_turn_is_told_what_w
         await ws.run("Which colour?", session="s", model=first, system="react")
         second = await ws.run("And why?", session="s", model=ScriptedModel(team), system="agentorchestra")
         assert "was told: True" in second.answer
-        assert (await ws.replay(second.run_id)).answer == second.answer
+        assert (await ws.replay(second.run_id)).answer == second.answer_text

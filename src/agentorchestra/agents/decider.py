@@ -101,6 +101,8 @@ class ModelDecider:
         if state.cut and not final:  # the last reply has the room that is kept for it
             request = self._roomier(request, state.cut)
         self.last_request = request
+        # A program that an agent writes as its decision is no answer in words.
+        ctx.answering = (self.finish, self.text_ends and self.plain and ctx.manifest.action == "tools")
         outcome = await ctx.perform(
             Effect(
                 kind=EffectKind.REQUEST_MODEL,
@@ -120,6 +122,8 @@ class ModelDecider:
             overflow = estimate_input_tokens(request) if too_long else 0
             return Decision(problem=outcome.error, heard=heard, final=final, overflow=overflow, finish=self.finish)
         decision = self._interpret(state, outcome, ctx, provenance, heard, final)
+        if not any(call.name == self.finish for call in decision.tool_calls) and not (decision.ends and decision.words):
+            ctx.no_answer()
         beside = request.model_copy(update={"messages": messages[len(state.messages) + len(heard) :]})
         scale = outcome.response.usage.input_tokens / estimate_input_tokens(request)
         scale = scale if 0.4 <= scale <= 3 else 0.0  # some servers do not count what they have cached

@@ -249,9 +249,9 @@ def _print_result(
     if as_json:
         emit_json(as_plain(result, verdict) | ({} if applied is None else {"applied": applied}))
     else:
-        answer = result.answer or (result.report if result.status in FINAL else "")  # of a debate its conclusion
+        answer = result.answer_text or (result.report if result.status in FINAL else "")  # of a debate its conclusion
         if sys.stdout.isatty() and sys.stderr.isatty():  # a person reads both as one
-            answer = answer_text(result) or answer
+            answer = readable_answer(result) or answer
             say("")
         if answer:
             emit(clean(answer))
@@ -271,10 +271,10 @@ def _print_result(
     return 0 if verdict.solved else 1
 
 
-def answer_text(result: RunResult) -> str:
+def readable_answer(result: RunResult) -> str:
     """Return the answer, or the report where the answer is a paragraph of it (a debate's is): nobody reads it twice."""
-    within = result.answer and f"\n{result.answer}\n" in f"\n{result.report}\n"
-    return result.report if within else result.answer
+    within = result.answer_text and f"\n{result.answer_text}\n" in f"\n{result.report}\n"
+    return result.report if within else result.answer_text
 
 
 def as_plain(result: RunResult, verdict: TaskVerdict | None) -> dict[str, Any]:

@@ -17,10 +17,11 @@
     ├── ToolError: Web, Edit (AmbiguousText, NotText, Patch, Undo), EnvironmentLost, Job, Keys
     ├── Resource
     ├── Cluster: LostLock
+    ├── RunNotCompleted
     └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat
 
-Names end in `Error`. Every message names the bad value and what to do next. UndeclaredToolWarning is no error: Python's
-`warnings` tells it once, and the command line in one line.
+Names end in `Error`, but for RunNotCompleted. Every message names the bad value and what to do next.
+UndeclaredToolWarning and HookWarning are no errors: Python's `warnings` tells them, the first in one line.
 """
 
 from __future__ import annotations
@@ -571,8 +572,27 @@ class OutputError(AgentOrchestraError):
     """The answer of a run does not fit `output_type`."""
 
 
+class RunNotCompleted(AgentOrchestraError):
+    """The answer of a run that has none: it waits, was stopped, or failed.
+
+    Attributes:
+        run_id: the run.
+        status: its status, e.g. `waiting`.
+        reason: why it has no answer, in one sentence.
+        next_step: what to call now.
+    """
+
+    def __init__(self, run_id: str, *, status: str, reason: str, next_step: str) -> None:
+        self.run_id, self.status, self.reason, self.next_step = run_id, status, reason, next_step
+        super().__init__(f"run {run_id} is {status} and gives no answer: {reason}; {next_step}")
+
+
 class EventFormatError(AgentOrchestraError):
     """An event of an unknown type or of a later version than this package knows."""
+
+
+class HookWarning(UserWarning):
+    """A hook (`on_step`, `on_tool`, `on_model`) raised; its run goes on."""
 
 
 class UndeclaredToolWarning(UserWarning):

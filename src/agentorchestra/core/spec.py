@@ -8,15 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Generic, Literal, TypedDict, cast, get_args
 
-from pydantic import BaseModel, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from pydantic_core import to_jsonable_python
+from typing_extensions import TypeVar
 
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.core.errors import BudgetError, FileInputError, SettingsError
+from agentorchestra.core.errors import BudgetError, FileInputError, RunNotCompleted, SettingsError
 from agentorchestra.core.settings import (
     NO_PRESET,
     Action,
@@ -507,13 +508,22 @@ class RunFile(BaseModel, frozen=True):
     made_by: str = ""
 
 
-class RunResult(BaseModel):
+Out = TypeVar("Out", default=Any)
+
+_GOES_ON = UNTESTED | {RunStatus.FAILED}  # a text of such a run is how far it came, and no answer
+
+
+class RunResult(BaseModel, Generic[Out]):
     """The result of a run, as `ws.run` returns and `run --json` prints it.
+
+    `answer` and `output` are the run's answer; of a run without one they raise RunNotCompleted, so that nobody takes
+    it for an empty answer. `print(result)` says the same.
 
     Attributes:
         status: see RunStatus.
-        answer: the final answer as text, "" where there is none.
-        output: the answer as the type that was asked for (`output_type=`), else the text.
+        answer_text: the text of the answer, or of what a run that did not come to its end has of it; "" for none. In
+            JSON `answer`.
+        output_value: the answer as the type of `output_type=`, else the text; None for none. In JSON `output`.
         report: the longer account, where the system writes one.
         session: the name of the one that it is a turn of; None for none.
         sources: quotes and places the answer stands on.
@@ -531,9 +541,11 @@ class RunResult(BaseModel):
         error: the sentence, with status `failed` and others that are not complete.
     """
 
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+
     status: RunStatus
-    answer: str = ""
-    output: Any = None
+    answer_text: str = Field(default="", alias="answer")
+    output_value: Out | None = Field(default=None, alias="output")
     report: str = ""
     sources: tuple[Citation, ...] = ()
     usage: Usage = Usage()
@@ -555,3 +567,62 @@ class RunResult(BaseModel):
     error: str | None = None
     error_type: str | None = None
     steps: int = 0
+
+    @property
+    def answer(self) -> str:
+        """The final answer as text.
+
+        Raises:
+            RunNotCompleted: the run has none.
+        """
+        if not self.has_answer:
+            raise self._not_completed()
+        return self.answer_text
+
+    @property
+    def output(self) -> Out:
+        """The final answer as the type that was asked for (`output_type=`), else the text.
+
+        Raises:
+            RunNotCompleted: the run has none, or none of this type.
+        """
+        if not self.has_answer or (self.output_value is None and self.status is not RunStatus.COMPLETED):
+            raise self._not_completed()
+        return cast("Out", self.output_value)
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether `answer` returns: the run is completed, or came to an end with an answer of less than the whole."""
+        if self.status is RunStatus.COMPLETED:
+            return True
+        return self.status not in _GOES_ON and (self.answer_text != "" or self.output_value is not None)
+
+    def __str__(self) -> str:
+        """Return the answer and the status, or why there is none and what to do next."""
+        if not self.has_answer:
+            return str(self._not_completed())
+        said = self.answer_text or self.report
+        return f"{said}\n[{self.status.value}, {self.run_id}]".strip()
+
+    def _not_completed(self) -> RunNotCompleted:
+        run, why = f'"{self.run_id}"', self.error or self.report
+        goes_on = f"`await ws.resume({run})` goes on"
+        if self.questions:
+            first = self.questions[0]
+            why = f"it waits for an {'approval' if first.kind == 'approval' else 'answer'}: {first.question}"
+            settles = (
+                f"ws.approve({run})` or `ws.deny({run})" if first.kind == "approval" else f'ws.answer({run}, "...")'
+            )
+            goes_on = f"`{settles}`, then {goes_on}"
+        elif self.until is not None:
+            why, goes_on = f"it waits until {self.until.isoformat(timespec='seconds')}", f"{goes_on} then"
+        elif self.has_answer:  # in words only
+            why, goes_on = "its answer has not the type that was asked for", "`result.answer` has it in words"
+        elif self.status in (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT):
+            goes_on = f"`await ws.resume({run}, budget=Budget(...))` goes on with more"
+        elif self.status in FINAL:
+            goes_on = f'`await ws.session({run}).run("...")` asks further'
+        if self.answer_text and not self.has_answer:
+            goes_on += "; `result.answer_text` has what it wrote so far"
+        why = " ".join(why.split())[:500] or "it gave none"
+        return RunNotCompleted(self.run_id, status=self.status.value, reason=why, next_step=goes_on)

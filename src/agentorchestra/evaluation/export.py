@@ -37,7 +37,7 @@ def gaia_lines(plan: Plan, attempts: Sequence[Attempt], arm: str) -> Iterable[st
         found = last.get(each)
         line = {
             "task_id": each,
-            "model_answer": found.answer if found else "",
+            "model_answer": found.answer_text if found else "",
             "reasoning_trace": found.report if found else "",
         }
         yield json.dumps(line, ensure_ascii=False)

@@ -250,7 +250,7 @@ class Runner:
         self._paid[run_id] = paid(result)
         question, arm, repeat, attempt = place
         tried = result.status in ENDED and not (self._again and result.status is RunStatus.FAILED)
-        said = is_answer(result.answer) or self._questions[question].machine is not None  # there the tests decide
+        said = is_answer(result.answer_text) or self._questions[question].machine is not None  # there the tests decide
         if tried and (said or attempt == self._plan.ask_again):
             self._settled.add((question, arm, repeat))
         return (question, arm, repeat) in self._settled
@@ -319,7 +319,7 @@ class Runner:
             self._failed += result.status is RunStatus.FAILED
             settled = self._take(place, run_id, result)
             self._tell(
-                f"{question.id} {arm.name}: {result.status}" + ("" if is_answer(result.answer) else ", no answer")
+                f"{question.id} {arm.name}: {result.status}" + ("" if is_answer(result.answer_text) else ", no answer")
             )
             if settled or result.status not in ENDED:
                 return

@@ -174,9 +174,9 @@ class ModelJudge:
                 self._purse.pay((paid(result) or 0.0) - had)
             if result.status is RunStatus.BUDGET_EXHAUSTED and usd is not None and usd < (self._plan.question_usd or 0):
                 raise EvaluationError(self._purse.reached)
-        if not result.answer:
+        if not result.answer_text:
             raise EvaluationError(f"the judge gave no reply ({result.status}): {result.error or 'it was empty'}")
-        return result.answer
+        return result.answer_text
 
 
 async def attempts(workspace: Workspace[Any], plan: Plan) -> list[Attempt]:
@@ -339,7 +339,7 @@ def _unscored(question: EvalQuestion, arm: str, repeat: int, tries: list[Attempt
         update={
             "run_id": last.run_id,
             "run_status": last.status.value,
-            "answer": last.answer,
+            "answer": last.answer_text,
             "cost_usd": total(paid(one.result) for one in tries),
             "tokens": sum(one.result.usage.tokens for one in tries),
             "duration_s": round(sum(one.result.duration_s for one in tries), 3),
@@ -349,7 +349,7 @@ def _unscored(question: EvalQuestion, arm: str, repeat: int, tries: list[Attempt
     )
     if last.status not in ENDED:
         return ran.model_copy(update={"why": f"the run is {last.status.value}; `agentorchestra eval resume` goes on"})
-    if last.status is RunStatus.FAILED or (question.machine is None and not is_answer(last.answer)):
+    if last.status is RunStatus.FAILED or (question.machine is None and not is_answer(last.answer_text)):
         return ran.model_copy(update={"status": "missing", "score": 0.0, "why": last.error or "no answer"})
     return ran.model_copy(update={"status": "ok", "why": ""})
 

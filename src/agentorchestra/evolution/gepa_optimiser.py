@@ -117,7 +117,7 @@ class _Adapter:
             shown.append(
                 {
                     "Inputs": tasks[one.run],
-                    "Generated Outputs": result.answer or "(no answer)",
+                    "Generated Outputs": result.answer_text or "(no answer)",
                     "Feedback": ". ".join(filter(None, [said, result.error])),
                 }
             )
@@ -147,9 +147,9 @@ class _Adapter:
         result = await workspace.resume(run_id)
         self.costs.append(paid(result))
         self.last = run_id
-        if not result.answer:
+        if not result.answer_text:
             raise EvolutionError(f"the optimiser's model gave no reply ({result.status}): {result.error or 'empty'}")
-        return result.answer
+        return result.answer_text
 
 
 class _Quiet:

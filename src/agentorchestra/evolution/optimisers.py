@@ -74,8 +74,8 @@ class BySystem:
                 f"the optimiser's run {run_id} is {result.status}: {result.error or 'it was stopped'}; "
                 f"`agentorchestra resume {run_id}` goes on, then the same command"
             )
-        changes = tuple(Change.model_validate(one) for one in result.output or ())
-        return Proposal(changes=changes, why=result.report[-500:] or result.answer, run=run_id, usd=paid(result))
+        changes = tuple(Change.model_validate(one) for one in result.output_value or ())
+        return Proposal(changes=changes, why=result.report[-500:] or result.answer_text, run=run_id, usd=paid(result))
 
     async def _evidence(self, task: Improvement, texts: Sequence[Text]) -> list[Evidence]:
         """Return the evidence of the runs that did worst."""

@@ -66,10 +66,10 @@ async def distil(
         spec = RunSpec(task=task, system=NAME, model=model, options=options, labels={LABEL: label}, budget=budget)
         run_id = await workspace.create(spec)
     result = await workspace.resume(run_id, budget=budget if before and before[0].status not in FINAL else None)
-    if result.status is not RunStatus.COMPLETED or not isinstance(result.output, dict):
+    if result.status is not RunStatus.COMPLETED or not isinstance(result.output_value, dict):
         why = result.report or result.error or result.status.value
         raise EvolutionError(f"the distiller's run {run_id} gave no tips: {why}; ask again, or name another model")
-    return [Tip.model_validate(one) for one in result.output["tips"]]
+    return [Tip.model_validate(one) for one in result.output_value["tips"]]
 
 
 async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[str, float | None]) -> list[Report]:
@@ -93,7 +93,7 @@ async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[s
             task=task,
             status=result.status,
             score=scores.get(run_id),
-            answer=result.answer,
+            answer=result.answer_text,
             lines=tuple(_fitting(lines, MOST_CHARS // len(runs))),
             trust=trust,
         )

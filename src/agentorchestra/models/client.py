@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import ModelError
+from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 
 Media = Callable[[str], Awaitable[bytes]]  # reads the bytes of a media block by their SHA-256
-OnDelta = Callable[[str], None]  # takes each piece of streamed text
+
+
+class OnDelta(Protocol):
+    """Takes each piece of an answer that is streamed."""
+
+    def __call__(self, text: str, part: Literal["text", "thought", "arguments"] = "text", call: str = "", /) -> None:
+        """Take a piece.
+
+        Args:
+            text: the piece.
+            part: of the answer's words, its thoughts, or the arguments of a call as JSON.
+            call: the name of that call's tool.
+        """
+        ...
 
 
 @runtime_checkable
@@ -34,8 +48,7 @@ class ModelClient(Protocol):
         Args:
             request: what is asked; `request.settings.timeout_s` limits the silence before the answer and within it.
             media: reads the bytes of a media block.
-            on_delta: takes each piece of visible text of an answer that is streamed. What an attempt streamed before
-                it failed is not taken back.
+            on_delta: takes each piece of an answer that is streamed.
 
         Raises:
             ModelError: of the kind that says whether repeating may help; no other library's exception gets out.
@@ -49,6 +62,20 @@ class ModelClient(Protocol):
     async def aclose(self) -> None:
         """Release connections; idempotent."""
         ...
+
+
+def stream_whole(response: ModelResponse, on_delta: OnDelta) -> None:
+    """Stream an answer that is there as a whole: thoughts, words line by line, the arguments of each call.
+
+    Of such an answer it is known that its words stand beside a call: they are thoughts.
+    """
+    if response.thinking:
+        on_delta(response.thinking, "thought")
+    for line in response.text.splitlines(keepends=True):
+        on_delta(line, "thought" if response.tool_calls else "text")
+    for call in response.tool_calls:
+        arguments = call.arguments
+        on_delta(arguments if isinstance(arguments, str) else canonical_json(arguments), "arguments", call.name)
 
 
 def spent_by(error: ModelError) -> Usage:

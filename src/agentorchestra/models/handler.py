@@ -100,7 +100,7 @@ class RequestModelHandler:
         except UsageError as exc:
             return failed("error", str(exc), error_type=type(exc).__name__)
         try:
-            response = await self._answer(clients, request, ctx, effect.begin_by)
+            response = await self._answer(clients, request, ctx, effect.begin_by, effect.purpose)
         except _TooLateError:
             return failed("timeout", "not asked: its turn came after the time at which the last one could begin")
         except ModelContextError as exc:
@@ -127,7 +127,12 @@ class RequestModelHandler:
         return clients
 
     async def _answer(
-        self, clients: list[tuple[str, ModelClient]], request: ModelRequest, ctx: Any, begin_by: datetime | None
+        self,
+        clients: list[tuple[str, ModelClient]],
+        request: ModelRequest,
+        ctx: Any,
+        begin_by: datetime | None,
+        purpose: str,
     ) -> ModelResponse:
         """Ask a model or its fallbacks, each for what it can take; the cost is counted where the answer comes."""
         usable = [clients[0], *(one for one in clients[1:] if one[1].native_tools or not request.tools)]
@@ -146,7 +151,8 @@ class RequestModelHandler:
                 raise _TooLateError
             started = True
             asked = self._adapter.adapt(request, client, partial(_note, ctx), stands_in=client is not clients[0][1])
-            listener: OnDelta | None = getattr(ctx, "delta", None) if getattr(ctx, "listening", False) else None
+            stream = getattr(ctx, "reply_stream", None)  # a call outside of a run has none
+            listener: OnDelta | None = stream(purpose) if stream is not None else None
             response = await client.request(asked, media=_media(ctx), on_delta=listener)
             thoughts, text = split_thoughts(response.text)
             thinking = "\n\n".join(one for one in (response.thinking, thoughts) if one)

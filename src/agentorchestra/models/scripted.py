@@ -16,7 +16,7 @@ from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.policy import PLAN, REVIEW
 from agentorchestra.core.settings import ModelProfile, Price
-from agentorchestra.models.client import Media, OnDelta
+from agentorchestra.models.client import Media, OnDelta, stream_whole
 from agentorchestra.models.limits import USUAL
 from agentorchestra.models.prices import FREE, estimate_input_tokens, estimate_text_tokens, price_of
 
@@ -139,9 +139,8 @@ class ScriptedModel:
             await asyncio.sleep(self.latency_s)
         reply = await self._answer(step, request) if callable(step) else step
         response = self._finished(_response(reply, request), request)
-        if on_delta is not None and response.text:
-            for piece in response.text.splitlines(keepends=True):
-                on_delta(piece)
+        if on_delta is not None:
+            stream_whole(response, on_delta)
         return response
 
     def price(self, usage: Usage) -> float | None:
@@ -242,17 +241,24 @@ def _stated(reply: _Beside, request: ModelRequest) -> str:
     return reply if isinstance(reply, str) else canonical_json(reply)
 
 
-def _response(reply: Reply, request: ModelRequest) -> ModelResponse:
+def response_of(reply: object) -> ModelResponse | None:
+    """Return the response that a text, a call or several stand for; None for anything else."""
     if isinstance(reply, ModelResponse):
         return reply
     if isinstance(reply, str):
         return ModelResponse(text=reply)
     if isinstance(reply, ToolCall):
         return ModelResponse(tool_calls=(reply,))
-    if isinstance(reply, Exception):
-        raise reply
     if isinstance(reply, list | tuple) and reply and all(isinstance(one, ToolCall) for one in reply):
         return ModelResponse(tool_calls=tuple(reply))
+    return None
+
+
+def _response(reply: Reply, request: ModelRequest) -> ModelResponse:
+    if isinstance(reply, Exception):
+        raise reply
+    if (response := response_of(reply)) is not None:
+        return response
     raise ScriptError(
         f"the script answered {reply!r} to a request ({_shown(request)}); give a ModelResponse, a text, a ToolCall, "
         "a list of ToolCall, or an exception"

@@ -370,11 +370,11 @@ class Wire:
             return to_ours(answer, request, name=self._name)
         async with model_request_stream(self._model, messages, **given) as stream:
             heard()
+            calls: dict[int, str] = {}
             async for event in stream:
                 heard()
-                piece = _piece(event)
-                if piece and on_delta is not None:
-                    on_delta(piece)
+                if on_delta is not None:
+                    _tell(event, calls, on_delta)
             return to_ours(stream.get(), request, name=self._name)
 
     def _settings(self, request: ModelRequest) -> TheirSettings:
@@ -551,12 +551,25 @@ def _provider(name: str, endpoint: Endpoint) -> Provider[Any]:
     return infer_provider_class(name)(**given)
 
 
-def _piece(event: Any) -> str:
-    if isinstance(event, theirs.PartStartEvent) and isinstance(event.part, theirs.TextPart):
-        return event.part.content
-    if isinstance(event, theirs.PartDeltaEvent) and isinstance(event.delta, theirs.TextPartDelta):
-        return event.delta.content_delta
-    return ""
+def _tell(event: Any, calls: dict[int, str], on_delta: OnDelta) -> None:
+    """Hand on the piece of an event; `calls` has the names of the calls that began, by their part's index."""
+    match event:
+        case theirs.PartStartEvent(part=theirs.TextPart(content=text)) if text:
+            on_delta(text)
+        case theirs.PartDeltaEvent(delta=theirs.TextPartDelta(content_delta=text)) if text:
+            on_delta(text)
+        case theirs.PartStartEvent(part=theirs.ThinkingPart(content=text)) if text:
+            on_delta(text, "thought")
+        case theirs.PartDeltaEvent(delta=theirs.ThinkingPartDelta(content_delta=str(text))) if text:
+            on_delta(text, "thought")
+        case theirs.PartStartEvent(part=theirs.ToolCallPart(tool_name=name, args=args)):
+            calls[event.index] = name
+            if args:
+                on_delta(args if isinstance(args, str) else canonical_json(args), "arguments", name)
+        case theirs.PartDeltaEvent(delta=theirs.ToolCallPartDelta(tool_name_delta=more, args_delta=args)):
+            calls[event.index] = name = calls.get(event.index, "") + (more or "")
+            if args:
+                on_delta(args if isinstance(args, str) else canonical_json(args), "arguments", name)
 
 
 # --- ours to theirs -------------------------------------------------------------------------------------------------

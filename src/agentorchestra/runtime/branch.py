@@ -55,6 +55,8 @@ class Branch(ABC):
     composite = True  # whether its effect may perform others
     attempt_number = 1  # of the attempt under way
     agent: AgentSlot | None = None  # what the agent that works here keeps (agents/state.py)
+    # Of an agent's branch: the call that ends its work ("" for none), and whether a reply in words does
+    answering: tuple[str, bool] | None = None
     hold: Hold | None = None  # what the budget holds for its effect
     between_attempts = False  # whether an attempt has failed and the next one has not begun
     raised: BaseException | None = None  # what went up through it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -13,13 +13,19 @@ from agentorchestra.core.events import Event, NewEvent
 
 
 class Notice(BaseModel, frozen=True):
-    """One thing seen on the bus."""
+    """One thing seen on the bus.
 
-    kind: Literal["event", "delta", "progress", "question", "end"]
+    Attributes:
+        kind: `event`; `delta`, a piece of the run's answer; `retracted`, no delta up to here is of the answer;
+            `thinking`, a piece of what models write besides: thoughts, and texts of other agents; `progress`, a line
+            of a tool; `end`. When a run ends with an answer, the deltas since the last `retracted` are that answer.
+    """
+
+    kind: Literal["event", "delta", "retracted", "thinking", "progress", "end"]
     run: str
     key: str = ""  # the effect's, as text; "" for the run's own events
     actor: str = ""
-    text: str = ""  # for deltas (streamed model text), progress (a tool's line) and questions
+    text: str = ""  # for deltas, thinking and progress
     event: NewEvent | Event | None = None  # committed; its sequence is known only from the log
     result: Any = None
 
@@ -42,20 +48,11 @@ class Bus:
             queue.put_nowait(notice)
 
     @contextmanager
-    def subscribe(self) -> Iterator[asyncio.Queue[Notice]]:
-        """Open a queue that receives what is published while the context is open."""
-        queue: asyncio.Queue[Notice] = asyncio.Queue(self._size)
+    def subscribe(self, *, whole: bool = False) -> Iterator[asyncio.Queue[Notice]]:
+        """Open a queue that receives what is published while the context is open; `whole`: of any length."""
+        queue: asyncio.Queue[Notice] = asyncio.Queue(0 if whole else self._size)
         self._queues.append(queue)
         try:
             yield queue
         finally:
             self._queues.remove(queue)
-
-
-async def drain(queue: asyncio.Queue[Notice]) -> AsyncIterator[Notice]:
-    """Yield the notices of a queue up to and including the end."""
-    while True:
-        notice = await queue.get()
-        yield notice
-        if notice.kind == "end":
-            return

@@ -23,6 +23,7 @@ from agentorchestra.core.events import AttemptFailed
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random
 from agentorchestra.core.mail import Mail
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus, first_names
+from agentorchestra.runtime.answer_stream import ReplyStream
 from agentorchestra.runtime.branch import Branch
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.door import through
@@ -169,9 +170,32 @@ class BranchContext(Branch, Generic[Deps]):
     def progress(self, text: str) -> None:
         self._publish("progress", text)
 
-    def delta(self, text: str) -> None:
-        """Show a piece of streamed text to whoever watches."""
-        self._publish("delta", text)
+    def thinking(self, text: str) -> None:
+        """Show a piece of what a model writes besides the run's answer."""
+        self._publish("thinking", text)
+
+    def reply_stream(self, purpose: str) -> ReplyStream | None:
+        """Return what takes the pieces of the reply to this branch's request; None where nobody watches."""
+        if not self.run.bus.listening:
+            return None
+        agent = self.parent
+        answers = agent is not None and agent.answering is not None and agent.gives_answer
+        if not answers or purpose not in ("decision", "final"):
+            return ReplyStream(self, "", words=False)
+        self.run.answer.retract()  # it is asked again
+        assert agent is not None and agent.answering is not None
+        finish, words = agent.answering
+        return ReplyStream(self, finish, words=words)
+
+    @property
+    def gives_answer(self) -> bool:
+        """True for the branch of the run's top agent, whose answer is the run's."""
+        return self.branch == self.home and self.parent is not None and self.parent.parent is None
+
+    def no_answer(self) -> None:
+        """Say that the last reply of the agent of this branch was not its answer."""
+        if self.gives_answer:
+            self.run.answer.retract()
 
     def _publish(self, kind: Any, text: str) -> None:
         if self.run.bus.listening:

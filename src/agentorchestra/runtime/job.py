@@ -114,6 +114,7 @@ async def drive(
     await asyncio.shield(wait_for(written))
     run.driving_since = None
     final = make_result(run.id, run.manifest, ended, run)
+    run.answer.settle(final.answer_text if final.has_answer else "")
     run.bus.publish(Notice(kind="end", run=run.id, result=final))
     if end.cancelled is not None and not run.ledger.cancel_requested:
         raise end.cancelled
@@ -234,8 +235,8 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
     worked_on = world_folder(run.folder, MAIN) / WORKED_ON
     return RunResult(
         status=RunStatus(ended.status),
-        answer=agent.answer,
-        output=agent.output if agent.output is not None else (agent.answer or None),
+        answer_text=agent.answer,
+        output_value=agent.output if agent.output is not None else (agent.answer or None),
         report=agent.report or (agent.memory if ended.status not in FINAL else ""),
         sources=agent.sources,
         usage=total,

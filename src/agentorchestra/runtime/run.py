@@ -33,6 +33,7 @@ from agentorchestra.core.protocols import Environment, Handler, Store
 from agentorchestra.core.spec import Question, RunManifest, RunStatus, TestsRan
 from agentorchestra.log.ledger import Ledger, Record
 from agentorchestra.log.store.commits import Landing
+from agentorchestra.runtime.answer_stream import AnswerStream
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.files import FolderFiles
@@ -102,6 +103,7 @@ class Run:
         self.epoch = epoch
         self.clock = services.clock
         self.bus = bus or Bus()
+        self.answer = AnswerStream(run_id, self.bus)
         self.deps = services.deps if deps is None else deps
         self.ledger = Ledger.of(events)
         self.redactor = Redactor(services.secrets)

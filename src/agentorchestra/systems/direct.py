@@ -30,6 +30,7 @@ async def direct(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentRes
         purpose="final",
         provenance=provenance_of(content),
     )
+    ctx.answering = ("", True)
     outcome = await ctx.perform(effect)
     if refusal := refusal_of(outcome.response, ctx):
         return AgentResult(status=RunStatus.BLOCKED, report=refusal, steps=1)

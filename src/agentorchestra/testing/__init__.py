@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agentorchestra.models.render import render_message
 from agentorchestra.models.scripted import Reply, ScriptedModel, ScriptFunction, call, decide, say
 from agentorchestra.testing.servers import (
     Body,
@@ -45,6 +46,7 @@ __all__ = [
     "http_error",
     "obedient_model",
     "plan_request",
+    "render_message",
     "say",
     "silence",
 ]

@@ -21,6 +21,7 @@ from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, Store
 from agentorchestra.core.settings import Settings, SocietySettings
 from agentorchestra.core.spec import RunManifest
+from agentorchestra.runtime.hooks import OnModel, OnStep, OnTool
 from agentorchestra.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class Own:
     handlers: HandlerWrapper | None
     sandbox: Sandbox | None
     environ: Mapping[str, str]
+    on_step: OnStep | None = None
+    on_tool: OnTool | None = None
+    on_model: OnModel | None = None
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import repeated
+from agentorchestra.runtime.hooks import Hooks
 from agentorchestra.runtime.open_environments import CHANGED
 from agentorchestra.runtime.run import Run, active_seconds, current_budget, open_questions, wait_for
 from agentorchestra.runtime.waits import GOES_ON, MOST_LOST, end_undriven, last_end, lost_drivers, not_yet, requested
@@ -310,7 +311,8 @@ class RunDriver:
         await parts.fetch_files(run_id if part is None else part.run, record.manifest.files)
         over = True
         try:
-            result = await parts.engine.submit(run_id, drive)
+            async with self._hooked(run_id, given):
+                result = await parts.engine.submit(run_id, drive)
             over = result.status not in NEEDED
         finally:
             if over:
@@ -428,14 +430,35 @@ class RunDriver:
         return chosen
 
     @asynccontextmanager
-    async def watched(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
-        """Give a queue of notices of a run that is about to be driven here."""
+    async def watched(self, run_id: str, *, whole: bool = False) -> AsyncIterator[asyncio.Queue[Notice]]:
+        """Give a queue of notices of a run that is about to be driven here; `whole`: one that loses none."""
         bus = self._buses.setdefault(run_id, Bus())
         try:
-            with bus.subscribe() as queue:
+            with bus.subscribe(whole=whole) as queue:
                 yield queue
         finally:
-            self._buses.pop(run_id, None)
+            if not bus.listening:
+                self._buses.pop(run_id, None)
+
+    @asynccontextmanager
+    async def _hooked(self, run_id: str, given: RunObjects) -> AsyncIterator[None]:
+        """Tell the hooks of the workspace and of the run what happens while the context is open."""
+        own = self._parts.host.own
+        hooks = Hooks(
+            on_step=tuple(one for one in (own.on_step, given.on_step) if one is not None),
+            on_tool=tuple(one for one in (own.on_tool, given.on_tool) if one is not None),
+            on_model=tuple(one for one in (own.on_model, given.on_model) if one is not None),
+        )
+        if not hooks:
+            yield
+            return
+        async with self.watched(run_id, whole=True) as queue:
+            told = asyncio.create_task(hooks.follow(queue))
+            try:
+                yield
+            finally:
+                queue.put_nowait(Notice(kind="end", run=""))
+                await told
 
     async def stream(self, run_id: str, given: RunObjects) -> AsyncGenerator[Notice, None]:
         """Drive a run and yield what happens in it, at last the end with the result."""
@@ -525,13 +548,15 @@ class RunDriver:
 
 def _typed(result: RunResult, output_type: type[Any] | None) -> RunResult:
     """Return the result with its output as an object of a type; raise OutputError if a complete answer does not fit."""
-    if output_type is None or result.output is None:
+    if output_type is None or result.output_value is None:
         return result
     try:
-        return result.model_copy(update={"output": TypeAdapter(output_type).validate_json(json.dumps(result.output))})
+        return result.model_copy(
+            update={"output_value": TypeAdapter(output_type).validate_json(json.dumps(result.output_value))}
+        )
     except ValidationError as exc:
         if result.status is not RunStatus.COMPLETED:
-            return result.model_copy(update={"output": None})  # the best there is, in words
+            return result.model_copy(update={"output_value": None})  # the best there is, in words
         first = exc.errors()[0]
         raise OutputError(
             f"the answer of {result.run_id} does not fit {output_type.__name__}: {first['msg']} at {first['loc']}"

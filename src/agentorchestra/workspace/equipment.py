@@ -29,7 +29,9 @@ from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import SOURCE_MEDIA_TYPE, Pinned, RunFields, RunManifest, RunSpec, first_names
 from agentorchestra.log.ledger import Ledger
+from agentorchestra.models.function import as_client
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
+from agentorchestra.runtime.hooks import OnModel, OnStep, OnTool
 from agentorchestra.workspace.catalog import Equipment, is_toolkit, tools_by_name
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.settings import SETTINGS_FILE
@@ -48,15 +50,20 @@ class RunObjects:
     deps: Any = None  # dependencies instead of the workspace's
     policy: Policy | None = None  # replaces the workspace's
     output_type: type[Any] | None = None  # the type of the result's output
+    on_step: OnStep | None = None
+    on_tool: OnTool | None = None
+    on_model: OnModel | None = None
 
 
 class RunOptions(RunFields, total=False):
-    """The arguments of `Workspace.run` besides a task: the fields of RunSpec and of RunObjects."""
+    """The arguments of `Workspace.run` besides a task and `output_type`: the fields of RunSpec and of RunObjects."""
 
     tools: Sequence[Any]
     deps: Any
     policy: Policy | None
-    output_type: type[Any] | None
+    on_step: OnStep | None
+    on_tool: OnTool | None
+    on_model: OnModel | None
 
 
 def run_request(task: str | RunSpec, options: Mapping[str, object]) -> tuple[RunSpec, RunObjects]:
@@ -68,13 +75,16 @@ def run_request(task: str | RunSpec, options: Mapping[str, object]) -> tuple[Run
     """
     fields: dict[str, Any] = {**options}
     objects = {one.name: fields.pop(one.name) for one in dataclasses.fields(RunObjects) if one.name in fields}
+    if "model" in objects:
+        objects["model"] = as_client(objects["model"])
     model = objects.get("model")
     if model is not None:
         fields["model"] = model if isinstance(model, str) else getattr(model, "name", None)
         if not isinstance(fields["model"], str):
-            raise UnknownModelError(f"{model!r} is neither a model's name nor a ModelClient")
+            raise UnknownModelError(f"{model!r} is neither a model's name, nor a function, nor a ModelClient")
     if unknown := fields.keys() - RunSpec.model_fields:
-        raise TypeError(f"a run has no option {min(unknown)!r}; its options: {', '.join(RunOptions.__annotations__)}")
+        names = ", ".join([*RunOptions.__annotations__, "output_type"])
+        raise TypeError(f"a run has no option {min(unknown)!r}; its options: {names}")
     budget = fields.get("budget")
     if budget is not None and not isinstance(budget, Budget):
         raise BudgetError(f"budget is {budget!r}; give a Budget, e.g. Budget(cost_usd=0.5)")
@@ -210,7 +220,7 @@ class Equipper:
         """
         from agentorchestra.tea.transformations.dependencies import need_nothing
 
-        catalog, models, model = self._catalog, base.models, objects.model
+        catalog, models, model = self._catalog, base.models, as_client(objects.model)
         if model is not None and not isinstance(model, str):
             models = models.overlay(model)
             others = [one for one in self._clients if one is not model and not getattr(one, "spent", False)]

@@ -9,7 +9,7 @@ from typing_extensions import Unpack
 
 from agentorchestra.core.errors import SessionError
 from agentorchestra.core.protocols import RunRecord, Store
-from agentorchestra.core.spec import RunResult, RunSpec
+from agentorchestra.core.spec import Out, RunResult, RunSpec
 from agentorchestra.log.retention import GRACE_S, Collected, Retention
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.workspace.equipment import RunOptions
@@ -57,15 +57,20 @@ class Session:
         self.name = name
 
     async def run(
-        self, task: str | RunSpec, *, out: str | Path | None = None, **options: Unpack[RunOptions]
-    ) -> RunResult:
+        self,
+        task: str | RunSpec,
+        *,
+        output_type: type[Out] | None = None,
+        out: str | Path | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunResult[Out]:
         """Run the next turn; see `Workspace.run`.
 
         Raises:
             SessionBusyError: the last turn is not over.
         """
         options["session"] = self.name
-        result: RunResult = await self._ws.run(task, out=out, **options)
+        result: RunResult = await self._ws.run(task, output_type=output_type, out=out, **options)
         return result
 
     async def turns(self) -> list[RunRecord]:

@@ -40,6 +40,7 @@ from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import (
     FINAL,
     UNTESTED,
+    Out,
     Question,
     RunFields,
     RunFile,
@@ -53,8 +54,10 @@ from agentorchestra.log.folders import MAIN, WORKED_ON, world_folder
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.log.retention import GRACE_S, Collected, Retention, collect
 from agentorchestra.log.store.pages import selected_events
+from agentorchestra.models.function import as_client
 from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 from agentorchestra.runtime.bus import Notice
+from agentorchestra.runtime.hooks import OnModel, OnStep, OnTool
 from agentorchestra.runtime.run import Asker, Run, open_questions
 from agentorchestra.runtime.waits import GOES_ON, Standing, actors, due_runs, end_undriven, standing, waiting_until
 from agentorchestra.sandbox import Sandbox, Shell
@@ -105,7 +108,8 @@ class Workspace(Generic[Deps]):
         search_engines: engines of the user's own that `search` asks (`tools.web.search.types.SearchEngine`).
         prompts: folders with prompts of the user's agents and systems (`NAME.md`), beside their code; files in the
             workspace's own folder `prompts/` replace these too.
-        models: clients by name, besides those of the settings (scripted models in tests).
+        models: clients by name, besides those of the settings: scripted models in tests, and functions
+            `async def model(messages, tools)` that return a text, a call, a list of calls, or a ModelResponse.
         policy: replaces the default policy.
         settings: replaces what `agentorchestra.toml` says.
         preset: what lies under the settings: `paper-000`, `paper-002-gaia`, ... (docs/presets.md), `none`; None for
@@ -113,6 +117,9 @@ class Workspace(Generic[Deps]):
         store: replaces the store of the settings, SQLite by default (`MemoryStore()` for runs that need not survive).
         handlers: replaces or wraps handlers, by kind.
         asker: answers questions in place.
+        on_step, on_tool, on_model: hooks, async or not, that are told of each step of an agent (`StepTaken`), call of a
+            tool (`ToolCalled`) and request (`ModelAsked`) of a run that is driven here, in the order of the log and
+            soon after; one that raises is warned of once (HookWarning), and its run goes on.
         sandbox: where code that a model wrote runs, in place of what the settings name.
         environ: replaces the process's environment (keys and secrets).
     """
@@ -136,6 +143,9 @@ class Workspace(Generic[Deps]):
         store: Store | None = None,
         handlers: HandlerWrapper | None = None,
         asker: Asker | None = None,
+        on_step: OnStep | None = None,
+        on_tool: OnTool | None = None,
+        on_model: OnModel | None = None,
         sandbox: Sandbox | None = None,
         clock: Clock | None = None,
         environ: Mapping[str, str] | None = None,
@@ -161,13 +171,16 @@ class Workspace(Generic[Deps]):
             memories=dict(memories or {}),
             search_engines=tuple(search_engines),
             prompts=tuple(Path(one) for one in prompts),
-            models=dict(models or {}),
+            models={name: as_client(one, name) for name, one in (models or {}).items()},
             policy=policy,
             settings=settings,
             store=store,
             handlers=handlers,
             sandbox=sandbox,
             environ=os.environ if environ is None else environ,
+            on_step=on_step,
+            on_tool=on_tool,
+            on_model=on_model,
         )
         self._clock = clock or SystemClock()
         self._open = False
@@ -435,20 +448,26 @@ class Workspace(Generic[Deps]):
     # -- runs ------------------------------------------------------------------------------------------------------
 
     async def run(
-        self, task: str | RunSpec, *, out: str | Path | None = None, **options: Unpack[RunOptions]
-    ) -> RunResult:
+        self,
+        task: str | RunSpec,
+        *,
+        output_type: type[Out] | None = None,
+        out: str | Path | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunResult[Out]:
         """Run a task to its end, or to where it waits.
 
         Args:
             task: what is asked, in the user's words; or a RunSpec.
+            output_type: the type of `result.output`: a pydantic model, a dataclass, or anything pydantic can check.
             out: the folder into which the files that the run made are written when it has ended, as `save_files` does;
                 None writes none.
             options: fields of `RunSpec` (`files`, `system`, `budget`, ...; of a spec they replace its own), and what
                 cannot be written down, which a resume in another process finds only through
                 `app = "module:workspace"`, or when it is given to `resume`:
-                `tools`, further tools for this run; `model` as a ModelClient; `deps`, dependencies instead of the
-                workspace's; `policy` instead of the workspace's; `output_type`, the type of `result.output` (a pydantic
-                model, dataclass, or anything pydantic can check).
+                `tools`, further tools for this run; `model` as a ModelClient or a function; `deps`, dependencies
+                instead of the workspace's; `policy` instead of the workspace's; `output_type`; hooks besides the
+                workspace's (`on_step`, `on_tool`, `on_model`).
 
         Raises:
             UsageError: for input that is refused before anything is spent.
@@ -456,7 +475,7 @@ class Workspace(Generic[Deps]):
                 when the run has ended (`save_files` writes the files elsewhere).
         """
         self._need_open()
-        spec, objects = run_request(task, options)
+        spec, objects = run_request(task, {**options, "output_type": output_type})
         await self._check_out(out)
         run_id = await self._creator.create(spec, objects, begins=True)
         return await self._handed_over(await self._driver.drive(run_id, objects), out)
@@ -579,15 +598,15 @@ class Workspace(Generic[Deps]):
         self,
         run_id: str,
         *,
+        output_type: type[Out] | None = None,
         tools: Sequence[Any] = (),
         deps: Any = None,
         policy: Policy | None = None,
         model: Any = None,
-        output_type: type[Any] | None = None,
         budget: Budget | None = None,
         pin: bool = False,
         out: str | Path | None = None,
-    ) -> RunResult:
+    ) -> RunResult[Out]:
         """Go on with a run that was interrupted, waits, failed, or ran out of budget.
 
         What is recorded is not asked, paid or executed again. A run that ended returns its result, and so does one
@@ -732,15 +751,22 @@ class Workspace(Generic[Deps]):
         return compare_runs(await self.events(run_id), await self.events(other_id))
 
     async def stream(
-        self, task: str | RunSpec, *, out: str | Path | None = None, **options: Unpack[RunOptions]
+        self,
+        task: str | RunSpec,
+        *,
+        output_type: Any = None,
+        out: str | Path | None = None,
+        **options: Unpack[RunOptions],
     ) -> AsyncIterator[Notice]:
-        """Run a task and yield what happens: events, streamed text, progress, at last the end with the result.
+        """Run a task and yield what happens: pieces of the answer, thoughts, events, progress, the end with the result.
+
+        When the run ends with an answer, the texts of all notices `delta` since the last `retracted` are that answer.
 
         Args:
-            task, out, options: as for `run`; the files are written before the end is told.
+            task, output_type, out, options: as for `run`; the files are written before the end is told.
         """
         self._need_open()
-        spec, objects = run_request(task, options)
+        spec, objects = run_request(task, {**options, "output_type": output_type})
         await self._check_out(out)
         run_id = await self._creator.create(spec, objects, begins=True)
         async with aclosing(self._driver.stream(run_id, objects)) as notices:
@@ -1169,13 +1195,18 @@ class Workspace(Generic[Deps]):
     # -- without async ---------------------------------------------------------------------------------------------
 
     def run_sync(
-        self, task: str | RunSpec, *, out: str | Path | None = None, **options: Unpack[RunOptions]
-    ) -> RunResult:
+        self,
+        task: str | RunSpec,
+        *,
+        output_type: type[Out] | None = None,
+        out: str | Path | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunResult[Out]:
         """Open the workspace, run a task, close it: `run` without async, in a notebook too."""
 
         async def work() -> RunResult:
             async with self:
-                return await self.run(task, out=out, **options)
+                return await self.run(task, output_type=output_type, out=out, **options)
 
         if self._open:
             raise WorkspaceStateError(

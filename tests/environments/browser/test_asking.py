@@ -45,7 +45,7 @@ async def test_what_of_a_page_serves_a_goal(tmp_path: Path) -> None:
             assert "7.2 kilowatts on average" in wheel and "1782" not in wheel
             assert "nothing on the page serves this goal" in price
             asked = len(site.requests)
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
             assert len(site.requests) == asked
 
 

@@ -40,7 +40,7 @@ async def test_what_stands_behind_a_failed_action_is_not_done(tmp_path: Path) ->
             assert "is filled in" in result.answer and "no element" in result.answer, result
             assert "not done, because click before it in the same decision failed" in result.answer
             assert [one.path for one in site.requests if one.method == "POST"] == []
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 async def test_an_approved_text_is_typed_after_the_process_ended(tmp_path: Path) -> None:

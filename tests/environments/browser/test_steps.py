@@ -59,7 +59,7 @@ async def test_a_form_is_filled_in_and_sent_by_one_call(tmp_path: Path) -> None:
             assert [(one["name"], one["gift"]) for one in site.forms] == [("Ada", "yes")]
             names = [one.name for one in model.requests[0].tools]
             assert [one for one in names if one.startswith("browser_")] == ["browser_act", "browser_look"]
-            assert (await ws.replay(result.run_id)).answer == result.answer
+            assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
 async def test_steps_stop_at_the_first_that_fails(tmp_path: Path) -> None:

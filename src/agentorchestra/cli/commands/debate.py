@@ -119,5 +119,5 @@ async def debate(
         handed = await hand_over(workspace, result, out, folder)
     result = handed.result
     if result.report and not as_json:
-        result = result.model_copy(update={"answer": ""})  # the report begins with it
+        result = result.model_copy(update={"answer_text": ""})  # the report begins with it
     return print_result(result, folder, as_json=as_json, handed=handed)

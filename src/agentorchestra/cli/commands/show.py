@@ -13,7 +13,6 @@ from agentorchestra.cli.options import WORDS, FilePath, json_option, run_argumen
 from agentorchestra.cli.output import (
     OutputError,
     account_lines,
-    answer_text,
     clean,
     command,
     emit,
@@ -21,6 +20,7 @@ from agentorchestra.cli.output import (
     next_lines,
     one_line,
     plural,
+    readable_answer,
     spent,
     summary_line,
 )
@@ -138,7 +138,7 @@ async def show(
         return 0
     tail = [f"folder: {result.folder}"] if result.folder else []
     tail += _tail(view, result, summary_line(result) if effects else f"paid: {spent(result)}")
-    body = ["done:", *(f"  {line}" for line in Work(view, result.answer, talk).lines())]
+    body = ["done:", *(f"  {line}" for line in Work(view, result.answer_text, talk).lines())]
     body = tree_lines(view) if effects else body
     end = _next(record, result, folder, gone=gone, effects=effects)
     emit(clean("\n".join([*_head(record, view, gone=gone), "", *body, "", *_messages(talk), *tail, *end])))
@@ -167,7 +167,7 @@ async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool)
     found = patterns(talk)
     cases, why = None, UNREAD
     if result is not None and result.status is RunStatus.COMPLETED:
-        cases = edge_cases(result.output)
+        cases = edge_cases(result.output_value)
     elif result is not None:
         why = f"not found out: {result.report or result.error or result.status.value}"
     if as_json:
@@ -261,7 +261,7 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
 def _tail(view: RunView, result: RunResult, cost: str) -> list[str]:
     lines = [f"{note.level}: {one_line(note.text, 500)}" for note in view.notes if note.text != result.error]
     lines += [""] if lines else []
-    answer = answer_text(result)
+    answer = readable_answer(result)
     lines += [f"answer: {answer}", ""] if answer else []
     made = first_names(f"{one_line(one.name)} ({plural(one.size, 'byte')})" for one in result.files)
     lines += [f"made: {made}", ""] if result.files else []

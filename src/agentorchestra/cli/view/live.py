@@ -190,7 +190,7 @@ class LiveDisplay(Display):
 
     def _said(self, notices: list[Notice]) -> None:
         for notice in notices:
-            if notice.kind == "delta":
+            if notice.kind in ("delta", "thinking"):
                 self._texts[notice.key] = (self._texts.get(notice.key, "") + notice.text)[-_KEPT:]
             elif notice.kind == "progress":
                 self._texts[notice.key] = notice.text[-_KEPT:]

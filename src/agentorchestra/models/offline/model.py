@@ -9,10 +9,9 @@ cannot do. In a team it plays every role (`team.py`).
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile
+from agentorchestra.models.client import OnDelta, stream_whole
 from agentorchestra.models.offline import code, rules, team
 from agentorchestra.models.offline.calls import agent_result, spelled_calls, unknown_calls
 from agentorchestra.models.offline.code import Call
@@ -50,21 +50,20 @@ class OfflineModel:
         request: ModelRequest,
         *,
         media: Mapping[str, Any] | None = None,
-        on_delta: Callable[[str], Any] | None = None,
+        on_delta: OnDelta | None = None,
     ) -> ModelResponse:
         """Decide the next step from the visible prompt; media are not looked at."""
         view = _View.read(request)
         single = None if view.tools else team.single_reply(view.system, view.first, NOTE)
         text, calls = (single, ()) if single is not None else _written(_decide(view), view)
-        if on_delta is not None:
-            delivered = on_delta(text)
-            if inspect.isawaitable(delivered):
-                await delivered
         said = len(text) + sum(len(call.name) + len(canonical_json(call.arguments)) for call in calls)
         usage = Usage(requests=1, input_tokens=max(1, view.chars // 4), output_tokens=max(1, said // 4), cost_usd=0.0)
-        return ModelResponse(
+        reply = ModelResponse(
             text=text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop", model=self.name, usage=usage
         )
+        if on_delta is not None:
+            stream_whole(reply, on_delta)
+        return reply
 
     def price(self, usage: Usage) -> float:
         """Return nothing, whatever the tokens."""

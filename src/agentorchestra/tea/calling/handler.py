@@ -215,8 +215,13 @@ class _Stopped(Exception):
 
 
 def _trust(tool: Tool, effect: Effect) -> Trust:
-    """Return a result's trust: of a pure tool that reads nothing that of its causes; others may bring in anything."""
-    if tool.mode is not Mode.PURE or Tag.READ in tool.tags:
+    """Return a result's trust: others may bring in anything, but of two kinds of tools it is that of their causes.
+
+    They are pure ones that read nothing, and functions of the application that do not say what they touch: most compute
+    something, and what they send, once anything from outside was read, is asked about.
+    """
+    own = tool.undeclared and tool.schema.trust is not Trust.UNTRUSTED
+    if not own and (tool.mode is not Mode.PURE or Tag.READ in tool.tags):
         return Trust.UNTRUSTED
     return lowest(effect.lowest_trust, Trust.AGENT) if effect.provenance else Trust.AGENT
 
