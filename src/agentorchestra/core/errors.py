@@ -1,7 +1,7 @@
 """The error tree.
 
     AgentOrchestraError
-    ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRun,
+    ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRole, UnknownRun,
     │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
     │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
     │     WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker, Session (SessionBusy),
@@ -59,6 +59,10 @@ class UnknownModelError(UsageError):
 
 class UnknownSystemError(UsageError):
     """No system has this name."""
+
+
+class UnknownRoleError(UsageError):
+    """No agent of the workspace plays this role."""
 
 
 class UnknownRunError(UsageError):

@@ -130,7 +130,7 @@ class RunCreator:
         task = spec.task.strip()
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
-        if spec.system and spec.system not in catalog.agents:
+        if spec.system is not None and spec.system not in catalog.agents:
             find_system(spec.system, catalog.systems)
         await parts.ready()
         session, turns = await self._turns(spec.session)
@@ -240,7 +240,7 @@ class RunCreator:
         from agentorchestra.agents.parts.foresight import foreseen
 
         catalog, settings = self._catalog, self._settings
-        system = spec.system or settings.system
+        system = settings.system if spec.system is None else spec.system
         if system not in catalog.agents:
             find_system(system, catalog.systems)
         await self._parts.ready()
