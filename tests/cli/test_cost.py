@@ -290,8 +290,9 @@ def test_a_role_has_a_model(app: Path) -> None:
     assert json.loads(done.stdout)["usage_by_model"].keys() == {"two"}
     assert "roles: agent=two" in invoke("show", "last").stdout
     slip = invoke("run", "What is it?", "--role", "plannr=two")
-    assert slip.exit_code == 0
-    assert "warning: no agent of this workspace plays the role 'plannr'; the roles: agent, analyzer," in slip.stderr
+    assert slip.exit_code == 2
+    assert "no agent of this workspace plays the role 'plannr'; did you mean 'planner'?" in slip.stderr
+    assert len(json.loads(invoke("runs", "--json").stdout)) == 1  # the first one: nothing was begun
 
 
 @pytest.mark.parametrize(
