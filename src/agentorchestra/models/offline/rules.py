@@ -140,6 +140,7 @@ def parse_question(task: str, files: Sequence[str]) -> Question:
     return Question(text.strip(), _terms(text), _wants(text), tuple(named))
 
 
+@lru_cache(maxsize=64)  # of one task it is asked again at each step
 def _terms(text: str) -> tuple[Term, ...]:
     words = tokens(text)
     capitals = sum(word[:1].isupper() for word in words)
