@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from agentorchestra.core.names import nearest
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -150,6 +152,8 @@ class LazyGroup(click.Group):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as exc:
+            if close := nearest(exc.option_name.lstrip("-"), [one.name for one in self.params if one.name] + ["help"]):
+                ctx.fail(f"no such option {exc.option_name}; did you mean --{close[0]}?")
             ctx.fail(
                 f'{exc.option_name} stands before the command; type `agentorchestra run "..." {exc.option_name} ...`'
             )
@@ -197,12 +201,10 @@ def _instead(args: list[str]) -> str:
     words = [*takewhile(lambda word: not word.startswith("-"), args)]
     task = shlex.join(["agentorchestra", "run", " ".join(words), *args[len(words) :]])
     a_task = f"a task comes after run, in quotation marks: {task}"
-    from agentorchestra.core.names import nearest
-
     if not (close := nearest(first, COMMANDS, 2)):
         return f"{known}; {a_task}"
     more = f" Or, {a_task}" if len(words) > 2 else ""
-    return f"{known}; did you mean {' or '.join(close)}?{more}"
+    return f"{known}; did you mean {' or '.join(map(repr, close))}?{more}"
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:

@@ -18,6 +18,7 @@ import click
 
 from agentorchestra.cli.output import WORKSPACE_VARIABLE, say
 from agentorchestra.core.errors import AgentOrchestraError
+from agentorchestra.core.names import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -88,7 +89,12 @@ class GivenFile(FilePath):
                 param,
                 ctx,
             )
-        return super().convert(value, param, ctx)
+        path = super().convert(value, param, ctx)
+        if path != STDIN and not os.path.lexists(path) and path.parent.is_dir():
+            close = nearest(path.name, os.listdir(path.parent))  # noqa: PTH208 - names
+            if close:
+                self.fail(f"{path} does not exist; did you mean {str(path.parent / close[0])!r}?", param, ctx)
+        return path
 
 
 class Pair(ParamType):

@@ -316,7 +316,7 @@ class ModelManager:
     def _unknown(self, name: str) -> str:
         known = list(dict.fromkeys([*self._profiles, *self._extra, "offline"]))
         guess = self._guess(name, known)
-        if not guess and Path(name).exists():
+        if name and not guess and Path(name).exists():
             return (
                 f"{name!r} is a file or folder, not a model's name; have a server read it (llama.cpp: llama-server -m "
                 "FILE), and describe the server in the settings: [models.NAME] with model and base_url"

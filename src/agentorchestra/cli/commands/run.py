@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,6 +38,7 @@ from agentorchestra.cli.start import ROLES, check_roles, drive_new
 from agentorchestra.cli.workspaces import opened, verdict_on
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import SessionError
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import RunSpec
 
@@ -66,8 +68,7 @@ Examples:
 Exit codes: 0 completed, 1 failed or task not solved, 2 wrong usage, 3 any other end (partial,
 blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 )
-@click.argument("first", metavar="[SESSION]", type=WORDS, required=False)
-@click.argument("second", metavar="[TASK]", type=WORDS, required=False)
+@click.argument("words", metavar="[SESSION] [TASK]", type=WORDS, nargs=-1)
 @file_option
 @click.option("--task-file", metavar="F", type=FilePath(), help="A file with the task, instead of TASK; - is stdin.")
 @click.option(
@@ -186,8 +187,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 @mcp_option
 @workspace_option
 def run(
-    first: str | None,
-    second: str | None,
+    words: tuple[str, ...],
     files: tuple[Path, ...],
     task_file: Path | None,
     task_folder: Path | None,
@@ -228,7 +228,7 @@ def run(
     otherwise the run waits (exit code 3) until `agentorchestra answer`, `approve` or `deny`. Ctrl-C cancels the run.
     """
 
-    task, session = _task_and_session(first, second, session, goes_on=goes_on)
+    task, session = _task_and_session(words, session, goes_on=goes_on)
     if goes_on and task_folder is not None:
         raise click.UsageError("--continue and --task-folder exclude each other: a task's machine is always a new one")
     ways = {"TASK": task, "--task-file": task_file, "--task-folder": task_folder}
@@ -301,20 +301,18 @@ def run(
         return run_async(work())
 
 
-def _task_and_session(
-    first: str | None, second: str | None, session: str | None, *, goes_on: bool
-) -> tuple[str | None, str | None]:
+def _task_and_session(words: tuple[str, ...], session: str | None, *, goes_on: bool) -> tuple[str | None, str | None]:
     """Return TASK and the session that is named; of two words the first is SESSION."""
-    if second is None:
-        return first, session
-    if not goes_on:
+    if len(words) < 2:
+        return (words[0] if words else None), session
+    if not goes_on or len(words) > 2:
         raise click.UsageError(
-            f"Got unexpected extra argument ({second}): put the whole TASK into quotation marks; SESSION goes with "
-            "--continue alone"
+            f"TASK is {len(words)} arguments; put the whole of it into quotation marks: {shlex.quote(' '.join(words))} "
+            "(SESSION goes with --continue alone)"
         )
     if session is not None:
-        raise click.UsageError(f"two sessions: {first!r} and --session {session!r}; leave one of them out")
-    return second, first
+        raise click.UsageError(f"two sessions: {words[0]!r} and --session {session!r}; leave one of them out")
+    return words[1], words[0]
 
 
 async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str:
@@ -328,10 +326,9 @@ async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str
     if wanted is None:
         return await newest_run(workspace.store)
     if not await workspace.session(wanted).turns():
-        raise SessionError(
-            f"there is no session and no run {wanted!r} to go on from; `agentorchestra runs --json` lists them, "
-            "--session NAME begins one"
-        )
+        names = {one.manifest.session for one in await workspace.runs() if one.manifest.session}
+        guess = did_you_mean(wanted, names, "`agentorchestra runs --json` lists them, --session NAME begins one")
+        raise SessionError(f"there is no session and no run {wanted!r} to go on from; {guess}")
     return wanted
 
 
