@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import LEASE, QUESTION, Folder
-from tests.cli.wrong_uses import ROWS, Wrong
+from tests.cli.wrong_uses import ROWS, VARIANTS, Wrong
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +34,15 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
 
 def test_the_table_is_long_and_without_doubles() -> None:
     assert len(ROWS) >= 150
-    keys = [(one.typed, one.settings, one.stdin) for one in ROWS]
+    keys = [(one.typed, one.settings, one.stdin) for one in (*ROWS, *VARIANTS)]
     assert len({*keys}) == len(keys)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: (row.typed + (f" [{row.settings}]" if row.settings else ""))[:70])
+def _name(row: Wrong) -> str:
+    return f"{row.typed} [{row.settings}]" if row.settings else row.typed
+
+
+@pytest.mark.parametrize("row", [*ROWS, *(pytest.param(one, marks=pytest.mark.long) for one in VARIANTS)], ids=_name)
 def test_a_wrong_use_says_what_to_type(used: Folder, row: Wrong) -> None:
     before = used.ids()
     settings = used.path / "agentorchestra.toml"
