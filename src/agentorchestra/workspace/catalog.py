@@ -116,7 +116,9 @@ class Catalog:
             named = {one.name: one for one in swe_tools(self.every_environment)}
             self.tools |= named
             self.builtin |= {*named}
-        self.tools |= tools_by_name(own.tools)
+        given = tools_by_name(own.tools)
+        self.replaced = sorted(self.builtin & {*given})  # names of packaged tools that tools of the user's took
+        self.tools |= given
         self.systems = systems(settings) | _programs(settings, own) | _societies(settings, own) | _callables(own)
         for name in settings.team.systems:
             system_purpose(name, self.systems)
