@@ -15,7 +15,8 @@ from tests.offline.driver import ALL, DONE, PYTHON, SEARCH, run_offline, tail_me
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall, ToolSchema, system
 from agentorchestra.core.spec import FileRef
-from agentorchestra.models.offline import rules
+from agentorchestra.models.offline import rules, team
+from agentorchestra.models.offline.calls import spelled_calls
 from agentorchestra.models.offline.model import NOTE, OfflineModel
 from agentorchestra.models.render import RenderedContent
 
