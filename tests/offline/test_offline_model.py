@@ -271,6 +271,7 @@ def test_a_call_it_did_not_make_is_no_obstacle() -> None:
     assert call_of(asyncio.run(respond(request(task, message, step=2, tools=(DONE, SEARCH)))))[0] == "search_files"
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("piece", ["word ", "Ann and Bob and ", "write a ", "print(x) ", "python(", "(", "1", "a.b! c"])
 def test_a_long_task_is_read_in_time_that_grows_with_its_length(piece: str) -> None:
     """Each of these took time by the square of the length, and 300,000 characters never came to an end."""

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 _BEGINNING = re.compile(r"(?<![\w.])(?P<name>[A-Za-z_]\w*)\(")
 _LONGEST = 5_000  # characters of one call
-_MOST_TRIED = 500  # beginnings of calls that are read on
+_MOST_TRIED = 100  # beginnings of calls that are read on
 
 
 def spelled_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, JsonValue]]]:
