@@ -91,41 +91,29 @@ COMMANDS: dict[str, Entry] = {
     "backup": Entry(WORKSPACE, "backup", "backup", "Copy the workspace, also while runs go on."),
     "browser": Entry(WORKSPACE, "browser", "browser", "Open the browser by hand, as an agent has it."),
     "sandbox": Entry(WORKSPACE, "sandbox", "sandbox", "Try the sandbox for code that models write."),
-    "completion": Entry(
-        WORKSPACE, "completion", "completion", "Print what makes your shell complete commands and runs."
-    ),
+    "completion": Entry(WORKSPACE, "completion", "completion", "Let your shell complete commands and runs."),
 }
 
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "list": ("runs", "components list"),
     "ls": ("runs", "files RUN"),
     "history": ("runs",),
-    "ps": ("runs",),
     "stop": ("cancel RUN", "pause RUN"),
     "kill": ("cancel RUN",),
-    "abort": ("cancel RUN",),
     "rm": ("gc --help",),
-    "delete": ("gc --help",),
     "continue": ('run --continue "..."', "resume RUN"),
-    "retry": ("resume RUN", "fork RUN"),
     "diff": ("compare RUN RUN", "apply RUN --dry-run", "components diff NAME OLD NEW"),
     "logs": ("log", "tail RUN"),
     "watch": ("tail RUN",),
-    "follow": ("tail RUN",),
     "open": ("show RUN --html",),
     "ask": ('run "..."',),
-    "query": ('run "..."',),
-    "exec": ('run "..."',),
     "start": ('run "..."', "serve"),
     "init": ("new --help", "doctor"),
     "config": ("doctor", "presets list"),
-    "settings": ("doctor", "presets list"),
     "model": ("doctor", 'run "..." --model NAME'),
-    "systems": ('run "..." --system NAME', "new --help"),
     "version": ("--version",),
     "help": ("--help",),
     "usage": ("cost",),
-    "costs": ("cost",),
 }
 """What to type instead of names that other programs have for these commands."""
 

@@ -477,8 +477,8 @@ class RunCreator:
             failure = self._parts.components.memories.failures().get(name)
             if failure is not None:
                 raise UnknownComponentError(failure)
-            known = [NONE, *sorted(memories)]
-            guess = did_you_mean(name, known, f"there are: {', '.join(known)}")
+            there = [NONE, *sorted(memories)]
+            guess = did_you_mean(name, there, f"there are: {', '.join(there)}")
             raise UnknownComponentError(f"no memory system {name!r}; {guess}")
         known = ("", NONE, *sorted(memories))
         for agent, one in self._settings.agents.items():
