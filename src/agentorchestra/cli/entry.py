@@ -67,7 +67,8 @@ def _context(words: list[str]) -> click.Context | None:
     """Return the context of the command that these words name."""
     from agentorchestra.cli.group import cli
 
-    context, command = click.Context(cli, info_name="agentorchestra"), cli
+    command: click.Command = cli
+    context = click.Context(cli, info_name="agentorchestra")
     for word in words:
         found = command.get_command(context, word) if isinstance(command, click.Group) else None
         if found is None:

@@ -294,10 +294,7 @@ def _stdin(most: int = -1) -> bytes:
 
 @contextmanager
 def material_on_stdin() -> Iterator[tuple[Path, ...]]:
-    """Yield the file that holds what came from stdin, as long as it is needed; nothing for nothing.
-
-    What is longer than any file may be is cut, and so refused.
-    """
+    """Yield the file that holds what came from stdin, while it is needed; what is too long for a file is cut there."""
     from agentorchestra.tools.files import LIMITS
 
     data = _stdin(LIMITS.max_bytes + 1)

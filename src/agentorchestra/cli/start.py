@@ -37,11 +37,7 @@ ROLES = (
 
 
 def check_roles(workspace: Workspace[Any], roles: tuple[tuple[str, str], ...]) -> None:
-    """Refuse a role that no agent plays. One that only a tool gives to agents is named in the settings.
-
-    Raises:
-        UnknownRoleError: with the nearest name.
-    """
+    """Refuse a role that no agent plays with an UnknownRoleError. One that only tools give is named in the settings."""
     known = sorted({*ROLES, *workspace.settings.roles, *(agent.role for agent in workspace.agents.values())})
     for name, _ in roles:
         if name not in known:

@@ -339,10 +339,7 @@ class Workspace(Generic[Deps]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Warnings about packaged tools that its own replace, and tools of its toolkits that were left out.
-
-        Servers may have chosen the words of the latter.
-        """
+        """Warnings about packaged tools that its own replace, and tools of toolkits left out, in servers' words too."""
         replaced = (
             f"your tool {one!r} takes the place of the packaged tool {one!r}" for one in self._parts.catalog.replaced
         )

@@ -21,7 +21,6 @@ ANALYZER, WORKER, REPORTER = "deep_analyzer", "worker", "reporter"
 _CALL = re.compile(r"(?<![\w.])[A-Za-z_]\w*\(")
 _WRITE = re.compile(r"\b(?:write|give|make|prepare|draw up|schreib\w*|erstell\w*)\b", re.IGNORECASE)
 _REPORT = re.compile(r"\b(?:report|bericht)\b", re.IGNORECASE)
-_AS_A_REPORT = re.compile(r"\bas a report\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def is_agent(parameters: Mapping[str, Any]) -> bool:
 def wants_report(task: str) -> bool:
     verbs = ((part, _WRITE.search(part)) for part in re.split("[.?!]", task))
     asked = any(verb is not None and _REPORT.search(part, verb.end()) for part, verb in verbs)
-    return asked or _AS_A_REPORT.search(task) is not None
+    return asked or re.search(r"\bas a report\b", task, re.IGNORECASE) is not None
 
 
 def parts_of(task: str) -> list[str]:
