@@ -289,7 +289,7 @@ def test_a_role_has_a_model(app: Path) -> None:
     done = invoke("run", "What is it?", "--role", "agent=two", "--json")
     assert json.loads(done.stdout)["usage_by_model"].keys() == {"two"}
     assert "roles: agent=two" in invoke("show", "last").stdout
-    with pytest.raises(UnknownRoleError, match="plays the role 'plannr'; did you mean 'planner'?"):
+    with pytest.raises(UnknownRoleError, match=r"plays the role 'plannr'; did you mean 'planner'\?"):
         invoke("run", "What is it?", "--role", "plannr=two")
     assert len(json.loads(invoke("runs", "--json").stdout)) == 1  # the first one: nothing was begun
 
