@@ -12,7 +12,7 @@ from agentorchestra.workspace import Workspace
 
 async def test_missing_programs_are_told_before_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name, **_: None)
-    async with Workspace(tmp_path / "ws", model="offline") as ws:
+    async with Workspace(tmp_path / "ws") as ws:
         with pytest.raises(MissingExtraError, match="the desktop needs Xvfb and openbox"):
             await ws.run("x", environments=["computer"])
         assert await ws.runs() == []
