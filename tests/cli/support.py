@@ -13,6 +13,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -174,11 +175,10 @@ class Folder:
             out, err = process.process.communicate(timeout=LONGEST_S)
             return Result(process.process.returncode, out, err)
 
-    def call(self, *words: str | Path, piped: str = "") -> Result:
+    def call(self, *words: str | Path, stdin: bytes | None = None) -> Result:
         """A command in this process, with the folder, the environment and the streams it would have in its own."""
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-        with as_a_process(self.path, {**clean_environment(), **self.environment}), open(os.devnull) as nothing:  # noqa: PTH123
-            given = io.TextIOWrapper(io.BytesIO(piped.encode()), encoding="utf-8") if piped else nothing
+        with as_a_process(self.path, {**clean_environment(), **self.environment}), given_stdin(stdin) as given:
             sys.stdin, sys.stdout, sys.stderr = given, out, err
             code = main([str(word) for word in words])
         texts = [stream.buffer.getvalue().decode("utf-8", "surrogateescape") for stream in (out, err)]
@@ -318,6 +318,19 @@ class Started:
         else:
             self._reader.join(30)
         return Result(code, out, self.err)
+
+
+@contextmanager
+def given_stdin(content: bytes | None) -> Iterator[io.TextIOWrapper]:
+    """A redirected file with this content, without one /dev/null."""
+    if content is None:
+        with open(os.devnull) as nothing:  # noqa: PTH123
+            yield nothing
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        yield io.TextIOWrapper(file, encoding="utf-8")
 
 
 @contextmanager

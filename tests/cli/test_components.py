@@ -191,9 +191,9 @@ def test_candidates_are_shown_named_by_a_run_and_taken_into_use(app: Folder) -> 
     ("words", "sentence"),
     [
         (["archive", "send_mail"], "'send_mail' names no version; write send_mail@1.0.1"),
-        (["info", "send_mails"], "there is no component 'send_mails'; did you mean send_mail?"),
-        (["info", "SEND_MAIL"], "there is no component 'SEND_MAIL'; did you mean send_mail?"),
-        (["versions", "send_mial"], "there is no component 'send_mial'; did you mean send_mail?"),
+        (["info", "send_mails"], "there is no component 'send_mails'; did you mean 'send_mail'?"),
+        (["info", "SEND_MAIL"], "there is no component 'SEND_MAIL'; did you mean 'send_mail'?"),
+        (["versions", "send_mial"], "there is no component 'send_mial'; did you mean 'send_mail'?"),
         (["diff", "send_mail", "1.0.1"], "tool 'send_mail' has no version '1.0.1'; its versions: 1.0.0"),
         (["info", "send_mail@9.9.9"], "tool 'send_mail' has no version '9.9.9'; its versions: 1.0.0"),
         (["restore", "send_mail@9.9.9"], "tool 'send_mail' has no version '9.9.9'; its versions: 1.0.0"),

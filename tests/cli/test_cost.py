@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.budget import Usage
-from agentorchestra.core.errors import ModelUnavailableError
+from agentorchestra.core.errors import ModelUnavailableError, UnknownRoleError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import AOrchestraSettings, ModelProfile, Price, ProgramSettings, Settings
@@ -289,9 +289,9 @@ def test_a_role_has_a_model(app: Path) -> None:
     done = invoke("run", "What is it?", "--role", "agent=two", "--json")
     assert json.loads(done.stdout)["usage_by_model"].keys() == {"two"}
     assert "roles: agent=two" in invoke("show", "last").stdout
-    slip = invoke("run", "What is it?", "--role", "plannr=two")
-    assert slip.exit_code == 0
-    assert "warning: no agent of this workspace plays the role 'plannr'; the roles: agent, analyzer," in slip.stderr
+    with pytest.raises(UnknownRoleError, match=r"plays the role 'plannr'; did you mean 'planner'\?"):
+        invoke("run", "What is it?", "--role", "plannr=two")
+    assert len(json.loads(invoke("runs", "--json").stdout)) == 1  # the first one: nothing was begun
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from importlib import metadata
 import click
 import pytest
 
-from agentorchestra.cli.group import COMMANDS, LazyGroup, cli
+from agentorchestra.cli.group import COMMANDS, GROUPS, SYNONYMS, LazyGroup, cli
 from tests.cli.reference import PAGE, help_text, reference
 from tests.cli.support import Folder, clean_environment
 
@@ -47,14 +47,30 @@ def test_every_command_has_a_complete_help(name: str) -> None:
     assert "Examples:" in text
     assert f"agentorchestra {name}" in text
     assert "Exit codes:" in text
-    # `new` opens no workspace: it writes into the folder of an application; what `presets` shows belongs to no folder.
+    # `new` opens no workspace: it writes into the folder of an application; `presets` and `completion` belong to no
+    # folder.
     where = "--folder" if name == "new" else "--workspace"
     for one in found.commands.values() if isinstance(found, click.Group) else [found]:
         assert one.short_help
         for parameter in one.params:
             if isinstance(parameter, click.Option):
                 assert parameter.help, f"{name} {parameter.opts}: no help"
-        assert name == "presets" or any(where in parameter.opts for parameter in one.params)
+        assert name in ("presets", "completion") or any(where in parameter.opts for parameter in one.params)
+
+
+def test_the_list_of_commands_has_each_of_them_once_in_its_group() -> None:
+    text = help_text()
+    listed = [line.split()[0] for line in text.partition("The first day:")[2].splitlines() if line[2:3].isalpha()]
+    assert sorted(name for name in listed if name in COMMANDS) == sorted(COMMANDS)
+    titles = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert titles == ["Options:", "The first day:", *(f"{group}:" for group in GROUPS)]
+    assert {one.group for one in COMMANDS.values()} == {*GROUPS}
+
+
+def test_what_is_typed_instead_is_a_command() -> None:
+    for name, instead in SYNONYMS.items():
+        assert name not in COMMANDS
+        assert all(line.split()[0] in {*COMMANDS, "--version", "--help"} for line in instead)
 
 
 def test_the_page_is_in_sync_with_the_help() -> None:
@@ -85,11 +101,10 @@ def test_no_command_shows_the_help_and_is_wrong_usage(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["rum"], "there is no command 'rum', did you mean run"),
-        (["xyz"], "there is no command 'xyz'; see `agentorchestra --help`"),
-        (["run"], "Missing argument 'TASK' (or --task-folder); see `agentorchestra run --help`"),
+        (["rum"], "there is no command 'rum'; did you mean 'run'"),
+        (["run"], "Missing argument 'TASK' (or --task-file, --task-folder); see `agentorchestra run --help`"),
         (["run", "x", "--nope"], "No such option '--nope'"),
-        (["run", "x", "y"], "Got unexpected extra argument (y): put the whole TASK into quotation marks"),
+        (["run", "x", "y"], "put the whole of it into quotation marks: 'x y'"),
         (["run", "x", "--budget-usd", "0"], "Invalid value for '--budget-usd': '0' is not a number above 0"),
         (["run", "x", "--budget-usd", "nan"], "Invalid value for '--budget-usd': 'nan' is not a number above 0"),
         (["run", "x", "--timeout-s", "-1"], "Invalid value for '--timeout-s': '-1' is not a number above 0"),

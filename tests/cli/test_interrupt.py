@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 
 import pytest
 
-from tests.cli.support import Folder, wait_until
+from tests.cli.support import PACKAGE_PARENT, Folder, wait_until
 from tests.support.patience import LONGEST_S
 
 
@@ -88,3 +89,53 @@ def test_ctrl_c_at_any_time_leaves_no_traceback(app: Folder) -> None:
         assert "Traceback" not in err
     for run_id in app.ids():
         app.assert_readable(run_id)
+
+
+BLOCKED = """
+import sys, time
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            print("importing", file=sys.stderr, flush=True)
+            time.sleep(600)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+@pytest.mark.parametrize("module", ["click", "agentorchestra.cli.commands.run", "agentorchestra.workspace"])
+def test_ctrl_c_in_the_middle_of_an_import(folder: Folder, module: str) -> None:
+    folder.write("sitecustomize.py", BLOCKED.format(module=module))
+    places = {"PYTHONPATH": f"{folder.path}{os.pathsep}{PACKAGE_PARENT}"}
+    with folder.start("run", "What is 2+2?", "--json", env=places) as started:
+        started.wait_for("importing\n")
+        started.interrupt()
+        done = started.end()
+    assert (done.code, done.err) == (130, "importing\nerror: stopped\n")
+    assert done.json == {"status": "cancelled", "error": "stopped", "error_type": "Interrupted"}
+    assert folder.ids() == []
+
+
+def test_ctrl_c_while_stdin_is_waited_for(folder: Folder) -> None:
+    with folder.start("run", "What is the notice period?", stdin=subprocess.PIPE) as started:
+        started.wait_for("waiting for the end of stdin")
+        started.interrupt()
+        done = started.end()
+    assert (done.code, done.error) == (130, "stopped")
+    assert not folder.workspace.exists()
+
+
+def test_ctrl_c_when_all_is_done_changes_nothing(app: Folder) -> None:
+    source = (app.path / "app.py").read_text(encoding="utf-8")
+    app.write(
+        "app.py",
+        source + "\n\nimport atexit, sys, time\n"
+        'atexit.register(lambda: (print("ending", file=sys.stderr, flush=True), time.sleep(600)))\n',
+    )
+    with app.start("run", "PLAN escape", "--json") as started:
+        started.wait_for("ending\n")
+        started.interrupt()
+        done = started.end()
+    assert (done.code, done.json["status"]) == (0, "completed")
+    assert "Exception" not in done.err

@@ -376,5 +376,5 @@ def test_an_environment_is_given_and_what_it_made_is_found(folder: Folder) -> No
     assert f"folder: {made}\n" in shown.out
     assert "made: notes/a.txt (5 bytes)\n" in shown.out
     wrong = folder.run("run", "x", "--environment", "nope")
-    known = "no environment 'nope' is registered; registered: browser, computer, files, git"
+    known = "no environment 'nope'; there are: browser, computer, files, git"
     assert wrong.code == 2 and known in wrong.err

@@ -70,10 +70,10 @@ def test_a_key_from_stdin_lies_in_the_env_file_and_nowhere_else(folder: Folder) 
     subprocess.run(["git", "init", "-q"], cwd=folder.path, check=True)
     with serving(key=KEY) as server:
         words = ("setup", "--base-url", server.base_url, "--model", "m", "--key-stdin", "--json", *NEITHER)
-        refused = folder.call(*words, piped="wrong-key-0123\n")
+        refused = folder.call(*words, stdin=b"wrong-key-0123\n")
         assert refused.code == 1 and "check the key in MODEL_API_KEY" in refused.err
         assert "nothing was written" in refused.err and folder.path.joinpath(".env").read_text() == "OTHER=1\n"
-        done = folder.call(*words, piped=f"{KEY}\n")
+        done = folder.call(*words, stdin=f"{KEY}\n".encode())
         assert done.code == 0, done.err
         assert "Git does not ignore .env; write .env into .gitignore" in done.err
         assert done.json["key"] == "MODEL_API_KEY" and done.json["key_store"] == "file"
@@ -101,7 +101,7 @@ def test_a_key_in_the_keyring(folder: Folder, system_keyring: Path) -> None:
     folder.environment[FILE_VARIABLE] = str(system_keyring)
     with serving(key=KEY) as server:
         words = ("setup", "--base-url", server.base_url, "--model", "m", "--key-stdin", "--key-store", "keyring")
-        done = folder.call(*words, *NEITHER, piped=KEY)
+        done = folder.call(*words, *NEITHER, stdin=KEY.encode())
         assert done.code == 0 and "the key lies in the system's keyring as MODEL_API_KEY" in done.err, done.err
         assert 'keyring = ["MODEL_API_KEY"]' in (folder.path / "agentorchestra.toml").read_text()
         assert not (folder.path / ".env").exists()

@@ -119,7 +119,7 @@ async def test_an_agent_names_an_environment_that_the_top_agent_does_not_have(tm
         assert (ws.run_folder(result.run_id) / "kept.txt").read_text() == "k"
         (record,) = await ws.runs()
         assert "files" in record.manifest.tools and "terminal" not in record.manifest.tools
-        known = "no environment 'nope' is registered; registered: browser, computer, files, git"
+        known = "no environment 'nope'; there are: browser, computer, files, git"
         with pytest.raises(UnknownComponentError, match=known):
             await ws.run("x", environments=["nope"])
 

@@ -16,7 +16,8 @@ from tests.offline.driver import ALL, DONE, PYTHON, SEARCH, run_offline, tail_me
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall, ToolSchema, system
 from agentorchestra.core.spec import FileRef
-from agentorchestra.models.offline import rules
+from agentorchestra.models.offline import rules, team
+from agentorchestra.models.offline.calls import spelled_calls
 from agentorchestra.models.offline.model import NOTE, OfflineModel
 from agentorchestra.models.render import RenderedContent
 
@@ -272,3 +273,15 @@ def test_a_call_it_did_not_make_is_no_obstacle() -> None:
     message = Message(role="assistant", tool_calls=(call,))
     task = task_message(QUESTION, [REF])
     assert call_of(asyncio.run(respond(request(task, message, step=2, tools=(DONE, SEARCH)))))[0] == "search_files"
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("piece", ["word ", "Ann and Bob and ", "write a ", "print(x) ", "python(", "(", "1", "a.b! c"])
+def test_a_long_task_is_read_in_time_that_grows_with_its_length(piece: str) -> None:
+    """Each of these took time by the square of the length, and 300,000 characters never came to an end."""
+    task = (piece * 300_000)[:300_000]
+    team.wants_report(task)
+    team.first_delegations(task, ["a.txt"], ["deep_analyzer", "reporter", "worker"])
+    spelled_calls(task, {"python": {}})
+    rules.split_question(rules.parse_question(task, ["a.txt"]))
+    assert rules.arithmetic(task) is None

@@ -124,7 +124,7 @@ async def test_variables_are_rewritten_into_the_next_version(tmp_path: Path) -> 
 
 async def test_unknown_names_and_versions_suggest(tmp_path: Path) -> None:
     async with shop(tmp_path) as ws:
-        with pytest.raises(UnknownComponentError, match=r"no tool 'price_off'; did you mean price_of\?"):
+        with pytest.raises(UnknownComponentError, match=r"no tool 'price_off'; did you mean 'price_of'\?"):
             await ws.tcp.get("price_off")
         with pytest.raises(VersionError, match=r"has no version '2\.0\.0'; its versions: 1\.0\.0"):
             await ws.tcp.restore("price_of", "2.0.0")

@@ -199,7 +199,7 @@ def test_the_tasks_run_as_a_program(folder: Folder) -> None:
 
 def test_a_run_that_does_not_come_to_an_answer_is_named(folder: Folder) -> None:
     (problem,) = run(folder, made_in(folder, "digits"), "reakt").problems
-    assert problem.startswith("the run ended as failed: no system 'reakt'; the systems: agentorchestra, ")
+    assert problem.startswith("the run ended as failed: no system 'reakt'; did you mean 'react'?")
 
     def killed(words: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str, str]:
         done = subprocess.run(["sh", "-c", "echo alas >&2; kill -9 $$"], capture_output=True, text=True, check=False)

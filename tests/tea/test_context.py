@@ -86,7 +86,7 @@ async def test_the_contract_describes_everything_of_a_kind(tmp_path: Path) -> No
 
 async def test_unknown_names_get_the_nearest(tmp_path: Path) -> None:
     async with _workspace(tmp_path) as ws:
-        with pytest.raises(UnknownComponentError, match="no tool 'price_off'; did you mean price_of"):
+        with pytest.raises(UnknownComponentError, match="no tool 'price_off'; did you mean 'price_of'"):
             await ws.tcp.info("price_off")
         there = "no environment 'zzzz'; there are: browser, computer, counter, files"
         with pytest.raises(UnknownComponentError, match=there):

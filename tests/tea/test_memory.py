@@ -369,7 +369,7 @@ async def test_a_fork_reads_what_its_parent_could_and_writes_for_itself(tmp_path
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("windo", "no memory system 'windo'; did you mean window"),
+        ("windo", "no memory system 'windo'; did you mean 'window'"),
         ("zzzz", "there are: none, insights, summary, window, workflow"),
     ],
 )

@@ -152,7 +152,7 @@ async def test_a_prompt_that_a_run_names(tmp_path: Path) -> None:
     [
         ({"price_of": "1.0.0"}, SettingsError, "write KIND:NAME and a version"),
         ({"model:x": "1.0.0"}, SettingsError, "the kinds: tool, environment, agent, prompt, memory"),
-        ({"tool:prise_of": "1.0.0"}, UnknownComponentError, "did you mean price_of"),
+        ({"tool:prise_of": "1.0.0"}, UnknownComponentError, "did you mean 'price_of'"),
         ({"tool:price_of": "7.0.0"}, VersionError, "its versions: 1.0.0, 1.0.1"),
         ({"tool:price_of": "1.0.1"}, LifecycleError, "price_of@1.0.1 is archived"),
         ({"environment:browser": "1.0.0"}, UnknownComponentError, "does not have the environment 'browser'"),

@@ -20,6 +20,7 @@ from agentorchestra.agents.user_messages import user_words
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
 from agentorchestra.core.errors import BudgetExhaustedError, UnknownSystemError
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.context import BranchContext
@@ -111,4 +112,5 @@ def find_system(
     try:
         return systems[name]
     except KeyError:
-        raise UnknownSystemError(f"no system {name!r}; the systems: {', '.join(sorted(systems))}") from None
+        guess = did_you_mean(name, systems, f"the systems: {', '.join(sorted(systems))}")
+        raise UnknownSystemError(f"no system {name!r}; {guess}") from None

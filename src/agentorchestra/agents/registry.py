@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Collection, Iterable, Mapping
 from copy import copy
@@ -30,6 +29,7 @@ from agentorchestra.agents.society.reader import reader
 from agentorchestra.agents.sources import FOLDER_FILES
 from agentorchestra.core.errors import SettingsError, SourceError, UnknownComponentError
 from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import AgentSettings, Settings
 from agentorchestra.tea.memory.base import NONE
 from agentorchestra.tea.programs.dynamic import load_source, member
@@ -178,8 +178,7 @@ def check_named(
             for name in names:
                 if known is None or name in known or name == "done":
                     continue
-                close = difflib.get_close_matches(name, known, n=1)
-                guess = f"did you mean {close[0]!r}?" if close else f"give it to the workspace ({kind}s=...)"
+                guess = did_you_mean(name, known, f"give it to the workspace ({kind}s=...)")
                 raise UnknownComponentError(
                     f"agent {one.name!r} names the {kind} {name!r}, which is not there; {guess}"
                 )

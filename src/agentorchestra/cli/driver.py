@@ -50,7 +50,8 @@ class Stop:
     def listening(self) -> Iterator[None]:
         """Take the signals, unless the caller had this process ignore them."""
         loop = asyncio.get_running_loop()
-        taken = [one for one in _SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
+        before = {one: signal.getsignal(one) for one in _SIGNALS}
+        taken = [one for one, handler in before.items() if handler not in (signal.SIG_IGN, None)]
         for one in taken:
             loop.add_signal_handler(one, self._receive, one)
         try:
@@ -58,6 +59,7 @@ class Stop:
         finally:
             for one in taken:
                 loop.remove_signal_handler(one)
+                signal.signal(one, before[one])
 
     @contextmanager
     def aimed_at(self, task: asyncio.Task[Any]) -> Iterator[None]:

@@ -58,7 +58,23 @@ def main(args: Sequence[str] | None = None) -> int:
             return exc.code if isinstance(exc.code, int) else FAILED
         if debug and not isinstance(exc, click.ClickException):
             traceback.print_exc()
+        if isinstance(exc, click.UsageError) and exc.ctx is None:  # click's parser knows no context
+            exc.ctx = _context(words)
         return _report(exc, as_json=_wants_json(words))
+
+
+def _context(words: list[str]) -> click.Context | None:
+    """Return the context of the command that these words name."""
+    from agentorchestra.cli.group import cli
+
+    command: click.Command = cli
+    context = click.Context(cli, info_name="agentorchestra")
+    for word in words:
+        found = command.get_command(context, word) if isinstance(command, click.Group) else None
+        if found is None:
+            break
+        context, command = click.Context(found, context, word), found
+    return context
 
 
 def _of_click(exc: SystemExit) -> bool:

@@ -2,73 +2,122 @@
 
 from __future__ import annotations
 
-import difflib
+import shlex
 from importlib import import_module, metadata
-from typing import NamedTuple
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from agentorchestra.core.names import nearest
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+WORK = "Work"
+RUNS = "Runs"
+IMPROVE = "Improve and measure"
+SERVE = "Serve"
+WORKSPACE = "Workspace"
+GROUPS = (WORK, RUNS, IMPROVE, SERVE, WORKSPACE)
+"""The sections of `--help`, in their order."""
+
+FIRST_DAY = ("run", "show", "files", "resume", "runs", "doctor")
+"""The commands that stand on top, above the groups."""
+
 
 class Entry(NamedTuple):
-    """Where a command lives, and its line in the list of commands."""
+    """The group of a command, where it lives, and its line in the list of commands."""
 
+    group: str
     module: str
     attribute: str
     summary: str
 
 
 COMMANDS: dict[str, Entry] = {
-    "run": Entry("run", "run", "Run a task and print the answer."),
-    "code": Entry("code", "code", "Let an agent work on a copy of a folder, and bring back what it changed."),
-    "apply": Entry("code", "apply", "Bring what a run changed in its copy of a folder into that folder."),
-    "debate": Entry("debate", "debate", "Let experts debate a topic, and conclude."),
-    "runs": Entry("runs", "runs", "List the runs of the workspace, newest first."),
-    "show": Entry("show", "show", "Show what a run did, step by step."),
-    "tail": Entry("tail", "tail", "Follow a run that another process drives."),
-    "cost": Entry("cost", "cost", "Add up what runs cost."),
-    "answer": Entry("answer", "answer", "Answer a question a run waits for, and go on with it."),
-    "approve": Entry("answer", "approve", "Allow what a run asks permission for, and go on with it."),
-    "deny": Entry("answer", "deny", "Refuse what a run asks permission for, and go on with it."),
-    "resume": Entry("resume", "resume", "Go on with a run that stopped before its end."),
-    "files": Entry("files", "files", "List the files that a run made, or save them."),
-    "replay": Entry("replay", "replay", "Check that today's code and prompts repeat a recorded run."),
-    "fork": Entry("fork", "fork", "Go on from any event of a run, with another model or prompt."),
-    "compare": Entry("compare", "compare", "Show where two runs first differ, and how each goes on."),
-    "policy": Entry("policy", "group", "Try another policy on recorded runs; probe what followed untrusted words."),
-    "pause": Entry("control", "pause", "Stop a run before its next step; resume goes on."),
-    "log": Entry("log", "log", "Print events of the log, by session, task, record and index."),
-    "export": Entry("transfer", "export", "Write a run into one file that another machine can import."),
-    "import": Entry("transfer", "import_", "Take a run that another machine exported into this workspace."),
-    "cancel": Entry("control", "cancel", "Stop a run, wherever it is driven."),
-    "tell": Entry("control", "tell", "Add to the task of a run; it is read at the next step."),
+    "run": Entry(WORK, "run", "run", "Run a task and print the answer."),
+    "code": Entry(WORK, "code", "code", "Let an agent work on a copy of a folder, and bring back what it changed."),
+    "apply": Entry(WORK, "code", "apply", "Bring what a run changed in its copy of a folder into that folder."),
+    "debate": Entry(WORK, "debate", "debate", "Let experts debate a topic, and conclude."),
+    "show": Entry(WORK, "show", "show", "Show what a run did, step by step."),
+    "files": Entry(WORK, "files", "files", "List the files that a run made, or save them."),
+    "resume": Entry(WORK, "resume", "resume", "Go on with a run that stopped before its end."),
+    "answer": Entry(WORK, "answer", "answer", "Answer a question a run waits for, and go on with it."),
+    "approve": Entry(WORK, "answer", "approve", "Allow what a run asks permission for, and go on with it."),
+    "deny": Entry(WORK, "answer", "deny", "Refuse what a run asks permission for, and go on with it."),
+    "tell": Entry(WORK, "control", "tell", "Add to the task of a run; it is read at the next step."),
+    "runs": Entry(RUNS, "runs", "runs", "List the runs of the workspace, newest first."),
+    "tail": Entry(RUNS, "tail", "tail", "Follow a run that another process drives."),
+    "cost": Entry(RUNS, "cost", "cost", "Add up what runs cost."),
+    "log": Entry(RUNS, "log", "log", "Print events of the log, by session, task, record and index."),
+    "replay": Entry(RUNS, "replay", "replay", "Check that today's code and prompts repeat a recorded run."),
+    "fork": Entry(RUNS, "fork", "fork", "Go on from any event of a run, with another model or prompt."),
+    "compare": Entry(RUNS, "compare", "compare", "Show where two runs first differ, and how each goes on."),
+    "policy": Entry(
+        RUNS, "policy", "group", "Try another policy on recorded runs; probe what followed untrusted words."
+    ),
+    "pause": Entry(RUNS, "control", "pause", "Stop a run before its next step; resume goes on."),
+    "cancel": Entry(RUNS, "control", "cancel", "Stop a run, wherever it is driven."),
+    "export": Entry(RUNS, "transfer", "export", "Write a run into one file that another machine can import."),
+    "import": Entry(RUNS, "transfer", "import_", "Take a run that another machine exported into this workspace."),
+    "eval": Entry(
+        IMPROVE, "evaluation", "group", "Ask questions with true answers of several systems, and compare them."
+    ),
+    "evolve": Entry(IMPROVE, "evolution", "group", "Improve prompts and tools from their runs, on evidence."),
     "components": Entry(
+        IMPROVE,
         "components.group",
         "components",
         "Find, compare, restore and carry tools, environments, agents, prompts, memories.",
     ),
-    "tools": Entry("components.group", "tools", "The commands of components, for tools."),
-    "environments": Entry("components.group", "environments", "The commands of components, for environments."),
-    "agents": Entry("components.group", "agents", "The commands of components, for agents."),
-    "prompts": Entry("components.group", "prompts", "The commands of components, for prompts."),
+    "tools": Entry(IMPROVE, "components.group", "tools", "The commands of components, for tools."),
+    "environments": Entry(IMPROVE, "components.group", "environments", "The commands of components, for environments."),
+    "agents": Entry(IMPROVE, "components.group", "agents", "The commands of components, for agents."),
+    "prompts": Entry(IMPROVE, "components.group", "prompts", "The commands of components, for prompts."),
     "memories": Entry(
-        "components.group", "memories", "What is remembered; the commands of components, for memory systems."
+        IMPROVE, "components.group", "memories", "What is remembered; the commands of components, for memory systems."
     ),
-    "new": Entry("new", "new", "Write a tool, an agent or a system to begin with, and its test."),
-    "presets": Entry("presets", "presets", "List the presets of the papers, and what they set."),
-    "eval": Entry("evaluation", "group", "Ask questions with true answers of several systems, and compare them."),
-    "evolve": Entry("evolution", "group", "Improve prompts and tools from their runs, on evidence."),
-    "gc": Entry("gc", "gc", "Delete old runs, and what nothing refers to any more."),
-    "backup": Entry("backup", "backup", "Copy the workspace, also while runs go on."),
-    "serve": Entry("serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
-    "submit": Entry("cluster", "submit", "Queue a task for the workers of a database."),
-    "worker": Entry("cluster", "worker", "Drive queued runs, on any number of machines."),
-    "status": Entry("cluster", "status", "Show the workers, the queue and the runs of a database."),
-    "browser": Entry("browser", "browser", "Open the browser by hand, as an agent has it."),
-    "sandbox": Entry("sandbox", "sandbox", "Try the sandbox for code that models write."),
-    "setup": Entry("setup", "setup", "Choose a model, keep its key, and write the settings."),
-    "models": Entry("models", "models", "List the models that are configured, and ask them."),
-    "doctor": Entry("doctor", "doctor", "Check this installation and the workspace."),
+    "new": Entry(IMPROVE, "new", "new", "Write a tool, an agent or a system to begin with, and its test."),
+    "serve": Entry(SERVE, "serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
+    "submit": Entry(SERVE, "cluster", "submit", "Queue a task for the workers of a database."),
+    "worker": Entry(SERVE, "cluster", "worker", "Drive queued runs, on any number of machines."),
+    "status": Entry(SERVE, "cluster", "status", "Show the workers, the queue and the runs of a database."),
+    "setup": Entry(WORKSPACE, "setup", "setup", "Choose a model, keep its key, and write the settings."),
+    "models": Entry(WORKSPACE, "models", "models", "List the models that are configured, and ask them."),
+    "doctor": Entry(WORKSPACE, "doctor", "doctor", "Check this installation and the workspace."),
+    "presets": Entry(WORKSPACE, "presets", "presets", "List the presets of the papers, and what they set."),
+    "gc": Entry(WORKSPACE, "gc", "gc", "Delete old runs, and what nothing refers to any more."),
+    "backup": Entry(WORKSPACE, "backup", "backup", "Copy the workspace, also while runs go on."),
+    "browser": Entry(WORKSPACE, "browser", "browser", "Open the browser by hand, as an agent has it."),
+    "sandbox": Entry(WORKSPACE, "sandbox", "sandbox", "Try the sandbox for code that models write."),
+    "completion": Entry(WORKSPACE, "completion", "completion", "Let your shell complete commands and runs."),
 }
+
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "list": ("runs", "components list"),
+    "ls": ("runs", "files RUN"),
+    "history": ("runs",),
+    "stop": ("cancel RUN", "pause RUN"),
+    "kill": ("cancel RUN",),
+    "rm": ("gc --help",),
+    "continue": ('run --continue "..."', "resume RUN"),
+    "diff": ("compare RUN RUN", "apply RUN --dry-run", "components diff NAME OLD NEW"),
+    "logs": ("log", "tail RUN"),
+    "watch": ("tail RUN",),
+    "open": ("show RUN --html",),
+    "ask": ('run "..."',),
+    "start": ('run "..."', "serve"),
+    "init": ("new --help", "doctor"),
+    "config": ("doctor", "presets list"),
+    "model": ("doctor", 'run "..." --model NAME'),
+    "version": ("--version",),
+    "help": ("--help",),
+    "usage": ("cost",),
+}
+"""What to type instead of names that other programs have for these commands."""
 
 
 class LazyGroup(click.Group):
@@ -88,20 +137,64 @@ class LazyGroup(click.Group):
         command.short_help = entry.summary
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options before the command; those of commands are not among them."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as exc:
+            if close := nearest(exc.option_name.lstrip("-"), [one.name for one in self.params if one.name] + ["help"]):
+                ctx.fail(f"no such option {exc.option_name}; did you mean --{close[0]}?")
+            ctx.fail(
+                f'{exc.option_name} stands before the command; type `agentorchestra run "..." {exc.option_name} ...`'
+            )
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of the first argument; suggest the closest names for an unknown one."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            close = difflib.get_close_matches(args[0], COMMANDS, n=2)
-            guess = f", did you mean {' or '.join(close)}?" if close else ""
-            ctx.fail(f"there is no command {args[0]!r}{guess}")
+        """Return the command of the first argument; say what to type instead of an unknown one."""
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(_instead(args))
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin so, from the table alone, and the options."""
+        from click.shell_completion import CompletionItem
+
+        fitting = [(name, one.summary) for name, one in COMMANDS.items() if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=summary) for name, summary in fitting), *options]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from the table alone."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+        """Write the groups of commands from the table alone; those of the first day stand on top only."""
+        width = max(map(len, COMMANDS))
+        sections = {"The first day": FIRST_DAY} | {
+            group: tuple(name for name, one in COMMANDS.items() if one.group == group and name not in FIRST_DAY)
+            for group in GROUPS
+        }
+        for title, names in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), COMMANDS[name].summary) for name in names])
+
+
+def _instead(args: list[str]) -> str:
+    """Return what is wrong with arguments that begin with no command, and what to type."""
+    first = args[0]
+    if " " in first.strip() or "\n" in first:
+        return f"a task comes after the command run; type: {shlex.join(['agentorchestra', 'run', *args])}"
+    known = f"there is no command {first!r}"
+    if instead := SYNONYMS.get(first.casefold()):
+        return f"{known}; type {' or '.join(f'`agentorchestra {line}`' for line in instead)}"
+    if first.startswith("run_"):
+        return f"{known}; to see a run, type: agentorchestra show {shlex.quote(first)}"
+    if Path(first).is_file():
+        return f'{known}; to ask about a file, type: agentorchestra run "..." --file {shlex.quote(first)}'
+    words = [*takewhile(lambda word: not word.startswith("-"), args)]
+    task = shlex.join(["agentorchestra", "run", " ".join(words), *args[len(words) :]])
+    a_task = f"a task comes after run, in quotation marks: {task}"
+    if not (close := nearest(first, COMMANDS, 2)):
+        return f"{known}; {a_task}"
+    more = f" Or, {a_task}" if len(words) > 2 else ""
+    return f"{known}; did you mean {' or '.join(map(repr, close))}?{more}"
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -130,7 +223,13 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.
 AGENTORCHESTRA_WORKSPACE names the workspace, AGENTORCHESTRA_DEBUG=1 shows tracebacks.""",
 )
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+    "--version",
+    "-V",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
 )
 def cli() -> None:
     """Run teams of language-model agents on open-ended tasks.

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
+import os
+import select
+import shlex
+import stat
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from agentorchestra.cli.output import WORKSPACE_VARIABLE, say
+from agentorchestra.core.errors import AgentOrchestraError
+from agentorchestra.core.names import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     ParamType = click.ParamType[Any]
 else:
     ParamType = click.ParamType  # generic for type checkers only in later versions of click
@@ -62,6 +72,30 @@ class FilePath(ParamType):
             self.fail(f"{text!a} holds bytes that are not UTF-8; rename the file", param, ctx)
         return Path(text)
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+class GivenFile(FilePath):
+    """A file that is given with a task."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if "://" in str(value):
+            self.fail(
+                f"{value} is an address, not a file: write it into the task, for agents to open, or save it first: "
+                f"curl -LO {shlex.quote(str(value))}",
+                param,
+                ctx,
+            )
+        path = super().convert(value, param, ctx)
+        if path != STDIN and not os.path.lexists(path) and path.parent.is_dir():
+            close = nearest(path.name, os.listdir(path.parent))  # noqa: PTH208 - names
+            if close:
+                self.fail(f"{path} does not exist; did you mean {str(path.parent / close[0])!r}?", param, ctx)
+        return path
+
 
 class Pair(ParamType):
     """Two words around a `=`; `form` is how they are written, for messages; the second may be `empty`."""
@@ -90,6 +124,7 @@ class NamedVersion(ParamType):
 
 
 WORDS = Words()
+STDIN = Path("-")
 POSITIVE = PositiveNumber()
 
 
@@ -197,13 +232,14 @@ file_option = click.option(
     "files",
     multiple=True,
     metavar="F",
-    type=FilePath(),
+    type=GivenFile(),
     help="A file, or a folder for the files below it; may be repeated.",
 )
 """`--file F`, as `files`."""
 
 model_option = click.option(
     "--model",
+    "-m",
     metavar="M",
     type=WORDS,
     help="A model of the settings, provider:model, or offline.  [default: from the settings]",
@@ -225,15 +261,74 @@ def role_option(names: str) -> Callable[[F], F]:
 
 def task_on_stdin() -> str:
     """Return the task, read from stdin to its end; raise UsageError if it is no text."""
+    return task_in(STDIN)
+
+
+def task_in(file: Path) -> str:
+    """Return the task that a file holds, or stdin (`-`); raise UsageError if it is no text."""
+    where = "stdin" if file == STDIN else str(file)
     try:
-        return sys.stdin.buffer.read().decode("utf-8")
+        return (_stdin() if file == STDIN else file.read_bytes()).decode("utf-8")
     except UnicodeDecodeError as exc:
-        raise click.UsageError(f"the task on stdin is not UTF-8 (byte {exc.start}); write it in UTF-8") from None
+        raise click.UsageError(f"the task in {where} is not UTF-8 (byte {exc.start}); write it in UTF-8") from None
     except (OSError, ValueError) as exc:
-        raise click.UsageError(f"the task cannot be read from stdin: {exc}; give it as TASK") from None
+        why = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
+        raise click.UsageError(f"the task cannot be read from {where}: {why}; give it as TASK") from None
 
 
-run_argument = click.argument("run", metavar="RUN", type=WORDS)  # `RUN`, as `run`
+def piped() -> bool:
+    """Return True if something may come from stdin: it is a pipe, a socket or a file."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):  # closed
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def _stdin(most: int = -1) -> bytes:
+    """Return stdin to its end, or to so many bytes; say that it is read if nothing comes."""
+    if piped() and not select.select([sys.stdin], [], [], 1)[0]:
+        say("waiting for the end of stdin; `< /dev/null` gives it none")
+    return sys.stdin.buffer.read(most)
+
+
+@contextmanager
+def material_on_stdin() -> Iterator[tuple[Path, ...]]:
+    """Yield the file that holds what came from stdin, while it is needed; what is too long for a file is cut there."""
+    from agentorchestra.tools.files import LIMITS
+
+    data = _stdin(LIMITS.max_bytes + 1)
+    with tempfile.TemporaryDirectory(prefix="agentorchestra-") as folder:
+        try:
+            data.decode("utf-8")
+            place = Path(folder, "stdin.txt")
+        except UnicodeDecodeError:
+            place = Path(folder, "stdin")  # by its content it may be a file of another format
+        place.write_bytes(data)
+        yield (place,) if data.strip() else ()
+
+
+def _runs_that_begin(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Return `last` and the ids of runs that begin so, for a shell; what cannot be read has none."""
+    import asyncio
+
+    from agentorchestra.cli.workspaces import LAST, exists, opened
+    from agentorchestra.workspace import DEFAULT_FOLDER
+
+    folder = Path(ctx.params.get("folder") or os.environ.get(WORKSPACE_VARIABLE) or DEFAULT_FOLDER)
+
+    async def ids() -> list[str]:
+        async with opened(folder, app=False) as workspace:
+            return [one.id for one in await workspace.runs()]
+
+    try:
+        known = [LAST, *asyncio.run(ids())] if exists(folder) else []
+    except (AgentOrchestraError, OSError):
+        known = []
+    return [one for one in known if one.startswith(incomplete)]
+
+
+run_argument = click.argument("run", metavar="RUN", type=WORDS, shell_complete=_runs_that_begin)  # `RUN`, as `run`
 
 
 def budget_options(function: F) -> F:

@@ -222,16 +222,18 @@ def print_result(
     as_json: bool,
     verdict: TaskVerdict | None = None,
     handed: HandedOver | None = None,
+    quiet: bool = False,
 ) -> int:
     """Print the answer on stdout, what goes with it and what to do next on stderr; the exit code.
 
     With the `verdict` on a task's folder, that decides the exit code. What became of the run's files stands last.
+    If `quiet`, only the answer and what goes wrong are printed.
     """
     applied = None if handed is None else handed.applied
-    code = _print_result(result, folder, as_json=as_json, verdict=verdict, applied=applied)
+    code = _print_result(result, folder, as_json=as_json, verdict=verdict, applied=applied, quiet=quiet)
     if handed is None:
         return code
-    for line in (*handed.problems, *(() if as_json else handed.lines)):
+    for line in (*handed.problems, *(() if as_json or quiet else handed.lines)):
         say(line)
     return code or int(handed.failed)
 
@@ -243,8 +245,9 @@ def _print_result(
     as_json: bool,
     verdict: TaskVerdict | None,
     applied: dict[str, Any] | None = None,
+    quiet: bool = False,
 ) -> int:
-    from agentorchestra.core.spec import FINAL, exit_code
+    from agentorchestra.core.spec import FINAL, RunStatus, exit_code
 
     if as_json:
         emit_json(as_plain(result, verdict) | ({} if applied is None else {"applied": applied}))
@@ -255,13 +258,15 @@ def _print_result(
             say("")
         if answer:
             emit(clean(answer))
-        say("\n".join(["", *account_lines(result, answer), summary_line(result)]))
+        if not quiet:
+            say("\n".join(["", *account_lines(result, answer), summary_line(result)]))
         if result.tests is not None:
             if not result.tests.passed and result.tests.output:
                 say(clean(result.tests.output.rstrip()))
             say(f"{result.tests.why}: {one_line(result.tests.command)}")
-    for line in next_lines(result, folder, as_json=as_json):
-        say(line)
+    if not (quiet and result.status is RunStatus.COMPLETED):
+        for line in next_lines(result, folder, as_json=as_json):
+            say(line)
     if verdict is None:
         return exit_code(result.status)
     if not as_json:

@@ -101,6 +101,7 @@ async def finish(
     as_json: bool,
     handed: HandedOver,
     verdict: TaskVerdict | None = None,
+    quiet: bool = False,
     code_of: Callable[[RunResult], int] | None = None,
 ) -> int:
     """Print the result of a run, and bring what it changed to where its user wants it; return the exit code.
@@ -108,12 +109,13 @@ async def finish(
     Args:
         folder: the workspace as it was named, for the commands in messages.
         handed: what became of other files.
+        quiet: print the answer, and what goes wrong.
         code_of: the exit code by the result, None for that of `agentorchestra run`.
     """
     record = await workspace.store.get_run(result.run_id)
     project = record.manifest.project if record is not None else None
     if project is None or not project.path:
-        code = print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
+        code = print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed, quiet=quiet)
         return code if code_of is None else code_of(result)
     place = Path(project.path)
     if as_json:
@@ -121,8 +123,8 @@ async def finish(
         handed = handed._replace(applied=_plain(landed.applied))
         code = print_result(handed.result, folder, as_json=True, handed=handed)
     else:
-        code = print_result(handed.result, folder, as_json=False, handed=handed)
-        if result.diff:
+        code = print_result(handed.result, folder, as_json=False, handed=handed, quiet=quiet)
+        if result.diff and not quiet:
             show_diff(result.diff)
         landed = await _land(workspace, result, landing, folder, place, ask=sys.stdin.isatty())
     for line in landed.lines:

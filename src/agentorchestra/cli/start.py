@@ -7,6 +7,8 @@ from typing import Any
 
 from agentorchestra.cli.driver import Stop, drive
 from agentorchestra.cli.output import clean, plural, say
+from agentorchestra.core.errors import UnknownRoleError
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.spec import RunResult
 from agentorchestra.workspace import DEFAULT_COST_USD, Workspace
 
@@ -34,6 +36,18 @@ ROLES = (
 """What packaged agents and tools play; the user's own may name others."""
 
 
+def check_roles(workspace: Workspace[Any], roles: tuple[tuple[str, str], ...]) -> None:
+    """Refuse a role that no agent plays with an UnknownRoleError. One that only tools give is named in the settings."""
+    known = sorted({*ROLES, *workspace.settings.roles, *(agent.role for agent in workspace.agents.values())})
+    for name, _ in roles:
+        if name not in known:
+            raise UnknownRoleError(
+                f"no agent of this workspace plays the role {name!r}; "
+                f"{did_you_mean(name, known, 'the roles: ' + ', '.join(known) + '.')} A role that only a tool of yours "
+                f"gives to agents is named in the settings: [roles.{name}]"
+            )
+
+
 async def drive_new(
     workspace: Workspace[Any],
     run_id: str,
@@ -42,10 +56,9 @@ async def drive_new(
     as_json: bool,
     asks: bool,
     budget_usd: float | None,
-    roles: tuple[tuple[str, str], ...] = (),
     talk: bool = False,
 ) -> RunResult:
-    """Say what the run is that was just made, then drive it; budget and roles are as they were given."""
+    """Say what the run is that was just made, then drive it; the budget is as it was given."""
     record = await workspace.store.get_run(run_id)
     assert record is not None
     manifest = record.manifest
@@ -57,11 +70,6 @@ async def drive_new(
             say(f"files: {plural(len(manifest.files), 'file')}")
         if manifest.left_out:
             say(manifest.left_out)
-    # A role that no agent has may be a slip, but a tool may invoke agents of any role.
-    known = {*ROLES, *workspace.settings.roles, *(agent.role for agent in workspace.agents.values())}
-    for name, _ in roles:
-        if name not in known:
-            say(f"warning: no agent of this workspace plays the role {name!r}; the roles: {', '.join(sorted(known))}")
     for note in workspace.notes:
         say(clean(f"warning: {note}"))
     by_default = budget_usd is None and workspace.settings.budget.cost_usd is None

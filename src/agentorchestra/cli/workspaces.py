@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentorchestra.cli.options import mcp_files, preset_name
 from agentorchestra.core.errors import AgentOrchestraError, NoWorkspaceError, UnknownRunError
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import UNTESTED, RunResult
 from agentorchestra.workspace import DEFAULT_FOLDER, Workspace, load_app, load_settings, open_workspace
@@ -160,7 +161,9 @@ async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
     bare = wanted.removeprefix(_PREFIX).upper()
     fitting = [one for one in await workspace.runs() if one.id.removeprefix(_PREFIX).startswith(bare)] if bare else []
     if not fitting:
-        raise UnknownRunError(f"no run {name!r} {where}; `agentorchestra runs` lists them")
+        raise UnknownRunError(
+            f"no run {name!r} {where}; {did_you_mean(wanted, [LAST], '`agentorchestra runs` lists them')}"
+        )
     exact = [one for one in fitting if one.id == wanted]
     if not exact and len(fitting) > 1:
         listed = ", ".join(one.id for one in fitting[:3])

@@ -1,10 +1,10 @@
 """The error tree.
 
     AgentOrchestraError
-    ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRun,
-    │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
-    │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
-    │     WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker, Session (SessionBusy),
+    ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRole,
+    │     UnknownRun, UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt,
+    │     Answer, Fork, Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation,
+    │     Mcp, WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker, Session (SessionBusy),
     │     RunOver,
     │     SandboxUnavailable, Image, SystemDefinition, Evaluation,
     │     TaskFolder, Project (ApplyConflict), Evidence, PolicyFile, RunUnderWay,
@@ -60,6 +60,10 @@ class UnknownModelError(UsageError):
 
 class UnknownSystemError(UsageError):
     """No system has this name."""
+
+
+class UnknownRoleError(UsageError):
+    """No agent of the workspace plays this role."""
 
 
 class UnknownRunError(UsageError):

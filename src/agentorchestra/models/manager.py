@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import difflib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -19,6 +19,7 @@ from agentorchestra.core.errors import (
     UnknownModelError,
     UsageError,
 )
+from agentorchestra.core.names import nearest
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.models.client import ModelClient
 from agentorchestra.models.endpoint import LOCAL, Endpoint
@@ -320,24 +321,30 @@ class ModelManager:
     def _unknown(self, name: str) -> str:
         known = list(dict.fromkeys([*self._profiles, *self._extra, "offline"]))
         guess = self._guess(name, known)
+        if name and not guess and Path(name).exists():
+            return (
+                f"{name!r} is a file or folder, not a model's name; have a server read it (llama.cpp: llama-server -m "
+                "FILE), and describe the server in the settings: [models.NAME] with model and base_url"
+            )
         sentence = f"no model {name!r}" + (f", did you mean {guess!r}?" if guess else "")
         providers = f"; providers: {', '.join(PROVIDERS)}" if ":" in name and not guess else ""
+        if ":" not in name and not guess:
+            providers = f"; of a server on this machine: ollama:{name}, vllm:{name} or a profile with base_url"
         return (
             f"{sentence} (known here: {', '.join(known)}; any other model as provider:model, e.g. openai:gpt-5"
             f"{providers})"
         )
 
     def _guess(self, name: str, known: list[str]) -> str | None:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-        if near:
+        if near := nearest(name, known):
             return near[0]
-        provider, sep, model = name.partition(":")
+        provider, sep, model = name.partition(":" if ":" in name else "/")
         if sep:
-            found = difflib.get_close_matches(provider.lower(), list(PROVIDERS), n=1, cutoff=0.6)
-            return f"{found[0]}:{model}" if found and model else None
-        for start, owner in FAMILIES.items():
+            owner = nearest(provider, PROVIDERS)
+            return f"{owner[0]}:{model}" if owner and model else None
+        for start, maker in FAMILIES.items():
             if name.startswith(start):
-                return f"{owner}:{name}"
+                return f"{maker}:{name}"
         return None
 
 

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Tag
 from agentorchestra.core.errors import EnvironmentLostError, UnknownComponentError
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.protocols import Environment, RunContext
 from agentorchestra.log.folders import MAIN
 from agentorchestra.log.ledger import Ledger, Record
@@ -51,8 +52,9 @@ def asked_environment(run: Run, name: str) -> Environment:
 def _factory(run: Run, name: str) -> Callable[[], Environment]:
     factory = run.services.environments.get(name)
     if factory is None:
-        known = ", ".join(sorted(run.services.environments)) or "none"
-        raise UnknownComponentError(f"no environment {name!r} is registered; registered: {known}")
+        known = sorted(run.services.environments)
+        guess = did_you_mean(name, known, f"there are: {', '.join(known) or 'none'}")
+        raise UnknownComponentError(f"no environment {name!r}; {guess}")
     return factory
 
 

@@ -9,7 +9,6 @@ The orchestrator never acts itself. Any system, agent or program can be the exec
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -30,6 +29,7 @@ from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.errors import ToolError, UnknownComponentError
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.names import nearest
 from agentorchestra.core.settings import AOrchestraSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.context import BranchContext
@@ -211,7 +211,7 @@ class Delegation:
         known = [*self.tools] if problem.startswith("tools") else [*self.models] if problem.startswith("model") else []
         names = wrong if problem.startswith("tools") else [str(given.get("model", ""))]
         meant = [name for name in names if name and repr(name) in problem]
-        near = [one for name in meant for one in difflib.get_close_matches(name, known, n=1)]
+        near = [one for name in meant for one in nearest(name, known)]
         return f"{problem}; did you mean {near[0]!r}?" if near else problem
 
     # -- one delegation ------------------------------------------------------------------------------------------------

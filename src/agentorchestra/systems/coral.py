@@ -11,7 +11,6 @@ room (`core/mail.py`); messages, threads and waits are effects.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +27,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import SettingsError, UnknownComponentError
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import CoralSettings, SocietySettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import Seen, State
@@ -136,9 +136,7 @@ def _absent(name: str, agents: Collection[str], absent: Mapping[str, Collection[
     if name in absent:
         return "has nothing to work with in this run, or belongs to other systems; leave it out"
     known = sorted({*agents, *absent})
-    close = difflib.get_close_matches(name, known, n=1)
-    guess = f"did you mean {close[0]!r}?" if close else f"the agents: {', '.join(known)}"
-    return f"is not there; {guess}"
+    return f"is not there; {did_you_mean(name, known, 'the agents: ' + ', '.join(known))}"
 
 
 def _leading(spec: AgentSpec, leader: Delegate | None) -> tuple[AgentSpec, str]:

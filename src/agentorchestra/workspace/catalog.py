@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import SystemDefinitionError, UnknownComponentError, UnknownSystemError
 from agentorchestra.core.ids import sha256_json, sha256_text
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, Store
 from agentorchestra.core.settings import Settings, SocietySettings
@@ -119,7 +120,9 @@ class Catalog:
             named = {one.name: one for one in swe_tools(self.every_environment)}
             self.tools |= named
             self.builtin |= {*named}
-        self.tools |= tools_by_name(own.tools)
+        given = tools_by_name(own.tools)
+        self.replaced = sorted(self.builtin & {*given})  # names of packaged tools that tools of the user's took
+        self.tools |= given
         self.systems = systems(settings) | _programs(settings, own) | _societies(settings, own) | _callables(own)
         for name in settings.team.systems:
             system_purpose(name, self.systems)
@@ -246,9 +249,8 @@ class Catalog:
         known = self.every_environment
         for name in names:
             if name not in known:
-                raise UnknownComponentError(
-                    f"no environment {name!r} is registered; registered: {', '.join(sorted(known)) or 'none'}"
-                )
+                guess = did_you_mean(name, known, f"there are: {', '.join(sorted(known)) or 'none'}")
+                raise UnknownComponentError(f"no environment {name!r}; {guess}")
             if name in equipment.tools:
                 raise UnknownComponentError(
                     f"{name!r} is a tool here as well as an environment; give the tool another name"
@@ -347,10 +349,8 @@ def system_purpose(name: str, known: Mapping[str, Any]) -> str:
         UnknownSystemError: no system has this name.
     """
     if name not in known:
-        raise UnknownSystemError(
-            f"the settings name the system {name!r} (team.systems), which is not there; the systems: "
-            f"{', '.join(sorted(known))}"
-        )
+        guess = did_you_mean(name, known, f"the systems: {', '.join(sorted(known))}")
+        raise UnknownSystemError(f"the settings name the system {name!r} (team.systems), which is not there; {guess}")
     said = getattr(known[name], "description", "") or (inspect.getdoc(known[name]) or "").partition("\n")[0]
     return str(said) or f"The system {name}, which does a part of the task by itself."
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
 import mimetypes
 import shutil
@@ -31,6 +30,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.protocols import Acceptance, Owner, RunRecord
 from agentorchestra.core.settings import PartSettings, RoleSettings
 from agentorchestra.core.spec import (
@@ -130,7 +130,7 @@ class RunCreator:
         task = spec.task.strip()
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
-        if spec.system and spec.system not in catalog.agents:
+        if spec.system is not None and spec.system not in catalog.agents:
             find_system(spec.system, catalog.systems)
         await parts.ready()
         session, turns = await self._turns(spec.session)
@@ -240,7 +240,7 @@ class RunCreator:
         from agentorchestra.agents.parts.foresight import foreseen
 
         catalog, settings = self._catalog, self._settings
-        system = spec.system or settings.system
+        system = settings.system if spec.system is None else spec.system
         if system not in catalog.agents:
             find_system(system, catalog.systems)
         await self._parts.ready()
@@ -477,8 +477,8 @@ class RunCreator:
             failure = self._parts.components.memories.failures().get(name)
             if failure is not None:
                 raise UnknownComponentError(failure)
-            near = difflib.get_close_matches(name, [NONE, *memories], n=1)
-            guess = f"did you mean {near[0]}?" if near else f"there are: {', '.join([NONE, *sorted(memories)])}"
+            there = [NONE, *sorted(memories)]
+            guess = did_you_mean(name, there, f"there are: {', '.join(there)}")
             raise UnknownComponentError(f"no memory system {name!r}; {guess}")
         known = ("", NONE, *sorted(memories))
         for agent, one in self._settings.agents.items():

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import SettingsError, WorkspaceNotWritableError
+from agentorchestra.core.names import did_you_mean, nearest
 from agentorchestra.core.settings import ArtifactsOptions, PolicySettings, Settings
 from agentorchestra.workspace.presets import with_preset
 
@@ -45,7 +45,8 @@ def load_settings(folder: Path, preset: str | None = None) -> Settings:
             raise SettingsError(f"{path} cannot be read: {exc}; correct it or move it away") from None
     limits = values.get("budget")
     if isinstance(limits, dict) and (unknown := sorted(set(limits) - set(Budget.model_fields))):
-        raise SettingsError(f"budget.{unknown[0]} in {path} is no limit; the limits: {', '.join(Budget.model_fields)}")
+        guess = did_you_mean(unknown[0], Budget.model_fields, f"the limits: {', '.join(Budget.model_fields)}")
+        raise SettingsError(f"budget.{unknown[0]} in {path} is no limit; {guess}")
     try:
         settings = _settings_class()(**values)
     except ValidationError as exc:
@@ -58,12 +59,39 @@ def load_settings(folder: Path, preset: str | None = None) -> Settings:
                 "AWS_SECRET_ACCESS_KEY"
             ) from None
         raise SettingsError(
-            f"{name} = {first['input']!r} in {path or 'the environment'} does not fit: {first['msg']}; "
-            "docs/settings.md lists the settings"
+            f"{_misfit(first, name, str(path or 'the environment'))}; docs/settings.md lists the settings"
         ) from None
     except Exception as exc:  # pydantic-settings has its own error for a variable that is not JSON
         raise SettingsError(f"the environment's AGENTORCHESTRA_ variables do not fit: {exc}") from None
     return with_preset(settings, preset)
+
+
+def _misfit(error: Any, name: str, where: str) -> str:
+    """Return what is wrong with a value, and what may have been meant."""
+    *above, last = error["loc"]
+    if error["type"] == "extra_forbidden":  # its value may be a key: it is not repeated
+        names = _fields(above)
+        guess = did_you_mean(str(last), names, "remove it" if len(names) > 20 else f"there are: {', '.join(names)}")
+        return f"{where} has the setting {name}, which does not exist; {guess}"
+    if isinstance(error["input"], dict) and f"{name}s" in Settings.model_fields:
+        key = next(iter(error["input"]), "NAME")
+        return f"[{name}.{key}] in {where} does not fit: {name} is one name; to describe {key}, write [{name}s.{key}]"
+    return f"{name} = {error['input']!r} in {where} does not fit: {error['msg']}"
+
+
+def _fields(place: Sequence[Any]) -> list[str]:
+    """Return the names of the settings at a place, which is a path of names and keys."""
+    kinds: list[Any] = [Settings]
+    for part in place:
+        fields = [kind.model_fields[part].annotation for kind in kinds if part in getattr(kind, "model_fields", ())]
+        kinds = [kind for one in fields or kinds for kind in _models_in(one)]
+    return [name for kind in kinds for name in getattr(kind, "model_fields", ())]
+
+
+def _models_in(annotation: Any) -> list[Any]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [kind for one in get_args(annotation) for kind in _models_in(one)]
 
 
 _OTHER_VARIABLES = ("WORKSPACE", "DEBUG", "TOKEN")  # read by the command line; they are no settings
@@ -86,7 +114,7 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
         if name in _OTHER_VARIABLES or (name.partition("__")[0] in names and not misspelt_limit):
             continue
         rules = [f"POLICY__{field.upper()}" for field in PolicySettings.model_fields]
-        close = difflib.get_close_matches(name, [*names, *_OTHER_VARIABLES, *limits, *rules], n=1)
+        close = nearest(name, [*names, *_OTHER_VARIABLES, *limits, *rules])
         guess = f"did you mean {prefix}{close[0]}? Else remove it" if close else "correct or remove it"
         raise SettingsError(
             f"the environment variable {variable} names no setting; {guess}; docs/settings.md lists the settings"

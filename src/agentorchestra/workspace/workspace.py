@@ -362,8 +362,11 @@ class Workspace(Generic[Deps]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Warnings about tools of its toolkits that were left out; servers may have chosen the words."""
-        return self._parts.components.notes
+        """Warnings about packaged tools that its own replace, and tools of toolkits left out, in servers' words too."""
+        replaced = (
+            f"your tool {one!r} takes the place of the packaged tool {one!r}" for one in self._parts.catalog.replaced
+        )
+        return (*replaced, *self._parts.components.notes)
 
     @property
     def calls_run(self) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from agentorchestra.agents.state import add_tools
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.errors import SettingsError, UnknownComponentError, UsageError
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.toolset import AgentToolset
@@ -52,8 +52,7 @@ def named_experts(given: Sequence[str], agents: Collection[str]) -> list[Expert]
         if sign and name in agents:
             raise UsageError(f"an expert cannot be called {name!r}: an agent is; name it alone, or choose another name")
         if not sign and name not in able:
-            close = difflib.get_close_matches(name, able, n=1)
-            guess = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(able)}."
+            guess = did_you_mean(name, able, f"there are {', '.join(able)}.")
             raise UnknownComponentError(
                 f"there is no expert {name!r}; {guess} An expert of your own is written 'NAME: description'"
             )

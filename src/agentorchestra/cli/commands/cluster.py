@@ -77,7 +77,7 @@ Exit codes: 0 when it is queued; 2 wrong usage; 1 if the database cannot be used
 @click.argument("task", metavar="[TASK]", type=WORDS, required=False)
 @click.option("--again", metavar="RUN", type=WORDS, help="Queue a run that stopped, to go on with it.")
 @file_option
-@click.option("--system", metavar="NAME", type=WORDS, help="How agents work on it.  [default: from the settings]")
+@click.option("--system", "-s", metavar="NAME", type=WORDS, help="How agents work on it.  [default: from the settings]")
 @model_option
 @role_option(", ".join(ROLES))
 @click.option("--session", metavar="S", type=WORDS, help="The session the task belongs to.")

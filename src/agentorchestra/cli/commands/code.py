@@ -61,7 +61,9 @@ blocked), 4 out of budget or time, 5 waiting or paused, 130 cancelled.""",
     help="A command that is run in the copy when the agent has ended; exit code 0 says that the task is solved.",
 )
 @landing_options
-@click.option("--system", metavar="NAME", type=WORDS, default=SYSTEM, show_default=True, help="How agents work on it.")
+@click.option(
+    "--system", "-s", metavar="NAME", type=WORDS, default=SYSTEM, show_default=True, help="How agents work on it."
+)
 @model_option
 @budget_options
 @click.option(

@@ -21,7 +21,7 @@ from agentorchestra.cli.options import (
     workspace_option,
 )
 from agentorchestra.cli.output import print_result
-from agentorchestra.cli.start import drive_new
+from agentorchestra.cli.start import check_roles, drive_new
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.spec import RunSpec
@@ -96,6 +96,7 @@ async def debate(
     options: dict[str, Any] = {"experts": [*experts], **({"rounds": rounds} if rounds is not None else {})}
 
     async with opened(folder) as workspace:
+        check_roles(workspace, roles)
         spec = RunSpec(
             task=topic,
             system="debate",
@@ -113,7 +114,6 @@ async def debate(
             as_json=as_json,
             asks=(on_ask or workspace.settings.on_ask) != "deny",
             budget_usd=budget_usd,
-            roles=roles,
             talk=True,
         )
         handed = await hand_over(workspace, result, out, folder)

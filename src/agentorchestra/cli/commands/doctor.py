@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import io
 import os
 import shutil
@@ -23,6 +22,7 @@ from agentorchestra.cli.commands.models import Configured, configured, model_row
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, one_line
 from agentorchestra.core.errors import AgentOrchestraError, AppError
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import NO_PRESET, Settings
 from agentorchestra.workspace.settings import settings_folder
 from agentorchestra.workspace.variables import ENV_FILE
@@ -579,8 +579,7 @@ def _policy(folder: Path, settings: Settings | None, workspace: Workspace[Any] |
     for rule, names in (("allow", settings.policy.allow), ("deny", settings.policy.deny)):
         unknown = [name for name in names if name not in known and ":" not in name]
         if unknown:
-            close = difflib.get_close_matches(unknown[0], sorted(known), n=1)
-            hint = f"did you mean {close[0]!r}?" if close else "correct it, unless the tool is given to single runs"
+            hint = did_you_mean(unknown[0], sorted(known), "correct it, unless the tool is given to single runs")
             checks.append(Check(f"policy.{rule}", "warn", f"nothing is named {', '.join(map(repr, unknown))}", hint))
     return checks
 
@@ -602,8 +601,7 @@ def _prompts(folder: Path, workspace: Workspace[Any] | None) -> list[Check]:
         return [Check("prompts", "fail", detail, "reinstall agentorchestra")]
     checks = [Check("prompts", "ok", detail)]
     for one in unknown:
-        close = difflib.get_close_matches(one, names, n=1)
-        hint = f"did you mean {close[0]}.md?" if close else f"the prompts are {', '.join(names)}"
+        hint = did_you_mean(one, names, f"the prompts are {', '.join(names)}")
         checks.append(Check(f"prompt {one}", "warn", f"{folder / 'prompts' / one}.md replaces no prompt", hint))
     return checks
 

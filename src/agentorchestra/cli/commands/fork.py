@@ -49,7 +49,7 @@ Exit codes: as for `agentorchestra run`.""",
     help='The last event both runs have: its number, the key of an effect (its outcome), or "end". '
     "`agentorchestra show RUN --effects` lists the keys, `--json` the numbers.",
 )
-@click.option("--model", metavar="NAME", type=WORDS, help="Another model, for every role not named with --set.")
+@click.option("--model", "-m", metavar="NAME", type=WORDS, help="Another model, for every role not named with --set.")
 @click.option(
     "--set",
     "changes",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,6 +12,7 @@ import click
 from agentorchestra.cli.delivery import Out, hand_over, out_options
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import (
+    STDIN,
     WORDS,
     FilePath,
     NamedVersion,
@@ -17,22 +20,25 @@ from agentorchestra.cli.options import (
     budget_options,
     file_option,
     json_option,
+    material_on_stdin,
     mcp_option,
     model_option,
     once_each,
+    piped,
     preset_option,
     role_option,
-    task_on_stdin,
+    task_in,
     unsafe_option,
     warn_unsafe,
     workspace_option,
 )
 from agentorchestra.cli.output import clean, emit, emit_json, say
 from agentorchestra.cli.project import Landing, finish, landing_options
-from agentorchestra.cli.start import ROLES, drive_new
+from agentorchestra.cli.start import ROLES, check_roles, drive_new
 from agentorchestra.cli.workspaces import opened, verdict_on
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import SessionError
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import RunSpec
 
@@ -62,9 +68,9 @@ Examples:
 Exit codes: 0 completed, 1 failed or task not solved, 2 wrong usage, 3 any other end (partial,
 blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 )
-@click.argument("first", metavar="[SESSION]", type=WORDS, required=False)
-@click.argument("second", metavar="[TASK]", type=WORDS, required=False)
+@click.argument("words", metavar="[SESSION] [TASK]", type=WORDS, nargs=-1)
 @file_option
+@click.option("--task-file", metavar="F", type=FilePath(), help="A file with the task, instead of TASK; - is stdin.")
 @click.option(
     "--task-folder",
     metavar="DIR",
@@ -81,6 +87,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 @landing_options
 @click.option(
     "--system",
+    "-s",
     metavar="NAME",
     type=WORDS,
     help="How agents work on it: a packaged system, or a program or society of yours.  [default: from the settings]",
@@ -140,6 +147,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 )
 @out_options
 @unsafe_option
+@click.option("--quiet", "-q", is_flag=True, help="Print the answer alone, and errors: no progress, cost, sources.")
 @json_option("one object with the result")
 @click.option(
     "--dry-run",
@@ -179,9 +187,9 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 @mcp_option
 @workspace_option
 def run(
-    first: str | None,
-    second: str | None,
+    words: tuple[str, ...],
     files: tuple[Path, ...],
+    task_file: Path | None,
     task_folder: Path | None,
     project: Path | None,
     landing: Landing,
@@ -200,6 +208,7 @@ def run(
     labels: tuple[tuple[str, str], ...],
     out: Out,
     unsafe_local: bool,
+    quiet: bool,
     as_json: bool,
     dry_run: bool,
     environments: tuple[str, ...],
@@ -208,7 +217,10 @@ def run(
     rounds: int | None,
     folder: Path,
 ) -> int:
-    """Run TASK and print the answer; a TASK of - is read from stdin. SESSION goes with --continue alone.
+    """Run TASK and print the answer. SESSION goes with --continue alone.
+
+    What is piped or redirected to stdin is a file of the task, stdin.txt; without TASK, or with a TASK of -, it is the
+    task itself.
 
     The answer alone is written to stdout; progress, sources and cost to stderr. Files that the run made, and what it
     changed in its folder, are copied to agentorchestra-out/RUN or --out. Everything is recorded in the workspace: a
@@ -216,16 +228,22 @@ def run(
     otherwise the run waits (exit code 3) until `agentorchestra answer`, `approve` or `deny`. Ctrl-C cancels the run.
     """
 
-    task, session = _task_and_session(first, second, session, goes_on=goes_on)
+    task, session = _task_and_session(words, session, goes_on=goes_on)
     if goes_on and task_folder is not None:
         raise click.UsageError("--continue and --task-folder exclude each other: a task's machine is always a new one")
-    if (task is None) == (task_folder is None):
-        both = "TASK and --task-folder are given: leave one of them away"
-        raise click.UsageError(both if task is not None else "Missing argument 'TASK' (or --task-folder)")
+    ways = {"TASK": task, "--task-file": task_file, "--task-folder": task_folder}
+    if len(both := [name for name, value in ways.items() if value is not None]) > 1:
+        raise click.UsageError(f"{' and '.join(both)} are given: leave one of them away")
     if task_folder is not None and project is not None:
         raise click.UsageError("--task-folder and --in exclude each other; give one of them")
-    if task == "-":
-        task = task_on_stdin()
+    source = STDIN if task == "-" or (not both and piped()) else task_file
+    if source is not None:
+        task = task_in(source)
+    if not both and not task:
+        raise click.UsageError("Missing argument 'TASK' (or --task-file, --task-folder)")
+    material = STDIN in files or (source != STDIN and task_folder is None and piped())
+    if material and source == STDIN:
+        raise click.UsageError("stdin is the task and cannot be a file too; give the task as TASK or with --task-file")
 
     async def work() -> int:
         out.check()
@@ -233,11 +251,12 @@ def run(
         if unsafe_local:
             warn_unsafe()
         async with opened(folder, unsafe_local=unsafe_local, task_folder=task_folder) as workspace:
+            check_roles(workspace, roles)
             given = workspace.task
             seconds = timeout_s if timeout_s is not None or given is None else given.agent_s
             spec = RunSpec(
                 task=given.instruction if given is not None else task or "",
-                files=files,
+                files=(*(one for one in files if one != STDIN), *given_files),
                 system=system,
                 model=model,
                 budget=Budget(cost_usd=budget_usd, active_s=seconds),
@@ -260,7 +279,7 @@ def run(
                 foreseen = await workspace.foresee(spec)
                 _ = emit_json(foreseen.model_dump(mode="json")) if as_json else emit(_said(foreseen))
                 return 0
-            for note in given.notes if given is not None and not as_json else ():
+            for note in given.notes if given is not None and not (as_json or quiet) else ():
                 say(clean(note))
             for line in await check_canaries(workspace):
                 say(clean(line))
@@ -268,32 +287,32 @@ def run(
                 workspace,
                 await workspace.create(spec, begins=True),
                 folder=folder,
-                as_json=as_json,
+                as_json=as_json or quiet,
                 asks=(on_ask or workspace.settings.on_ask) != "deny",
                 budget_usd=budget_usd,
-                roles=roles,
             )
             verdict = await verdict_on(workspace, result)
             handed = await hand_over(workspace, result, out, folder)
-            return await finish(workspace, result, landing, folder, as_json=as_json, handed=handed, verdict=verdict)
+            return await finish(
+                workspace, result, landing, folder, as_json=as_json, handed=handed, verdict=verdict, quiet=quiet
+            )
 
-    return run_async(work())
+    with material_on_stdin() if material else nullcontext(()) as given_files:
+        return run_async(work())
 
 
-def _task_and_session(
-    first: str | None, second: str | None, session: str | None, *, goes_on: bool
-) -> tuple[str | None, str | None]:
+def _task_and_session(words: tuple[str, ...], session: str | None, *, goes_on: bool) -> tuple[str | None, str | None]:
     """Return TASK and the session that is named; of two words the first is SESSION."""
-    if second is None:
-        return first, session
-    if not goes_on:
+    if len(words) < 2:
+        return (words[0] if words else None), session
+    if not goes_on or len(words) > 2:
         raise click.UsageError(
-            f"Got unexpected extra argument ({second}): put the whole TASK into quotation marks; SESSION goes with "
-            "--continue alone"
+            f"TASK is {len(words)} arguments; put the whole of it into quotation marks: {shlex.quote(' '.join(words))} "
+            "(SESSION goes with --continue alone)"
         )
     if session is not None:
-        raise click.UsageError(f"two sessions: {first!r} and --session {session!r}; leave one of them out")
-    return second, first
+        raise click.UsageError(f"two sessions: {words[0]!r} and --session {session!r}; leave one of them out")
+    return words[1], words[0]
 
 
 async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str:
@@ -307,10 +326,9 @@ async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str
     if wanted is None:
         return await newest_run(workspace.store)
     if not await workspace.session(wanted).turns():
-        raise SessionError(
-            f"there is no session and no run {wanted!r} to go on from; `agentorchestra runs --json` lists them, "
-            "--session NAME begins one"
-        )
+        names = {one.manifest.session for one in await workspace.runs() if one.manifest.session}
+        guess = did_you_mean(wanted, names, "`agentorchestra runs --json` lists them, --session NAME begins one")
+        raise SessionError(f"there is no session and no run {wanted!r} to go on from; {guess}")
     return wanted
 
 

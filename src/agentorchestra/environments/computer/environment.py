@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agentorchestra.core.errors import ToolError
+from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.environments.computer import descriptions
 from agentorchestra.environments.computer.base import DesktopEnvironment, look
 from agentorchestra.environments.computer.clipboard import MOST_BYTES
 from agentorchestra.environments.computer.desktop import CALL_S, Connection
+from agentorchestra.environments.computer.display import missing_program
 from agentorchestra.environments.computer.keyboard import MOST_CHARACTERS, chord, named_key, unknown_character
-from agentorchestra.environments.computer.screen import BUTTON_PRESS, BUTTON_RELEASE, BUTTONS, SCROLLS, Picture
+from agentorchestra.environments.computer.screen import BUTTON_PRESS, BUTTON_RELEASE, BUTTONS, SCROLLS, Picture, library
 from agentorchestra.environments.computer.windows import Windows, close_window, place_window, raise_window
 from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
@@ -48,6 +50,14 @@ class Computer(DesktopEnvironment):
     def packaged(cls, parts: EnvironmentParts) -> Computer:
         """Return it as a workspace has it."""
         return cls(parts.settings.computer, sandbox=parts.sandbox, limits=parts.limits, network=parts.network)
+
+    def check(self) -> None:
+        """Refuse what cannot work here, before anything is spent; a MissingExtraError says what to install."""
+        if problem := missing_program():
+            raise MissingExtraError(problem)
+        library()
+        if importlib.util.find_spec("PIL") is None:
+            raise MissingExtraError("pictures of the screen need Pillow: pip install 'agentorchestra[computer]'")
 
     def rules(self) -> str:
         """Return state, vision and interaction, see 000, app. H."""

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from agentorchestra.core.errors import MissingExtraError, ToolError
+from agentorchestra.core.errors import MissingExtraError
 
 MOTION, PRESS, RELEASE, BUTTON_PRESS, BUTTON_RELEASE = 6, 2, 3, 4, 5  # kinds of events that the XTEST extension makes
 BUTTONS = {"left": 1, "middle": 2, "right": 3}
@@ -45,13 +45,13 @@ class Pointer(NamedTuple):
 
 
 def library(name: str = "") -> Any:
-    """Import a module of xcffib; a MissingExtraError without the extra, a ToolError without the C library below it."""
+    """Import a module of xcffib; a MissingExtraError without the extra, or the C library below it."""
     try:
         return importlib.import_module(f"xcffib.{name}" if name else "xcffib")
     except ImportError:
         raise MissingExtraError("the desktop needs xcffib and Pillow: pip install 'agentorchestra[computer]'") from None
     except OSError as exc:
-        raise ToolError(
+        raise MissingExtraError(
             f"the desktop needs the library libxcb ({exc}); Debian and Ubuntu: apt-get install libxcb1"
         ) from None
 

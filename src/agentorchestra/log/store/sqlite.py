@@ -83,6 +83,14 @@ def _copy_file(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
+def _blank() -> bytes:
+    """Return the bytes of a database without a table."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("VACUUM")
+        return connection.serialize()
+
+
 class SqliteStore(SqlStore):
     """The store in a folder; several processes may use one folder at once.
 
@@ -217,11 +225,17 @@ class SqliteStore(SqlStore):
                 raise self._not_writable(f"{path.name} cannot be written")
         if self.database.is_dir():
             raise self._not_writable(f"{DATABASE} is a folder")
+        if self.database.is_file() and not self.database.stat().st_size:
+            raise self._corrupt("it is empty, and what it held is lost")
         try:
             # By hand, so that nobody else can read what the agents read, whatever the umask.
             descriptor = os.open(self.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 os.fchmod(descriptor, 0o600)
+                os.write(descriptor, _blank())  # so that a database which lost its content is told from a new one
+            except BaseException:
+                self.database.unlink()
+                raise
             finally:
                 os.close(descriptor)
         except FileExistsError:

@@ -3,44 +3,55 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
+import tokenize
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from pydantic import JsonValue
 
 _BEGINNING = re.compile(r"(?<![\w.])(?P<name>[A-Za-z_]\w*)\(")
 _LONGEST = 5_000  # characters of one call
+_MOST_TRIED = 100  # beginnings of calls that are read on
 
 
 def spelled_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, JsonValue]]]:
     """Return the calls of offered tools with literal arguments in a task; unnamed ones are in the schema's order."""
     found: list[tuple[str, dict[str, JsonValue]]] = []
     end = 0
-    for match in _BEGINNING.finditer(task):
-        if match.start() < end or match["name"] not in tools:
-            continue
-        for closing in re.finditer(r"\)", task[match.end() : match.end() + _LONGEST]):
-            text = task[match.start() : match.end() + closing.end()]
-            arguments = _arguments(text, list(tools[match["name"]].get("properties", {})))
-            if arguments is not None:
-                found.append((match["name"], arguments))
-                end = match.start() + len(text)
-                break
+    for match in islice((one for one in _BEGINNING.finditer(task) if one["name"] in tools), _MOST_TRIED):
+        text = _call_at(task, match.start()) if match.start() >= end else ""
+        arguments = _arguments(text, list(tools[match["name"]].get("properties", {})))
+        if arguments is not None:
+            found.append((match["name"], arguments))
+            end = match.start() + len(text)
     return found
 
 
 def unknown_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the names in calls that a task spells out with arguments by name, of tools that are not offered."""
-    found: dict[str, None] = {}
-    for match in _BEGINNING.finditer(task):
-        for closing in re.finditer(r"\)", task[match.end() : match.end() + _LONGEST]):
-            text = task[match.start() : match.end() + closing.end()]
-            if match["name"] not in tools and _arguments(text, []):
-                found[match["name"]] = None
-                break
-    return [*found]
+    strange = islice((one for one in _BEGINNING.finditer(task) if one["name"] not in tools), _MOST_TRIED)
+    return list(dict.fromkeys(one["name"] for one in strange if _arguments(_call_at(task, one.start()), [])))
+
+
+def _call_at(task: str, start: int) -> str:
+    """Return the call that begins here, to the bracket that closes it; "" where none does."""
+    text = task[start : start + _LONGEST]
+    depth = 0
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.OP:
+                depth += (token.string in "([{") - (token.string in ")]}")
+                if not depth:
+                    row, column = token.end
+                    lines = text.split("\n")
+                    return "\n".join([*lines[: row - 1], lines[row - 1][:column]])
+    except (tokenize.TokenError, SyntaxError):
+        pass
+    return ""
 
 
 def agent_result(text: str) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import islice, pairwise, takewhile
 from typing import Literal
 
 from agentorchestra.models.offline.vocabulary import ASKING, FUNCTION, IRREGULAR, MONTHS, word_set
@@ -119,12 +119,17 @@ _SOURCE_PHRASE = re.compile(
     r"\b(?:according to|as stated in|as described in) (?:the|this|that|our) [a-z]+(?: in| of)?\s*(?=[,?.]|$)",
     re.IGNORECASE,
 )
-_QUESTION_MARK = re.compile(r"[^.!?\n]*(?:[.!](?!\s)[^.!?\n]*)*\?")
+_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!](?!\s)[^.!?\n]*)*(?:[.!?\n]|$)")  # takes every character once
+
+
+def questions(task: str) -> list[str]:
+    """Return the sentences of a task that end in a question mark."""
+    return [match[0].strip() for match in _SENTENCE.finditer(task) if match[0].endswith("?")]
 
 
 def parse_question(task: str, files: Sequence[str]) -> Question:
     """Return the question in a task: its sentence with a question mark where there is one, else all of it."""
-    asked = [match[0].strip() for match in _QUESTION_MARK.finditer(task)]
+    asked = questions(task)
     text = max(asked, key=len) if asked else task
     # A file of a folder may be named with its folders or without.
     said = {name: [name, name.rpartition("/")[2]] for name in files}
@@ -135,6 +140,7 @@ def parse_question(task: str, files: Sequence[str]) -> Question:
     return Question(text.strip(), _terms(text), _wants(text), tuple(named))
 
 
+@lru_cache(maxsize=64)  # of one task it is asked again at each step
 def _terms(text: str) -> tuple[Term, ...]:
     words = tokens(text)
     capitals = sum(word[:1].isupper() for word in words)
@@ -271,10 +277,14 @@ def _pieces(content: RenderedContent) -> list[RenderedContent]:
     return [content.model_copy(update={"text": text}) for text in texts if text]
 
 
+_MOST_MISSING = 20
+
+
 def missing(question: Question, contents: Iterable[RenderedContent]) -> list[str]:
-    """Return the question's terms that no passage seen holds."""
+    """Return the question's terms that no passage seen holds, the first ones."""
     seen = {word for content in contents for word in keys_of(content.text)}
-    return [term.text for term in question.terms if not any(term.matches(word) for word in seen)]
+    absent = (term.text for term in question.terms if not any(term.matches(word) for word in seen))
+    return [*islice(absent, _MOST_MISSING)]
 
 
 def _names_file(term: Term, ref: str) -> bool:
@@ -402,6 +412,8 @@ _OPERATION_WORDS = word_set(
     "difference sum total combined together more less fewer higher lower larger smaller greater longer shorter taller "
     "older further bigger than"
 )
+_MOST_JOINTS = 100  # joining words of a question that are looked at
+_NEAR = 300  # characters beside a joining word in which its two values stand
 _JOINT = re.compile(r"\b(?:and|than|versus|vs\.?|to)\b", re.IGNORECASE)
 
 
@@ -410,9 +422,10 @@ def split_question(question: Question) -> tuple[Operation, Question, Question] |
     low = question.text.lower()
     operation = next((name for name, pattern in _OPERATIONS if re.search(pattern, low)), None)
     terms = [term for term in question.terms if term.key not in _OPERATION_WORDS]
-    for joint in _JOINT.finditer(question.text):
-        before = [key(word) for word in tokens(question.text[: joint.start()])]
-        after = [key(word) for word in tokens(question.text[joint.end() :])]
+    for joint in islice(_JOINT.finditer(question.text), _MOST_JOINTS):
+        start, end = joint.span()
+        before = [key(word) for word in tokens(question.text[max(0, start - _NEAR) : start])]
+        after = [key(word) for word in tokens(question.text[end : end + _NEAR])]
         left, right = _alternatives(before, after, terms)
         if left and right and (operation or left[0].kind == "number"):
             return (
@@ -468,6 +481,7 @@ def plain_number(text: str) -> str | None:
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 
+_LONGEST_ARITHMETIC = 2_000  # characters
 _NUM = r"[+-]?\d+(?:\.\d+)?"
 _WORD_OPERATORS = (
     (r"\bmultiplied by\b|\btimes\b|×|·|(?<=\d)\s*[xX]\s*(?=\d)", "*"),
@@ -482,7 +496,9 @@ _ARITHMETIC_WORDS = word_set(
 
 
 def arithmetic(task: str) -> str | None:
-    """Return the Python expression of a task that is nothing but arithmetic; None for any other."""
+    """Return the Python expression of a task that is nothing but arithmetic; None for any other, and a long one."""
+    if len(task) > _LONGEST_ARITHMETIC:
+        return None
     text = re.sub(r"(?<=\d),(?=\d{3}(?:\D|$))", "", task)
     text = re.sub(r"(?<=\w)['’]s\b", " is", text).strip().rstrip("?!.= \n")
     for pattern, sign in _WORD_OPERATORS:

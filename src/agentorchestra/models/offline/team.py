@@ -19,11 +19,8 @@ from agentorchestra.models.render import RenderedContent, parse_contents, withou
 ANALYZER, WORKER, REPORTER = "deep_analyzer", "worker", "reporter"
 
 _CALL = re.compile(r"(?<![\w.])[A-Za-z_]\w*\(")
-_REPORT = re.compile(
-    r"\b(?:write|give|make|prepare|draw up|schreib\w*|erstell\w*)\b[^.?!]*\b(?:report|bericht)\b|\bas a report\b",
-    re.IGNORECASE,
-)
-_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!](?!\s)[^.!?\n]*)*\?")
+_WRITE = re.compile(r"\b(?:write|give|make|prepare|draw up|schreib\w*|erstell\w*)\b", re.IGNORECASE)
+_REPORT = re.compile(r"\b(?:report|bericht)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -59,12 +56,14 @@ def is_agent(parameters: Mapping[str, Any]) -> bool:
 
 
 def wants_report(task: str) -> bool:
-    return _REPORT.search(task) is not None
+    verbs = ((part, _WRITE.search(part)) for part in re.split("[.?!]", task))
+    asked = any(verb is not None and _REPORT.search(part, verb.end()) for part, verb in verbs)
+    return asked or re.search(r"\bas a report\b", task, re.IGNORECASE) is not None
 
 
 def parts_of(task: str) -> list[str]:
     """Return the questions of a task, where it holds several; else the task itself."""
-    asked = [match[0].strip() for match in _SENTENCE.finditer(task)]
+    asked = rules.questions(task)
     return asked if len(asked) > 1 or (asked and wants_report(task)) else [task]
 
 

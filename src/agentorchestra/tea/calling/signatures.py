@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import json
@@ -24,6 +23,7 @@ from typing_extensions import TypedDict
 
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import canonical_json, copied, is_flat, sha256_text
+from agentorchestra.core.names import nearest
 from agentorchestra.core.protocols import RunContext
 
 _SECTION = re.compile(r"^[ \t]*(?:\w[\w ]*:[ \t]*$|:\w+|-{3,}[ \t]*$)", re.MULTILINE)
@@ -456,7 +456,7 @@ def _problems(exc: ValidationError, parameters: dict[str, Any]) -> list[str]:
         got = "" if error["type"] == "missing" else f" (got {_short(error['input'])})"
         hint = ""
         if error["type"] == "extra_forbidden" and len(error["loc"]) == 1:
-            close = difflib.get_close_matches(place, list(parameters.get("properties", {})), n=1)
+            close = nearest(place, parameters.get("properties", {}))
             hint = f", did you mean {close[0]!r}?" if close else ""
         problems.append(f"{place}: {error['msg']}{got}{hint}")
     return problems

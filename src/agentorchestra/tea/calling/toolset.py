@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,6 +9,7 @@ from typing import Any, Protocol
 from agentorchestra.core.effects import Effect, EffectKind, Provenance
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolCall, ToolSchema
+from agentorchestra.core.names import nearest
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import first_names
 from agentorchestra.tea.calling.actions import action_effect
@@ -170,7 +170,7 @@ class AgentToolset:
             )
         # Of very many names the nearest is looked for elsewhere (`Discovery`), and of a very long one there is none.
         few = self.names if len(self.names) <= MOST_COMPARED else ()
-        close = difflib.get_close_matches(call.name[:100], few, n=1)
+        close = nearest(call.name, few)
         hint = f", did you mean {close[0]!r}" if close else ""
         return Effect(
             kind=EffectKind.INVOKE_TOOL,

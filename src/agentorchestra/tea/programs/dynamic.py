@@ -7,7 +7,6 @@ it whose calls run in the sandbox.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import linecache
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 
 from agentorchestra.core.errors import SourceError
 from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.imports import Completed, complete_imports, parse_source
 from agentorchestra.tea.programs.namespaces import builtins_of, current
@@ -95,8 +95,7 @@ def member(module: types.ModuleType, name: str, *, where: str = "the source") ->
     if name in vars(module):
         return vars(module)[name]
     own = sorted(one for one, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
-    close = difflib.get_close_matches(name, own, n=1)
-    there = f"did you mean {close[0]!r}?" if close else f"it defines {', '.join(own[:10]) or 'nothing'}"
+    there = did_you_mean(name, own, f"it defines {', '.join(own[:10]) or 'nothing'}")
     raise SourceError(f"{where} does not define {name!r}; {there}")
 
 

@@ -7,7 +7,6 @@ sandbox (docs/sandbox.md): arguments go in as JSON, the result comes back throug
 from __future__ import annotations
 
 import ast
-import difflib
 import importlib.resources
 import json
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -20,6 +19,7 @@ from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import SourceError, ToolError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import read_docstring
 from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
@@ -177,8 +177,7 @@ def _function(text: str, name: str, where: str, allowed: Collection[str]) -> ast
     found = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
     if name in found:
         return found[name]
-    close = difflib.get_close_matches(name, found, n=1)
-    there = f"did you mean {close[0]!r}?" if close else f"it defines {', '.join(found) or 'no function'}"
+    there = did_you_mean(name, found, f"it defines {', '.join(found) or 'no function'}")
     raise SourceError(f"{where} does not define the function {name!r}; {there}")
 
 

@@ -17,7 +17,6 @@ as they are and never read as templates themselves. `composition.py` has modules
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from agentorchestra.core.errors import PromptError
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.spec import Pinned
 from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 
@@ -118,8 +118,7 @@ class PromptLibrary:
             asking = self._sources[making[-1]].where
             if name not in made and name not in self._sources:
                 known = sorted({*made, *self._sources})
-                near = difflib.get_close_matches(name, known, n=1)
-                guess = f"did you mean {near[0]!r}?" if near else f"the prompts: {', '.join(known) or 'none'}"
+                guess = did_you_mean(name, known, f"the prompts: {', '.join(known) or 'none'}")
                 raise PromptError(f"{asking} includes {name!r}, which is not there; {guess}")
             return prompt(name)
 

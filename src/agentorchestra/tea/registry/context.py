@@ -29,6 +29,7 @@ from agentorchestra.core.errors import (
     VersionError,
 )
 from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.spec import RunResult
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.programs.namespaces import within
@@ -326,8 +327,7 @@ class ContextManager(Generic[T]):
         if found is not None and (hidden or self._is_usable(found)):
             return found
         names = self.names()
-        close = difflib.get_close_matches(str(name)[:200], names, n=3)
-        guess = f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(names[:20]) or 'none'}"
+        guess = did_you_mean(str(name), names, f"there are: {', '.join(names[:20]) or 'none'}", n=3)
         gone = " any more (it was unregistered; restore it)" if found is not None and found.hidden else ""
         raise UnknownComponentError(f"no {self.kind.name} {str(name)[:80]!r}{gone}; {guess}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import reprlib
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from agentorchestra.core.content import Block
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import LifecycleError, UnknownComponentError, UsageError
 from agentorchestra.core.ids import is_flat
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.spec import RunResult
 from agentorchestra.tea.calling.definitions import tool_of_definition
 from agentorchestra.tea.calling.tool import Tool
@@ -93,8 +93,7 @@ class ECPServer(ContextManager[EnvironmentFactory]):
         await self.access.ready()
         actions = [one.name for one in self._version(name, None).config.operations]
         if action not in actions:
-            close = difflib.get_close_matches(str(action)[:200], actions, n=1)
-            guess = f"did you mean {close[0]!r}?" if close else f"its actions: {', '.join(actions) or 'none'}"
+            guess = did_you_mean(str(action), actions, f"its actions: {', '.join(actions) or 'none'}")
             raise UnknownComponentError(f"the environment {name!r} has no action {reprlib.repr(action)}; {guess}")
         return await self.access.invoke_action(name, action, _arguments(arguments))
 

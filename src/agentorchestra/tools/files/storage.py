@@ -153,7 +153,11 @@ class _Wanted:
 def _wanted(given: Sequence[Path], apart: Path | None, sentences: list[str], held: Collection[str]) -> list[_Wanted]:
     taken = {*held}  # by other files of the session
     wanted = []
+    seen: set[str] = set()
     for path in given:
+        if (place := os.path.abspath(path)) in seen:  # noqa: PTH100 - without following links
+            continue
+        seen.add(place)
         folder = path.is_dir()
         stem, suffix = (path.resolve().name or "files", "") if folder else (path.stem, path.suffix)
         stem, suffix = printable(stem), printable(suffix)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,6 +9,7 @@ import click
 
 from agentorchestra.cli.options import ParamType, Words
 from agentorchestra.core.errors import ComponentNameError, UnknownComponentError
+from agentorchestra.core.names import did_you_mean
 from agentorchestra.workspace import Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -134,8 +134,4 @@ async def _was(server: Any, name: str) -> bool:
 
 
 def _nearest(name: str, names: Sequence[str], kind: str | None) -> str:
-    folded = {one.casefold(): one for one in names}
-    close = difflib.get_close_matches(name.casefold(), folded, n=3)
-    if close:
-        return f"did you mean {' or '.join(folded[one] for one in close)}?"
-    return f"`agentorchestra {KINDS[kind] if kind else 'components'} list` shows all"
+    return did_you_mean(name, names, f"`agentorchestra {KINDS[kind] if kind else 'components'} list` shows all", n=3)

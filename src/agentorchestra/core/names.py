@@ -1,0 +1,24 @@
+"""The known name that a wrong one was probably meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher, get_close_matches
+
+_CLOSE = 0.1  # names that are this much less like the wrong one than the best are told too
+_LONGEST = 200  # characters that are compared
+
+
+def nearest(name: str, known: Iterable[str], n: int = 1) -> list[str]:
+    """Return at most `n` of the known names, those most like a wrong one, best first; case makes no difference."""
+    word = name[:_LONGEST].casefold()
+    folded = {one.casefold(): one for one in known}
+    close = get_close_matches(word, folded, n=n)
+    likeness = [SequenceMatcher(None, one, word).ratio() for one in close]
+    return [folded[one] for one, like in zip(close, likeness, strict=True) if like >= likeness[0] - _CLOSE]
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str, n: int = 1) -> str:
+    """Return the end of a refusal: the nearest names as a question, `otherwise` where no name is near."""
+    close = nearest(name, known, n)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else otherwise
