@@ -60,6 +60,8 @@ from agentorchestra.sandbox.base import MIB
 from agentorchestra.workspace.catalog import Equipment, distribution
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
+from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
+from agentorchestra.workspace.schedules import Schedule
 from agentorchestra.workspace.sessions import APART, turns_of
 from agentorchestra.workspace.turns import state_after
 
@@ -271,6 +273,28 @@ class RunCreator:
         )
         await self._write(run_id, manifest)
         return run_id, manifest
+
+    async def create_schedule(self, schedule: Schedule, accepted: Acceptance | None, begins: bool) -> str:
+        """Write a schedule as a run; return its id, which is its name where it has none."""
+        await self.foresee(schedule.spec, RunObjects())
+        run_id = new_run_id()
+        named = schedule if schedule.name else schedule.model_copy(update={"name": run_id})
+        spec = named.spec
+        pinned = self._pinned(
+            run_id, spec.model or self._settings.model, {}, self._catalog.models, None, self._settings.parts
+        )
+        manifest = RunManifest(
+            **pinned | {"budget": Budget()},  # its runs have theirs; it asks no model, and is at work for years
+            task=self._parts.redact(spec.task),
+            system=SCHEDULE,
+            seed=sha256_text(run_id)[:16],
+            labels=self._redacted(spec.labels),
+            options=self._parts.redact_json(named.model_dump(mode="json", exclude_defaults=True)),
+            created=self._parts.clock.now(),
+        )
+        maker = self._parts.engine.owner if begins else None
+        await self._write(run_id, manifest, accepted, maker=maker)
+        return run_id
 
     def _pinned(
         self,

@@ -47,6 +47,8 @@ from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.delivery import folder_files
 from agentorchestra.workspace.equipment import Equipper, RunObjects
 from agentorchestra.workspace.handlers import Handlers
+from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
+from agentorchestra.workspace.schedules import Schedule, keep
 from agentorchestra.workspace.turns import taken_over
 
 if TYPE_CHECKING:
@@ -350,6 +352,8 @@ class RunDriver:
 
         if manifest.system == CALLS:
             return await repeated(root)
+        if manifest.system == SCHEDULE:
+            return await keep(root, Schedule.model_validate(manifest.options))
         catalog = self._parts.catalog.of(equipment)
         hidden = catalog.hidden(equipment)
         pinned = {*manifest.tools} - self._equipper.gone(manifest, equipment)

@@ -24,9 +24,11 @@ from agentorchestra.core.errors import (
     AppError,
     BackupError,
     EmptyTaskError,
+    FileInputError,
     ProjectError,
     RequestKeyError,
     RunOverError,
+    ScheduleError,
     UnknownComponentError,
     UsageError,
     WorkspaceStateError,
@@ -66,6 +68,8 @@ from agentorchestra.workspace.driver import FolderWritten, ReplayReport, RunDriv
 from agentorchestra.workspace.equipment import Equipper, GivenEquipment, RunObjects, RunOptions, run_request
 from agentorchestra.workspace.handlers import Handlers
 from agentorchestra.workspace.presets import with_preset
+from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
+from agentorchestra.workspace.schedules import Schedule, ScheduleState, machine_zone, state_of, time_points
 from agentorchestra.workspace.sessions import Session
 from agentorchestra.workspace.settings import load_settings, settings_path
 
@@ -870,6 +874,58 @@ class Workspace(Generic[Deps]):
     async def waiting_until(self) -> dict[str, datetime]:
         """Return when the first timer of each run that waits for a time is due."""
         return await waiting_until(self._parts.store)
+
+    async def schedule(
+        self, cron: str, task: str | RunSpec, *, name: str = "", zone: str | None = None, **fields: Unpack[RunFields]
+    ) -> str:
+        """Have a task run again and again (docs/schedule.md); return the id of the run that waits for its times.
+
+        A server, a worker, `agentorchestra schedule run` or `resume --due` starts the runs: each is an ordinary one
+        with the label `schedule`. `pause`, `resume` and `cancel` of the id pause, resume and remove the schedule.
+
+        Args:
+            cron: minute, hour, day of the month, month, day of the week, e.g. `0 9 * * 1-5`.
+            task, fields: as for `run`; files are read when a run begins.
+            name: of the schedule; its id by default.
+            zone: the clock that is meant, e.g. `Europe/Berlin`; by default that of this machine. It is kept.
+
+        Raises:
+            ScheduleError: for times that cannot be read or never come, and a name that another schedule has.
+            MissingExtraError: if the extra `schedule` is not installed.
+        """
+        self._need_open()
+        spec, _ = run_request(task, {**fields})
+        if not spec.task.strip():
+            raise EmptyTaskError('the task is empty; say what is to be done, e.g. "Summarise the log"')
+        for path in (*spec.files, *((spec.project,) if spec.project is not None else ())):
+            if not path.exists():
+                raise FileInputError(f"{path} does not exist; check the name and the folder it is in.")
+        absolute = {
+            "files": tuple(one.resolve() for one in spec.files),
+            "project": spec.project and spec.project.resolve(),
+        }
+        zone = machine_zone(self.own.environ) if zone is None else zone
+        first = next(time_points(cron, zone, self._clock.now()))
+        if name and name in {one.schedule.name for one in await self.schedules()}:
+            raise ScheduleError(f"there is a schedule {name!r} already; remove it first, or choose another name")
+        schedule = Schedule(name=name, cron=cron, zone=zone, first=first, spec=spec.model_copy(update=absolute))
+        run_id = await self._creator.create_schedule(schedule, None, True)
+        await self._driver.resume(run_id, RunObjects())
+        return run_id
+
+    async def create_schedule(self, schedule: Schedule, *, accepted: Acceptance) -> str:
+        """Write a further run of a schedule, which a server or a queue takes on; return its id."""
+        return await self._creator.create_schedule(schedule, accepted, False)
+
+    async def schedules(self) -> list[ScheduleState]:
+        """Return the schedules that are not removed, oldest first."""
+        found = [one for one in await self.runs() if one.manifest.system == SCHEDULE and one.status not in FINAL]
+        now, states = self._clock.now(), []
+        for one in reversed(found):
+            schedule = Schedule.model_validate(one.manifest.options)
+            if one.status is not RunStatus.CANCELLED:
+                states.append(state_of(one.id, schedule, one.status.value, await self.events(one.id), now))
+        return states
 
     async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
         """Return the workspace's runs, newest first."""
