@@ -61,6 +61,7 @@ COMMANDS: dict[str, Entry] = {
     "backup": Entry("backup", "backup", "Copy the workspace, also while runs go on."),
     "serve": Entry("serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
     "submit": Entry("cluster", "submit", "Queue a task for the workers of a database."),
+    "schedule": Entry("schedule", "schedule", "Run tasks at the times of a cron expression."),
     "worker": Entry("cluster", "worker", "Drive queued runs, on any number of machines."),
     "status": Entry("cluster", "status", "Show the workers, the queue and the runs of a database."),
     "browser": Entry("browser", "browser", "Open the browser by hand, as an agent has it."),

@@ -18,7 +18,7 @@ from agentorchestra.core.errors import NotAllowedError, UnknownRunError
 from agentorchestra.core.events import Body, new_event
 from agentorchestra.core.protocols import Acceptance, RunRecord, Store, instance_of
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import FileRef, RunManifest, RunResult, RunSpec, RunStatus, TestsRan
+from agentorchestra.core.spec import FileRef, RunManifest, RunResult, RunStatus, TestsRan
 from agentorchestra.log.store.references import GIVEN
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.direct_calls import DirectCalls
@@ -28,7 +28,6 @@ from agentorchestra.runtime.worlds import asked_environment
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.trust.redact import Redactor
 from agentorchestra.workspace.catalog import Catalog, Own, distribution, is_toolkit, packaged_prompts, tools_by_name
-from agentorchestra.workspace.schedules import Schedule
 from agentorchestra.workspace.settings import settings_folder
 
 if TYPE_CHECKING:
@@ -67,14 +66,12 @@ class Host(Protocol):
     @property
     def task_place(self) -> str: ...
 
-    async def create(self, task: str | RunSpec, *, accepted: Acceptance | None = None, **fields: Any) -> str:
+    @property
+    def create(self) -> Callable[..., Awaitable[str]]:
         """Workspace.create."""
 
     async def accepted(self, request: Acceptance) -> str | None:
         """Workspace.accepted."""
-
-    async def create_schedule(self, schedule: Schedule, *, accepted: Acceptance) -> str:
-        """Write a further run of a schedule that others go on with; return its id."""
 
     async def ended(self, run: Run, status: RunStatus) -> TestsRan | None:
         """Run the tests of a run that has ended while its environments are still open."""

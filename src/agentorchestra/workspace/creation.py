@@ -19,6 +19,7 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
     BudgetError,
     EmptyTaskError,
+    FileInputError,
     ForkError,
     LifecycleError,
     ProjectError,
@@ -274,26 +275,29 @@ class RunCreator:
         await self._write(run_id, manifest)
         return run_id, manifest
 
-    async def create_schedule(self, schedule: Schedule, accepted: Acceptance | None, begins: bool) -> str:
-        """Write a schedule as a run; return its id, which is its name where it has none."""
-        await self.foresee(schedule.spec, RunObjects())
-        run_id = new_run_id()
-        named = schedule if schedule.name else schedule.model_copy(update={"name": run_id})
-        spec = named.spec
-        pinned = self._pinned(
-            run_id, spec.model or self._settings.model, {}, self._catalog.models, None, self._settings.parts
-        )
+    async def create_schedule(self, schedule: Schedule) -> str:
+        """Check the runs of a schedule, and write it as a run; return its id, which is its name where it has none."""
+        spec, parts, run_id = schedule.spec, self._parts, new_run_id()
+        if not spec.task.strip():
+            raise EmptyTaskError("the task is empty; say what is to be done, e.g. 'What is new in the log?'")
+        for path in (*spec.files, *((spec.project,) if spec.project is not None else ())):
+            if not path.exists():
+                raise FileInputError(f"{path} does not exist; check the name and the folder it is in.")
+        await self.foresee(spec, RunObjects())
+        files, project = tuple(one.resolve() for one in spec.files), spec.project and spec.project.resolve()
+        found = spec.model_copy(update={"files": files, "project": project})
+        named = schedule.model_copy(update={"name": schedule.name or run_id, "spec": found})
+        model = spec.model or self._settings.model
         manifest = RunManifest(
-            **pinned | {"budget": Budget()},  # its runs have theirs; it asks no model, and is at work for years
-            task=self._parts.redact(spec.task),
+            # Its runs have budgets: it asks no model, and is at work for years.
+            **self._pinned(run_id, model, {}, self._catalog.models, None, PartSettings()) | {"budget": Budget()},
+            task=parts.redact(spec.task),
             system=SCHEDULE,
             seed=sha256_text(run_id)[:16],
-            labels=self._redacted(spec.labels),
-            options=self._parts.redact_json(named.model_dump(mode="json", exclude_defaults=True)),
-            created=self._parts.clock.now(),
+            options=parts.redact_json(named.model_dump(mode="json", exclude_defaults=True)),
+            created=parts.clock.now(),
         )
-        maker = self._parts.engine.owner if begins else None
-        await self._write(run_id, manifest, accepted, maker=maker)
+        await self._write(run_id, manifest, maker=parts.engine.owner)
         return run_id
 
     def _pinned(

@@ -353,7 +353,7 @@ class RunDriver:
         if manifest.system == CALLS:
             return await repeated(root)
         if manifest.system == SCHEDULE:
-            return await keep(root, Schedule.model_validate(manifest.options))
+            await keep(root, Schedule.model_validate(manifest.options))
         catalog = self._parts.catalog.of(equipment)
         hidden = catalog.hidden(equipment)
         pinned = {*manifest.tools} - self._equipper.gone(manifest, equipment)

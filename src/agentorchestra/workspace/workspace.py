@@ -24,7 +24,6 @@ from agentorchestra.core.errors import (
     AppError,
     BackupError,
     EmptyTaskError,
-    FileInputError,
     ProjectError,
     RequestKeyError,
     RunOverError,
@@ -895,37 +894,20 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         spec, _ = run_request(task, {**fields})
-        if not spec.task.strip():
-            raise EmptyTaskError('the task is empty; say what is to be done, e.g. "Summarise the log"')
-        for path in (*spec.files, *((spec.project,) if spec.project is not None else ())):
-            if not path.exists():
-                raise FileInputError(f"{path} does not exist; check the name and the folder it is in.")
-        absolute = {
-            "files": tuple(one.resolve() for one in spec.files),
-            "project": spec.project and spec.project.resolve(),
-        }
+        if name and name in {one.name for one in await self.schedules()}:
+            raise ScheduleError(f"there is a schedule {name!r} already; remove it first, or choose another name")
         zone = machine_zone(self.own.environ) if zone is None else zone
         first = next(time_points(cron, zone, self._clock.now()))
-        if name and name in {one.schedule.name for one in await self.schedules()}:
-            raise ScheduleError(f"there is a schedule {name!r} already; remove it first, or choose another name")
-        schedule = Schedule(name=name, cron=cron, zone=zone, first=first, spec=spec.model_copy(update=absolute))
-        run_id = await self._creator.create_schedule(schedule, None, True)
+        schedule = Schedule(name=name, cron=cron, zone=zone, first=first, spec=spec)
+        run_id = await self._creator.create_schedule(schedule)
         await self._driver.resume(run_id, RunObjects())
         return run_id
 
-    async def create_schedule(self, schedule: Schedule, *, accepted: Acceptance) -> str:
-        """Write a further run of a schedule, which a server or a queue takes on; return its id."""
-        return await self._creator.create_schedule(schedule, accepted, False)
-
     async def schedules(self) -> list[ScheduleState]:
         """Return the schedules that are not removed, oldest first."""
-        found = [one for one in await self.runs() if one.manifest.system == SCHEDULE and one.status not in FINAL]
-        now, states = self._clock.now(), []
-        for one in reversed(found):
-            schedule = Schedule.model_validate(one.manifest.options)
-            if one.status is not RunStatus.CANCELLED:
-                states.append(state_of(one.id, schedule, one.status.value, await self.events(one.id), now))
-        return states
+        over = {*FINAL, RunStatus.CANCELLED}
+        found = [one for one in await self.runs() if one.manifest.system == SCHEDULE and one.status not in over]
+        return [state_of(one, await self.events(one.id), self._clock.now()) for one in reversed(found)]
 
     async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
         """Return the workspace's runs, newest first."""
