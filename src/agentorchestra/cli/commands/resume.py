@@ -144,7 +144,7 @@ async def resume(
         problem = await _resume_all(workspace, runs, results, go_on=go_on, copy=copy, as_json=as_json)
         if not due:
             return problem
-        for line in await lines_of_schedules(workspace, runs):
+        for line in await lines_of_schedules(workspace, [one["run_id"] for one in results]):
             say(line)
         started = await started_by_schedules(workspace)  # just now, or before a process was killed
         return await _resume_all(workspace, started, results, go_on=go_on, copy=copy, as_json=as_json) or problem
