@@ -168,7 +168,7 @@ def overlap(events: list[dict[str, Any]]) -> bool:
 
 NEXT_STEPS = """Next:
   .venv/bin/agentorchestra show last
-  .venv/bin/agentorchestra run "How much did General Electric invest in 1950?" --file examples/investment.csv --model offline
+  .venv/bin/agentorchestra run "How much did Chrysler invest in 1950?" -f examples/investment.csv --model offline
   .venv/bin/agentorchestra new tool price_of --folder shop"""
 """Commands that work in the clone as they are printed, without activating `.venv`."""
 
