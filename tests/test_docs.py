@@ -134,6 +134,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 (folder / "bin" / found.name).symlink_to(found.resolve())
             elif top not in ("..", "__pycache__") and not (site / top).exists():
                 (site / top).symlink_to(str(one.locate_file(top)))
+    if not (site / "agentorchestra").exists():  # the one that is tested, whatever the editable installation names
+        (site / "agentorchestra").symlink_to(ROOT / "src" / "agentorchestra")
     program = folder / "bin" / "agentorchestra"
     program.write_text(
         f"#!{folder / 'bin' / 'python'}\nimport sys\n\nfrom agentorchestra.cli import main\n\nsys.exit(main())\n"
