@@ -56,6 +56,7 @@ def schedule() -> None:
 
 @async_command(
     "add",
+    short_help="Make a schedule; `add` may be left out.",
     epilog="""\b
 Examples:
   agentorchestra schedule "0 9 * * 1-5" "What is new in the log?" --file /var/log/app.log
@@ -90,7 +91,7 @@ async def add(cron: str, task: str, name: str, zone: str | None, as_json: bool, 
     return 0
 
 
-@async_command("list")
+@async_command("list", short_help="List the schedules, and what was missed.")
 @json_option("a list of objects")
 @workspace_option
 async def list_(as_json: bool, folder: Path) -> int:
@@ -111,7 +112,7 @@ async def list_(as_json: bool, folder: Path) -> int:
 def _change(name: str, text: str) -> click.Command:
     """Return the command that pauses, resumes or removes a schedule; `text` is its help."""
 
-    @async_command(name, help=text)
+    @async_command(name, help=text, short_help=text)
     @click.argument("wanted", metavar="NAME", type=WORDS)
     @json_option("one object with the schedule")
     @mcp_option
@@ -137,7 +138,7 @@ def _change(name: str, text: str) -> click.Command:
     return change
 
 
-@async_command("run")
+@async_command("run", short_help="Wait for the times, and drive the runs, until Ctrl-C.")
 @preset_option
 @mcp_option
 @workspace_option
