@@ -297,7 +297,8 @@ class RunCreator:
             options=parts.redact_json(named.model_dump(mode="json", exclude_defaults=True)),
             created=parts.clock.now(),
         )
-        await self._write(run_id, manifest, maker=parts.engine.owner)
+        # What a server takes on goes on after a crash, wherever there is one, and with `resume --due`.
+        await self._write(run_id, manifest, Acceptance(manifest.created), maker=parts.engine.owner)
         return run_id
 
     def _pinned(

@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from agentorchestra.core.errors import (
     AppError,
     BackupError,
     EmptyTaskError,
+    FencedError,
     ProjectError,
     RequestKeyError,
     RunOverError,
@@ -900,7 +901,8 @@ class Workspace(Generic[Deps]):
         first = next(time_points(cron, zone, self._clock.now()))
         schedule = Schedule(name=name, cron=cron, zone=zone, first=first, spec=spec)
         run_id = await self._creator.create_schedule(schedule)
-        await self._driver.resume(run_id, RunObjects())
+        with suppress(FencedError):  # a server has it already
+            await self._driver.resume(run_id, RunObjects())
         return run_id
 
     async def schedules(self) -> list[ScheduleState]:

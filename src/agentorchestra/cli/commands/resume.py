@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.commands.schedule import lines_of_schedules, started_by_schedules
+from agentorchestra.cli.commands.schedule import lines_of_schedules, queued_by_schedules
 from agentorchestra.cli.delivery import Out, hand_over, out_options
 from agentorchestra.cli.driver import Stop, async_command, drive
 from agentorchestra.cli.options import (
@@ -141,12 +141,13 @@ async def resume(
     failed = False
 
     async def drive_these(workspace: Workspace[Any], runs: Sequence[str]) -> bool:
+        runs = [*runs, *(await queued_by_schedules(workspace, waiting=True) if due else ())]
         problem = await _resume_all(workspace, runs, results, go_on=go_on, copy=copy, as_json=as_json)
         if not due:
             return problem
         for line in await lines_of_schedules(workspace, [one["run_id"] for one in results]):
             say(line)
-        started = await started_by_schedules(workspace)  # just now, or before a process was killed
+        started = await queued_by_schedules(workspace, waiting=False)  # just now, or before a process was killed
         return await _resume_all(workspace, started, results, go_on=go_on, copy=copy, as_json=as_json) or problem
 
     if exists(folder):

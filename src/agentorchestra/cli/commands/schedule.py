@@ -16,7 +16,6 @@ from agentorchestra.cli.output import clean, emit, emit_json, local_time, one_li
 from agentorchestra.cli.start import described, spec_options
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.errors import ScheduleError
-from agentorchestra.core.spec import RunStatus
 
 if TYPE_CHECKING:
     from agentorchestra.workspace import Workspace
@@ -172,17 +171,19 @@ async def run(folder: Path) -> int:
     return 0
 
 
-async def started_by_schedules(workspace: Workspace[Any]) -> list[str]:
-    """Return the runs that schedules started, that this process can drive, and that nobody drives, oldest first."""
-    from agentorchestra.workspace.schedules import LABEL
+async def queued_by_schedules(workspace: Workspace[Any], *, waiting: bool) -> list[str]:
+    """Return the runs that schedules started, or those of the schedules themselves, that nobody drives, oldest first.
+
+    Of those that this process can drive. A schedule is among them where its last process was killed.
+    """
+    from agentorchestra.workspace.schedules import LABEL, SYSTEM
 
     queued = {run for run, how in (await workspace.standings()).items() if how == "queued"}
     return [
         one.id
         for one in reversed(await workspace.runs())
         if one.id in queued
-        and LABEL in one.manifest.labels
-        and one.status is RunStatus.CREATED
+        and (one.manifest.system == SYSTEM if waiting else LABEL in one.manifest.labels)
         and one.manifest.preset == workspace.settings.preset
     ]
 
