@@ -88,6 +88,7 @@ def test_each_time_point_is_an_ordinary_run_and_missed_ones_are_said(app: Folder
 
 
 def test_paused_resumed_removed(app: Folder) -> None:
+    assert app.run("schedule", "pause", "last").code == 2 and not app.workspace.exists()
     app.run("schedule", "@daily", "Look.", "--zone", "UTC")
     name = scheduled(app)["name"]
     assert app.run("schedule", "pause", "last", "--json").json["status"] == "paused"

@@ -117,6 +117,8 @@ def _change(name: str, text: str) -> click.Command:
     @mcp_option
     @workspace_option
     async def change(wanted: str, as_json: bool, folder: Path) -> int:
+        if not exists(folder):  # opening one would make it
+            _named([], wanted)
         async with opened(folder, app=name == "resume") as workspace:
             before = _named(await workspace.schedules(), wanted)
             if name == "pause":
