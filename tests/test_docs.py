@@ -205,8 +205,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(built, check=True, capture_output=True)
     (package,) = folder.glob("*.whl")
     venv.EnvBuilder(symlinks=True, with_pip=True).create(folder / "fresh")
-    install = [folder / "fresh" / "bin" / "python", "-m", "pip", "install", "-c", ROOT / "constraints.txt"]
-    subprocess.run([*install, package, "pytest"], check=True, capture_output=True)
+    python, versions = str(folder / "fresh" / "bin" / "python"), str(ROOT / "constraints.txt")
+    install = [python, "-m", "pip", "install", "-c", versions, str(package), "pytest"]
+    subprocess.run(install, check=True, capture_output=True)
     return folder / "fresh" / "bin"
 
 
