@@ -166,6 +166,13 @@ def overlap(events: list[dict[str, Any]]) -> bool:
     )
 
 
+NEXT_STEPS = """Next:
+  .venv/bin/agentorchestra show last
+  .venv/bin/agentorchestra run "How much did Chrysler invest in 1950?" -f examples/investment.csv --model offline
+  .venv/bin/agentorchestra new tool price_of --folder shop"""
+"""Commands that work in the clone as they are printed, without activating `.venv`."""
+
+
 def main() -> int:
     """Ask everything; 0 when all is right."""
     wrong = 0
@@ -185,6 +192,7 @@ def main() -> int:
     except (RuntimeError, ValueError, KeyError, subprocess.SubprocessError) as error:
         print(f"  check:   {error}\n")
         faults = [str(error)]
+    print(NEXT_STEPS)
     return 1 if wrong or faults else 0
 
 

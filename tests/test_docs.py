@@ -101,6 +101,21 @@ def test_console_examples_run(place: Path, page: str, text: str) -> None:
         assert done.returncode == 0, f"{page}: {command}: {done.stderr}"
 
 
+def test_each_command_of_the_pages_is_run_or_says_what_it_needs() -> None:
+    """A reader sees which commands are not for trying out: the first line of their block says what they need."""
+    for page in (*PAGES, *TUTORIALS):
+        text = page.read_text()
+        outside = BLOCK.sub("", STEP.sub("", text))
+        loose = re.findall(r"^    (?:agentorchestra|pip|docker|curl|python) .*", outside, re.MULTILINE)
+        assert not loose or page.name == "cli.md", f"{page.name}: {loose} stand in no block of a shell"
+        for language, block in BLOCK.findall(text):
+            if language == "bash":
+                installs = all(line.startswith("pip install ") for line in block.splitlines()) or page.name == "web.md"
+                assert installs or block.startswith("# Needs "), f"{page.name}: {block}"
+            assert language not in ("shell", "sh-session", "zsh"), f"{page.name}: {language}: nothing runs this"
+            assert language != "sh" or page.name == "web.md", f"{page.name}: {block}"
+
+
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment that has what `make demo` installs and nothing else of this one.
@@ -119,6 +134,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 (folder / "bin" / found.name).symlink_to(found.resolve())
             elif top not in ("..", "__pycache__") and not (site / top).exists():
                 (site / top).symlink_to(str(one.locate_file(top)))
+    if not (site / "agentorchestra").exists():  # the one that is tested, whatever the editable installation names
+        (site / "agentorchestra").symlink_to(ROOT / "src" / "agentorchestra")
     program = folder / "bin" / "agentorchestra"
     program.write_text(
         f"#!{folder / 'bin' / 'python'}\nimport sys\n\nfrom agentorchestra.cli import main\n\nsys.exit(main())\n"
@@ -145,17 +162,17 @@ def _with_what_they_need(names: list[str]) -> list[metadata.Distribution]:
     return list(found.values())
 
 
+def _environment(programs: Path) -> dict[str, str]:
+    """Return the environment of a user whose shell finds these programs: no key, no setting, no other Python's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTORCHESTRA_", "PYTHON"))}
+    kept.pop("VIRTUAL_ENV", None)
+    return {**kept, "PATH": f"{programs}:{kept['PATH']}", "PYTEST_ADDOPTS": "-p no:cacheprovider"}
+
+
 def _as_printed(command: str, expected: str, where: str, *, place: Path, demo: Path) -> None:
     """Run a command of a page and compare what it prints; `...` stands for anything."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTORCHESTRA_", "PYTHON"))}
-    environment = {
-        **kept,
-        "PATH": f"{demo}:{kept['PATH']}",
-        "PYTEST_ADDOPTS": "-p no:cacheprovider",
-    }
-    environment.pop("VIRTUAL_ENV", None)
     done = subprocess.run(
-        command, cwd=place, env=environment, shell=True, capture_output=True, text=True, timeout=LONGEST_S
+        command, cwd=place, env=_environment(demo), shell=True, capture_output=True, text=True, timeout=LONGEST_S
     )
     assert done.returncode == 0, f"{where}: {command}: {done.stdout + done.stderr}"
     if expected and "..." not in expected:
@@ -175,48 +192,126 @@ def _commands(text: str) -> list[tuple[str, str]]:
     return [(command, expected) for command, _, expected in steps]
 
 
+IN_ANY_FOLDER, IN_A_CLONE = [one for page, one in _blocks("console") if page == "README.md"]
+
+FROM_WHEEL = pytest.param("wheel", marks=[pytest.mark.long, pytest.mark.timeout(1200)])
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a fresh environment with the wheel and pytest, as the package index gives the rest."""
+    folder = tmp_path_factory.mktemp("wheel")
+    built = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(built, check=True, capture_output=True)
+    (package,) = folder.glob("*.whl")
+    venv.EnvBuilder(symlinks=True, with_pip=True).create(folder / "fresh")
+    python, versions = str(folder / "fresh" / "bin" / "python"), str(ROOT / "constraints.txt")
+    install = [python, "-m", "pip", "install", "-c", versions, str(package), "pytest"]
+    subprocess.run(install, check=True, capture_output=True)
+    return folder / "fresh" / "bin"
+
+
+@pytest.fixture
+def programs(request: pytest.FixtureRequest) -> Path:
+    """The programs of the environment that the parameter names."""
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Path)
+    return found
+
+
+@pytest.mark.parametrize("programs", [pytest.param("demo", marks=pytest.mark.long), FROM_WHEEL], indirect=True)
+def test_the_first_page_in_any_folder(tmp_path: Path, programs: Path) -> None:
+    for command, expected in _commands(IN_ANY_FOLDER):
+        _as_printed(command, expected, "README.md", place=tmp_path, demo=programs)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_the_commands_of_the_first_page_print_what_stands_there(place: Path, demo: Path) -> None:
-    (text,) = [one for page, one in _blocks("console") if page == "README.md"]
-    commands = _commands(text)
+def test_the_first_page_in_a_clone(place: Path, demo: Path) -> None:
+    commands = _commands(IN_A_CLONE)
     assert all(expected for _, expected in commands)
     for command, expected in commands:
         _as_printed(command, expected, "README.md", place=place, demo=demo)
 
 
-def test_the_library_example_of_the_first_page_prints_what_stands_there(place: Path, demo: Path) -> None:
+@pytest.mark.parametrize("programs", ["demo", FROM_WHEEL], indirect=True)
+def test_the_library_example_of_the_first_page_prints_what_stands_there(tmp_path: Path, programs: Path) -> None:
     ((code, expected),) = re.findall(r"^```python\n(.*?)^```\n+It prints\n+```text\n(.*?)^```", README, re.S | re.M)
+    (tmp_path / "example.py").write_text(code)
+    _as_printed("python example.py", expected, "README.md", place=tmp_path, demo=programs)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_demo_ends_with_commands_that_work(place: Path, demo: Path) -> None:
+    (place / ".venv").symlink_to(demo.parent)
+    done = subprocess.run(
+        [demo / "python", "examples/demo.py"],
+        cwd=place,
+        env=_environment(demo),
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    steps = [line.strip() for line in done.stdout.partition("\nNext:\n")[2].splitlines()]
+    assert len(steps) == 3
+    for step in steps:
+        _as_printed(step, "", "make demo", place=place, demo=demo)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("page", "code"), [one for one in _blocks("python") if one[0] != "README.md"])
+def test_python_examples_run_in_the_environment_of_the_demo_or_name_their_extra(
+    place: Path, page: str, code: str, demo: Path
+) -> None:
+    """What a page needs besides `make demo` stands on it."""
     (place / "example.py").write_text(code)
-    _as_printed("python example.py", expected, "README.md", place=place, demo=demo)
+    done = subprocess.run(
+        ["python", "example.py"],
+        cwd=place,
+        env=_environment(demo),
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_S,
+    )
+    if done.returncode:
+        named = re.findall(r"agentorchestra\[(\w+)\]|extra (\w+)", done.stderr)
+        extras = {one or other for one, other in named}
+        text = (ROOT / "docs" / page).read_text()
+        assert extras, f"{page}: {done.stderr}"
+        assert any(f"agentorchestra[{one}]" in text or f"extra `{one}`" in text for one in extras), f"{page}: {extras}"
 
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(one, marks=[pytest.mark.long, pytest.mark.timeout(600)]) for one in TUTORIALS],
+    [pytest.param(one, marks=[pytest.mark.long, pytest.mark.timeout(1200)]) for one in TUTORIALS],
     ids=lambda page: page.stem,
 )
-def test_tutorials_run(place: Path, page: Path, demo: Path) -> None:
+@pytest.mark.parametrize("programs", ["demo", "wheel"], indirect=True)
+def test_tutorials_run(tmp_path: Path, page: Path, programs: Path) -> None:
     """A tutorial is one walk: its files are written, its commands run and say what stands below them."""
     steps = list(STEP.finditer(page.read_text()))
     assert len(steps) > 3
     for step in steps:
         if step["file"]:
-            (place / step["file"]).parent.mkdir(exist_ok=True)
-            (place / step["file"]).write_text(step["text"])
+            (tmp_path / step["file"]).parent.mkdir(exist_ok=True)
+            (tmp_path / step["file"]).write_text(step["text"])
             continue
         for command, expected in _commands(step["text"]):
-            _as_printed(command, expected, page.name, place=place, demo=demo)
+            _as_printed(command, expected, page.name, place=tmp_path, demo=programs)
     rules = [
         "--no-cache",
         "--config",
         str(ROOT / "pyproject.toml"),
         "--config",
         'src=["."]',
-        *map(str, place.glob("*.py")),
+        *map(str, tmp_path.glob("*.py")),
     ]
     for what in (["check"], ["format", "--check"]):
-        done = subprocess.run([sys.executable, "-m", "ruff", *what, *rules], cwd=place, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *what, *rules], cwd=tmp_path, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -82,6 +82,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "new": Entry(IMPROVE, "new", "new", "Write a tool, an agent or a system to begin with, and its test."),
     "serve": Entry(SERVE, "serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
+    "schedule": Entry(SERVE, "schedule", "schedule", "Run tasks at the times of a cron expression."),
     "submit": Entry(SERVE, "cluster", "submit", "Queue a task for the workers of a database."),
     "worker": Entry(SERVE, "cluster", "worker", "Drive queued runs, on any number of machines."),
     "status": Entry(SERVE, "cluster", "status", "Show the workers, the queue and the runs of a database."),

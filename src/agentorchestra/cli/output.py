@@ -127,6 +127,11 @@ def emit_json(value: Any, *, indent: int | None = 2) -> bool:
     return emit(CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
+def emit_either(as_json: bool, about: dict[str, Any], text: str) -> bool:
+    """Print what a command did: one object with `--json`, else the text; return False if nobody reads any more."""
+    return emit_json(about) if as_json else emit(clean(text))
+
+
 def number(count: int) -> str:
     """1,234."""
     return f"{count:,}"

@@ -5,11 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
+
 from agentorchestra.cli.driver import Stop, drive
+from agentorchestra.cli.options import (
+    WORDS,
+    F,
+    Pair,
+    budget_options,
+    file_option,
+    model_option,
+    once_each,
+    role_option,
+)
 from agentorchestra.cli.output import clean, plural, say
+from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import UnknownRoleError
 from agentorchestra.core.names import did_you_mean
-from agentorchestra.core.spec import RunResult
+from agentorchestra.core.spec import RunResult, RunSpec
 from agentorchestra.workspace import DEFAULT_COST_USD, Workspace
 
 ROLES = (
@@ -46,6 +59,55 @@ def check_roles(workspace: Workspace[Any], roles: tuple[tuple[str, str], ...]) -
                 f"{did_you_mean(name, known, 'the roles: ' + ', '.join(known) + '.')} A role that only a tool of yours "
                 f"gives to agents is named in the settings: [roles.{name}]"
             )
+
+
+def spec_options(function: F) -> F:
+    """The options of commands that describe a run for others to drive; `described` reads them."""
+    options = (
+        file_option,
+        click.option(
+            "--system", "-s", metavar="NAME", type=WORDS, help="How agents work on it.  [default: from the settings]"
+        ),
+        model_option,
+        role_option(", ".join(ROLES)),
+        click.option("--session", metavar="S", type=WORDS, help="The session the task belongs to."),
+        click.option(
+            "--environment",
+            "environments",
+            multiple=True,
+            metavar="NAME",
+            type=WORDS,
+            help="An environment that the top agent works in; may be repeated.",
+        ),
+        click.option("--max-steps", metavar="N", type=click.IntRange(min=1), help="Decisions of the top agent."),
+        budget_options,
+        click.option(
+            "--label",
+            "labels",
+            multiple=True,
+            metavar="NAME=VALUE",
+            type=Pair("name=value"),
+            callback=once_each,
+            help="For your own order.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def described(
+    task: str,
+    *,
+    budget_usd: float | None,
+    timeout_s: float | None,
+    roles: tuple[tuple[str, str], ...],
+    labels: tuple[tuple[str, str], ...],
+    **fields: Any,
+) -> RunSpec:
+    """Return the run that `spec_options` describe."""
+    budget = Budget(cost_usd=budget_usd, active_s=timeout_s)
+    return RunSpec(task=task, budget=budget, roles=dict(roles), labels=dict(labels), **fields)
 
 
 async def drive_new(

@@ -190,6 +190,10 @@ class SessionError(UsageError):
     """A session, or a run, that cannot be gone on with, or erased."""
 
 
+class ScheduleError(UsageError):
+    """A schedule whose times cannot be read or never come, or a name that none or another schedule has."""
+
+
 class SessionBusyError(SessionError):
     """A session whose last turn is not over: the next one would not know what it goes on with."""
 

@@ -10,7 +10,7 @@ from math import sqrt
 from statistics import fmean, quantiles, stdev
 from typing import Any
 
-from agentorchestra.core.errors import EvaluationError, MissingExtraError
+from agentorchestra.core.errors import EvaluationError
 from agentorchestra.evaluation.answers import plain
 from agentorchestra.evaluation.plan import SAME_WEB, Plan, run_usd
 from agentorchestra.evaluation.scores import Score, judged_usd, total
@@ -21,6 +21,7 @@ from agentorchestra.evaluation.statistics import (
     independent_spread,
     maj_at_k,
     mean,
+    need_statistics,
     paired,
     pass_at_k,
     power_of,
@@ -84,18 +85,6 @@ def values(scores: Iterable[Score], arm: str) -> dict[str, list[float]]:
         if one.arm == arm and one.score is not None and outcome(one) in COUNTED:
             found.setdefault(one.question, []).append(one.score)
     return found
-
-
-def need_statistics() -> None:
-    """Raise MissingExtraError if the packages of the extra `eval` are not installed, on which intervals rest."""
-    try:
-        import scipy  # type: ignore[import-untyped]
-        import statsmodels  # type: ignore[import-untyped]
-    except ImportError as exc:
-        raise MissingExtraError(
-            f"intervals need the package {exc.name}; install it: pip install 'agentorchestra[eval]'"
-        ) from None
-    del scipy, statsmodels
 
 
 def tables(plan: Plan, scores: Sequence[Score], judge_usd: float | None = 0.0) -> list[Table]:

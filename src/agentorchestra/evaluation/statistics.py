@@ -16,7 +16,7 @@ from fractions import Fraction
 from statistics import NormalDist, fmean, variance
 from typing import TypeAlias
 
-from agentorchestra.core.errors import EvaluationError
+from agentorchestra.core.errors import EvaluationError, MissingExtraError
 
 Scores: TypeAlias = Mapping[str, Sequence[float]]  # the scores of each question, one for each repeat
 
@@ -127,8 +127,21 @@ def _majority(answers: Sequence[tuple[str, bool]], k: int) -> float:
     return won / math.comb(len(answers), k)
 
 
+def need_statistics() -> None:
+    """Raise MissingExtraError if the packages of the extra `eval` are not installed, on which intervals rest."""
+    try:
+        import scipy  # type: ignore[import-untyped]
+        import statsmodels  # type: ignore[import-untyped]
+    except ImportError as exc:
+        raise MissingExtraError(
+            f"intervals need the package {exc.name}; install it: pip install 'agentorchestra[eval]'"
+        ) from None
+    del scipy, statsmodels
+
+
 def _share(shares: Sequence[float], level: float, answers: int = 0) -> Estimate:
     """Return the mean of the questions' shares with Wilson's interval for the `answers` that they are worth."""
+    need_statistics()
     from scipy.stats import t  # type: ignore[import-untyped]
     from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
@@ -186,6 +199,7 @@ def paired(first: Scores, second: Scores) -> dict[str, float]:
 
 def _interval(pairs: Sequence[float], repeats: int, level: float) -> tuple[float, float]:
     """Return the interval of the mean of pairs, to which two pairs are added that speak for no difference."""
+    need_statistics()
     from scipy.stats import t
 
     n = len(pairs) + 2

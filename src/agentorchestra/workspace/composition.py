@@ -16,7 +16,7 @@ from agentorchestra.core.content import Block, Source
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import NotAllowedError, UnknownRunError
 from agentorchestra.core.events import Body, new_event
-from agentorchestra.core.protocols import RunRecord, Store, instance_of
+from agentorchestra.core.protocols import Acceptance, RunRecord, Store, instance_of
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import FileRef, RunManifest, RunResult, RunStatus, TestsRan
 from agentorchestra.log.store.references import GIVEN
@@ -65,6 +65,13 @@ class Host(Protocol):
 
     @property
     def task_place(self) -> str: ...
+
+    @property
+    def create(self) -> Callable[..., Awaitable[str]]:
+        """Workspace.create."""
+
+    async def accepted(self, request: Acceptance) -> str | None:
+        """Workspace.accepted."""
 
     async def ended(self, run: Run, status: RunStatus) -> TestsRan | None:
         """Run the tests of a run that has ended while its environments are still open."""

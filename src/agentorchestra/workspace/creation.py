@@ -18,6 +18,7 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
     BudgetError,
     EmptyTaskError,
+    FileInputError,
     ForkError,
     LifecycleError,
     ProjectError,
@@ -60,6 +61,8 @@ from agentorchestra.sandbox.base import MIB
 from agentorchestra.workspace.catalog import Equipment, distribution
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
+from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
+from agentorchestra.workspace.schedules import Schedule
 from agentorchestra.workspace.sessions import APART, turns_of
 from agentorchestra.workspace.turns import state_after
 
@@ -271,6 +274,32 @@ class RunCreator:
         )
         await self._write(run_id, manifest)
         return run_id, manifest
+
+    async def create_schedule(self, schedule: Schedule) -> str:
+        """Check the runs of a schedule, and write it as a run; return its id, which is its name where it has none."""
+        spec, parts, run_id = schedule.spec, self._parts, new_run_id()
+        if not spec.task.strip():
+            raise EmptyTaskError("the task is empty; say what is to be done, e.g. 'What is new in the log?'")
+        for path in (*spec.files, *((spec.project,) if spec.project is not None else ())):
+            if not path.exists():
+                raise FileInputError(f"{path} does not exist; check the name and the folder it is in.")
+        await self.foresee(spec, RunObjects())
+        files, project = tuple(one.resolve() for one in spec.files), spec.project and spec.project.resolve()
+        found = spec.model_copy(update={"files": files, "project": project})
+        named = schedule.model_copy(update={"name": schedule.name or run_id, "spec": found})
+        model = spec.model or self._settings.model
+        manifest = RunManifest(
+            # Its runs have budgets: it asks no model, and is at work for years.
+            **self._pinned(run_id, model, {}, self._catalog.models, None, PartSettings()) | {"budget": Budget()},
+            task=parts.redact(spec.task),
+            system=SCHEDULE,
+            seed=sha256_text(run_id)[:16],
+            options=parts.redact_json(named.model_dump(mode="json", exclude_defaults=True)),
+            created=parts.clock.now(),
+        )
+        # What a server takes on goes on after a crash, wherever there is one, and with `resume --due`.
+        await self._write(run_id, manifest, Acceptance(manifest.created), maker=parts.engine.owner)
+        return run_id
 
     def _pinned(
         self,

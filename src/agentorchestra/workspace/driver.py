@@ -48,6 +48,8 @@ from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.delivery import folder_files
 from agentorchestra.workspace.equipment import Equipper, RunObjects
 from agentorchestra.workspace.handlers import Handlers
+from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
+from agentorchestra.workspace.schedules import Schedule, keep
 from agentorchestra.workspace.turns import taken_over
 
 if TYPE_CHECKING:
@@ -237,7 +239,8 @@ class RunDriver:
         had = await self._equipper.with_objects(self._equipper.of(record), given)
         equipment = await self._equipper.as_started(record, had, pin=pin)
         self._equipper.check(record.manifest, equipment)
-        equipment.models.check(record.manifest.model)
+        if record.manifest.system != SCHEDULE:  # which asks none; its runs say what they lack
+            equipment.models.check(record.manifest.model)
         self._equipper.given.keep(run_id, had)  # what is pinned is so for this time
         return await self.drive(run_id, given, equipment, budget, wrap, if_going_on=if_going_on)
 
@@ -352,6 +355,8 @@ class RunDriver:
 
         if manifest.system == CALLS:
             return await repeated(root)
+        if manifest.system == SCHEDULE:
+            await keep(root, Schedule.model_validate(manifest.options))
         catalog = self._parts.catalog.of(equipment)
         hidden = catalog.hidden(equipment)
         pinned = {*manifest.tools} - self._equipper.gone(manifest, equipment)

@@ -34,6 +34,8 @@ from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.hooks import OnModel, OnStep, OnTool
 from agentorchestra.workspace.catalog import Equipment, is_toolkit, tools_by_name
 from agentorchestra.workspace.composition import Composition
+from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
+from agentorchestra.workspace.schedules import need_croniter
 from agentorchestra.workspace.settings import SETTINGS_FILE
 
 if TYPE_CHECKING:
@@ -480,6 +482,7 @@ class Equipper:
         Raises:
             SettingsError: it was started with another preset.
             UnknownComponentError: names what is missing, and where it may be found.
+            MissingExtraError: it is a schedule, and the extra for these is not there.
         """
         catalog = self._catalog.of(equipment)
         if manifest.preset != self._preset:
@@ -491,7 +494,9 @@ class Equipper:
         missing = sorted({*manifest.tools} - here)
         agents = sorted(set(manifest.agents) - set(catalog.agents))
         missing += [name for name in agents if not self._is_gone("agent", name, manifest.agents[name])]
-        known = {*catalog.systems, *catalog.agents, CALLS}
+        known = {*catalog.systems, *catalog.agents, CALLS, SCHEDULE}
+        if manifest.system == SCHEDULE:
+            need_croniter()
         missing += [manifest.system] if manifest.system not in known else []
         served = {name: one.origin for name in missing if (one := manifest.tools.get(name)) and one.origin}
         if served:

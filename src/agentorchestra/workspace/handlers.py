@@ -22,6 +22,8 @@ from agentorchestra.trust.policy import DefaultPolicy
 from agentorchestra.workspace.catalog import Equipment, system_purpose
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.delivery import folder_files
+from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
+from agentorchestra.workspace.schedules import starter
 
 if TYPE_CHECKING:
     from agentorchestra.agents.types import Kit
@@ -174,6 +176,7 @@ class Handlers:
         from agentorchestra.tea.programs.handler import ProgramHandler
 
         settings, interpreters = self._parts.settings, self._parts.builtin.interpreters
+        tools = starter(self._parts.host) if equipment.system == SCHEDULE else equipment.tools
         agents, memory = AgentHandler(lambda: kit), MemoryHandler()
         return {
             **builtin_handlers(max_result_chars=settings.max_result_chars),
@@ -181,7 +184,7 @@ class Handlers:
             EffectKind.EMBED: EmbedHandler(equipment.models),
             EffectKind.TRANSCRIBE: TranscribeHandler(equipment.models),
             EffectKind.INVOKE_TOOL: ToolHandler(
-                equipment.tools.get,
+                tools.get,
                 called=called,
                 max_result_chars=settings.max_result_chars,
                 timeout_s=settings.tool_timeout_s,

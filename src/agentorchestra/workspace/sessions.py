@@ -13,6 +13,7 @@ from agentorchestra.core.spec import Out, RunResult, RunSpec
 from agentorchestra.log.retention import GRACE_S, Collected, Retention
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.workspace.equipment import RunOptions
+from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
 
 APART = frozenset({"evaluation", "evolution", "judges"})
 """Labels of runs that are compared with each other, or judge: no candidate gets one by chance, and nobody goes on."""
@@ -39,7 +40,7 @@ async def newest_run(store: Store) -> str:
         SessionError: there is none.
     """
     for one in await store.list_runs():
-        if one.manifest.system != CALLS and not APART & one.manifest.labels.keys():
+        if one.manifest.system not in (CALLS, SCHEDULE) and not APART & one.manifest.labels.keys():
             return one.id
     raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')
 

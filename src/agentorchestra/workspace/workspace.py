@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
@@ -25,9 +25,11 @@ from agentorchestra.core.errors import (
     AppError,
     BackupError,
     EmptyTaskError,
+    FencedError,
     ProjectError,
     RequestKeyError,
     RunOverError,
+    ScheduleError,
     UnknownComponentError,
     UsageError,
     WorkspaceStateError,
@@ -70,6 +72,8 @@ from agentorchestra.workspace.driver import FolderWritten, ReplayReport, RunDriv
 from agentorchestra.workspace.equipment import Equipper, GivenEquipment, RunObjects, RunOptions, run_request
 from agentorchestra.workspace.handlers import Handlers
 from agentorchestra.workspace.presets import with_preset
+from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
+from agentorchestra.workspace.schedules import Schedule, ScheduleState, machine_zone, state_of, time_points
 from agentorchestra.workspace.sessions import Session
 from agentorchestra.workspace.settings import load_settings, settings_folder, settings_path
 from agentorchestra.workspace.variables import Variables, variables_of
@@ -909,6 +913,42 @@ class Workspace(Generic[Deps]):
     async def waiting_until(self) -> dict[str, datetime]:
         """Return when the first timer of each run that waits for a time is due."""
         return await waiting_until(self._parts.store)
+
+    async def schedule(
+        self, cron: str, task: str | RunSpec, *, name: str = "", zone: str | None = None, **fields: Unpack[RunFields]
+    ) -> str:
+        """Have a task run again and again (docs/schedule.md); return the id of the run that waits for its times.
+
+        A server, a worker, `agentorchestra schedule run` or `resume --due` starts the runs: each is an ordinary one
+        with the label `schedule`. `pause`, `resume` and `cancel` of the id pause, resume and remove the schedule.
+
+        Args:
+            cron: minute, hour, day of the month, month, day of the week, e.g. `0 9 * * 1-5`.
+            task, fields: as for `run`; files are read when a run begins.
+            name: of the schedule; its id by default.
+            zone: the clock that is meant, e.g. `Europe/Berlin`; by default that of this machine. It is kept.
+
+        Raises:
+            ScheduleError: for times that cannot be read or never come, and a name that another schedule has.
+            MissingExtraError: if the extra `schedule` is not installed.
+        """
+        self._need_open()
+        spec, _ = run_request(task, {**fields})
+        if name and name in {one.name for one in await self.schedules()}:
+            raise ScheduleError(f"there is a schedule {name!r} already; remove it first, or choose another name")
+        zone = machine_zone(self.own.environ) if zone is None else zone
+        first = next(time_points(cron, zone, self._clock.now()))
+        schedule = Schedule(name=name, cron=cron, zone=zone, first=first, spec=spec)
+        run_id = await self._creator.create_schedule(schedule)
+        with suppress(FencedError):  # a server has it already
+            await self._driver.resume(run_id, RunObjects())
+        return run_id
+
+    async def schedules(self) -> list[ScheduleState]:
+        """Return the schedules that are not removed, oldest first."""
+        over = {*FINAL, RunStatus.CANCELLED}
+        found = [one for one in await self.runs() if one.manifest.system == SCHEDULE and one.status not in over]
+        return [state_of(one, await self.events(one.id), self._clock.now()) for one in reversed(found)]
 
     async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
         """Return the workspace's runs, newest first."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import workspace_option
-from agentorchestra.cli.output import emit
+from agentorchestra.cli.options import json_option, workspace_option
+from agentorchestra.cli.output import emit_either
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.errors import NoWorkspaceError
 
@@ -23,8 +23,9 @@ Examples:
 Exit codes: 0; 1 if the workspace cannot be read; 2 if DEST is there already or cannot be written.""",
 )
 @click.argument("dest", metavar="DEST", type=click.Path(path_type=Path))
+@json_option("one object with the folder's path")
 @workspace_option
-async def backup(dest: Path, folder: Path) -> int:
+async def backup(dest: Path, as_json: bool, folder: Path) -> int:
     """Copy the workspace into the new folder DEST, also while runs go on.
 
     The log and what it refers to are as they were at one moment; files that runs are writing are copied as they are
@@ -35,5 +36,5 @@ async def backup(dest: Path, folder: Path) -> int:
         raise NoWorkspaceError(f"{folder} holds no workspace yet; name the one to copy with --workspace")
     async with opened(folder, app=False) as workspace:
         await workspace.backup(dest)
-    emit(str(dest))
+    emit_either(as_json, {"path": str(dest)}, str(dest))
     return 0

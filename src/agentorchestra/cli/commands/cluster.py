@@ -16,27 +16,19 @@ from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.entry import OneLine
 from agentorchestra.cli.options import (
     WORDS,
-    Pair,
-    budget_options,
-    file_option,
     json_option,
     mcp_option,
-    model_option,
-    once_each,
     preset_option,
-    role_option,
     task_on_stdin,
     unsafe_option,
     warn_unsafe,
     workspace_option,
 )
 from agentorchestra.cli.output import clean, emit, emit_json, plural, say
-from agentorchestra.cli.start import ROLES
+from agentorchestra.cli.start import described, spec_options
 from agentorchestra.cli.workspaces import find_run, opened
-from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import Acceptance
-from agentorchestra.core.spec import RunSpec
 
 if TYPE_CHECKING:
     from agentorchestra.cluster import WorkerStanding
@@ -76,32 +68,9 @@ Exit codes: 0 when it is queued; 2 wrong usage; 1 if the database cannot be used
 )
 @click.argument("task", metavar="[TASK]", type=WORDS, required=False)
 @click.option("--again", metavar="RUN", type=WORDS, help="Queue a run that stopped, to go on with it.")
-@file_option
-@click.option("--system", "-s", metavar="NAME", type=WORDS, help="How agents work on it.  [default: from the settings]")
-@model_option
-@role_option(", ".join(ROLES))
-@click.option("--session", metavar="S", type=WORDS, help="The session the task belongs to.")
-@click.option(
-    "--environment",
-    "environments",
-    multiple=True,
-    metavar="NAME",
-    type=WORDS,
-    help="An environment that the top agent works in; may be repeated.",
-)
-@click.option("--max-steps", metavar="N", type=click.IntRange(min=1), help="Decisions of the top agent.")
-@budget_options
+@spec_options
 @click.option("--tag", "tags", multiple=True, metavar="TAG", type=WORDS, help="What its worker must have, e.g. gpu.")
 @click.option("--priority", metavar="N", type=click.IntRange(1, 9), help="1 is the first, 9 the last.  [default: 5]")
-@click.option(
-    "--label",
-    "labels",
-    multiple=True,
-    metavar="NAME=VALUE",
-    type=Pair("name=value"),
-    callback=once_each,
-    help="For your own order.",
-)
 @json_option("one object with the run's id")
 @preset_option
 @mcp_option
@@ -110,20 +79,11 @@ Exit codes: 0 when it is queued; 2 wrong usage; 1 if the database cannot be used
 async def submit(
     task: str | None,
     again: str | None,
-    files: tuple[Path, ...],
-    system: str | None,
-    model: str | None,
-    roles: tuple[tuple[str, str], ...],
-    session: str | None,
-    environments: tuple[str, ...],
-    max_steps: int | None,
-    budget_usd: float | None,
-    timeout_s: float | None,
     tags: tuple[str, ...],
     priority: int | None,
-    labels: tuple[tuple[str, str], ...],
     as_json: bool,
     folder: Path,
+    **given: Any,
 ) -> int:
     """Queue TASK for the workers of the database, and print the id of its run; a TASK of - is read from stdin."""
     from agentorchestra.cluster import Jobs
@@ -131,8 +91,8 @@ async def submit(
 
     if (task is None) == (again is None):
         raise UsageError("give a TASK or --again RUN, one of the two")
-    budget = Budget(cost_usd=budget_usd, active_s=timeout_s)
-    own = dict(labels)
+    spec = described((task_on_stdin() if task == "-" else task) or "", **given)
+    own = dict(spec.labels)
     if tags:
         own[TAGS] = ",".join(check_tags(tags))
     if priority is not None:
@@ -140,21 +100,10 @@ async def submit(
     async with opened(folder) as workspace, Jobs(workspace) as jobs:
         if again is not None:
             run_id = (await find_run(workspace, again)).id
-            await workspace.enqueue(run_id, budget=budget)
+            await workspace.enqueue(run_id, budget=spec.budget)
             await jobs.submit(run_id)
         else:
-            spec = RunSpec(
-                task=task_on_stdin() if task == "-" else task or "",
-                files=files,
-                system=system,
-                model=model,
-                roles=dict(roles),
-                session=session,
-                environments=environments,
-                max_steps=max_steps,
-                budget=budget,
-                labels=own,
-            )
+            spec = spec.model_copy(update={"labels": own})
             queue_of(
                 spec.labels, spec.model or workspace.settings.model, workspace.settings
             )  # refused before it is made

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.driver import Stop, async_command, drive
-from agentorchestra.cli.options import WORDS, mcp_option, run_argument, workspace_option
-from agentorchestra.cli.output import command, emit, print_result
+from agentorchestra.cli.options import WORDS, json_option, mcp_option, run_argument, workspace_option
+from agentorchestra.cli.output import command, emit_either, print_result
 from agentorchestra.cli.workspaces import abandoned, opened_run, verdict_on
 from agentorchestra.core.spec import FINAL, RunStatus
 
@@ -24,22 +24,23 @@ Exit codes: 0; 2 if there is no such run.""",
 )
 @run_argument
 @click.option("--reason", metavar="TEXT", type=WORDS, default="", help="Is kept in the log.")
+@json_option("one object with the run's status")
 @workspace_option
-async def cancel(run: str, reason: str, folder: Path) -> int:
+async def cancel(run: str, reason: str, as_json: bool, folder: Path) -> int:
     """Stop RUN. The process that drives it stops at once; a run nobody drives is marked as cancelled.
 
     What is recorded stays: `agentorchestra resume` can still go on.
     """
     async with opened_run(folder, run) as (workspace, record):
         if record.status in FINAL or record.status is RunStatus.CANCELLED:
-            emit(f"{record.id} is over already ({record.status.value}); nothing was changed")
-            return 0
-        await workspace.cancel(record.id, reason=reason, by="cli")
-        now = await workspace.result(record.id)
-    if now.status is RunStatus.CANCELLED:
-        emit(f"{record.id} is cancelled; to go on after all: {command('resume', record.id, folder)}")
-    else:
-        emit(f"the process that drives {record.id} was asked to stop; see {command('show', record.id, folder)}")
+            now, line = record.status, f"{record.id} is over already ({record.status.value}); nothing was changed"
+        else:
+            await workspace.cancel(record.id, reason=reason, by="cli")
+            now = (await workspace.result(record.id)).status
+            line = f"the process that drives {record.id} was asked to stop; see {command('show', record.id, folder)}"
+            if now is RunStatus.CANCELLED:
+                line = f"{record.id} is cancelled; to go on after all: {command('resume', record.id, folder)}"
+    emit_either(as_json, {"run_id": record.id, "status": now.value}, line)
     return 0
 
 
@@ -54,8 +55,9 @@ Exit codes: 0; 2 if there is no such run.""",
 )
 @run_argument
 @click.option("--reason", metavar="TEXT", type=WORDS, default="", help="Is kept in the log.")
+@json_option("one object with the run's status")
 @workspace_option
-async def pause(run: str, reason: str, folder: Path) -> int:
+async def pause(run: str, reason: str, as_json: bool, folder: Path) -> int:
     """Stop RUN before it asks a model or uses a tool again, wherever it is driven.
 
     What is under way ends and is recorded: nothing is interrupted, and nothing is paid twice. A run nobody drives is
@@ -65,18 +67,19 @@ async def pause(run: str, reason: str, folder: Path) -> int:
         now = await workspace.pause(record.id, reason=reason, by="cli")
     go_on = command("resume", record.id, folder)
     if record.status is RunStatus.PAUSED:
-        emit(f"{record.id} is paused already; to go on: {go_on}")
+        line = f"{record.id} is paused already; to go on: {go_on}"
     elif now is RunStatus.PAUSED:
-        emit(f"{record.id} is paused; to go on: {go_on}")
+        line = f"{record.id} is paused; to go on: {go_on}"
     elif now in FINAL:
-        emit(f"{record.id} is over already ({now.value}); nothing was changed")
+        line = f"{record.id} is over already ({now.value}); nothing was changed"
     elif now in (RunStatus.RUNNING, RunStatus.WAITING):
-        emit(
+        line = (
             f"the process that drives {record.id} was asked to pause: it ends what is under way first; "
             f"see {command('show', record.id, folder)}"
         )
     else:
-        emit(f"{record.id} is not under way ({now.value}); nothing was changed; to go on: {go_on}")
+        line = f"{record.id} is not under way ({now.value}); nothing was changed; to go on: {go_on}"
+    emit_either(as_json, {"run_id": record.id, "status": now.value}, line)
     return 0
 
 
@@ -94,9 +97,10 @@ Exit codes: 0, or those of `agentorchestra run` if the run goes on here;
 @click.argument("text", metavar="TEXT", type=WORDS)
 @click.option("--to", metavar="AGENT", type=WORDS, default="", help="Mail for this agent, which waits for it.")
 @click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later.")
+@json_option("one object with the run's status, or with its result if it goes on here")
 @mcp_option
 @workspace_option
-async def tell(run: str, text: str, to: str, no_resume: bool, folder: Path) -> int:
+async def tell(run: str, text: str, to: str, no_resume: bool, as_json: bool, folder: Path) -> int:
     """Tell RUN something while it works: TEXT counts as your own words, like the task.
 
     The top agent reads it at its next step. If nobody drives the run, it is read after a resume. With --to it is mail
@@ -110,10 +114,10 @@ async def tell(run: str, text: str, to: str, no_resume: bool, folder: Path) -> i
         now = (await workspace.result(record.id)).status
         if going_on and now is RunStatus.WAITING:
             ask = record.manifest.on_ask != "deny"
-            result = await drive(workspace, record.id, Stop.of_command(), folder=folder, as_json=False, ask=ask)
-            return print_result(result, folder, as_json=False, verdict=await verdict_on(workspace, result))
-    if now is RunStatus.RUNNING and not gone:
-        emit(f"told {record.id}; it is read at the next step")
-    else:
-        emit(f"told {record.id}; it is read when the run goes on: {command('resume', record.id, folder)}")
+            result = await drive(workspace, record.id, Stop.of_command(), folder=folder, as_json=as_json, ask=ask)
+            return print_result(result, folder, as_json=as_json, verdict=await verdict_on(workspace, result))
+    read = "at the next step"
+    if now is not RunStatus.RUNNING or gone:
+        read = f"when the run goes on: {command('resume', record.id, folder)}"
+    emit_either(as_json, {"run_id": record.id, "status": now.value}, f"told {record.id}; it is read {read}")
     return 0

@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agentorchestra.cli.driver import run_async
-from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, workspace_option
-from agentorchestra.cli.output import clean, dollars, emit, one_line, plural, say
+from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, workspace_option
+from agentorchestra.cli.output import clean, dollars, emit, emit_either, emit_json, one_line, plural, say
 from agentorchestra.cli.workspaces import opened, workspace_of_arm
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
@@ -151,12 +152,16 @@ def list_sets(folder: Path) -> int:
     return 0
 
 
+_json_option = json_option("one object with what was asked, refused, left out and missing")
+
+
 @group.command(short_help="Ask the questions of a set.")
 @_set_options
+@_json_option
 @workspace_option
-def run(at_once: int, folder: Path, **given: Any) -> int:
+def run(at_once: int, as_json: bool, folder: Path, **given: Any) -> int:
     """Ask the questions of SET: each arm, each repeat. The same command again goes on where it stopped."""
-    return run_async(_drive(folder, _begun(folder, given, _arms(folder, given)), at_once))
+    return run_async(_drive(folder, _begun(folder, given, _arms(folder, given)), at_once, as_json=as_json))
 
 
 @group.command("suite", short_help="Ask the questions behind a published table, of its rows.")
@@ -165,8 +170,9 @@ def run(at_once: int, folder: Path, **given: Any) -> int:
 @click.option("--name", metavar="NAME", type=WORDS, default="", help="Of the evaluation.  [default: the suite's]")
 @click.option("--model", metavar="M", type=WORDS, help="The model of all arms.  [default: those of the settings]")
 @_limit_options
+@_json_option
 @workspace_option
-def suite_command(which: str, at_once: int, folder: Path, **given: Any) -> int:
+def suite_command(which: str, at_once: int, as_json: bool, folder: Path, **given: Any) -> int:
     """Ask the questions behind a published table; `list` for NAME names the suites.
 
     The arms and the repeats are those of the table. Rows that cannot be run here are named with the reason. `eval
@@ -175,8 +181,10 @@ def suite_command(which: str, at_once: int, folder: Path, **given: Any) -> int:
     from agentorchestra.evaluation.suites.suite import suite, suites
 
     if which == "list":
+        named = {}
         for one in suites().values():
-            emit(f"{one.name}  {one.set}; {', '.join(arm.name for arm in one.arms)}. {one.about}")
+            named[one.name] = f"{one.set}; {', '.join(arm.name for arm in one.arms)}. {one.about}"
+        emit_either(as_json, named, "\n".join(map("  ".join, named.items())))
         return 0
     found = suite(which)
     say(f"{found.source}: {found.cells.about}")
@@ -191,7 +199,7 @@ def suite_command(which: str, at_once: int, folder: Path, **given: Any) -> int:
     }
     given["name"], given["tips"] = given["name"] or found.name, given["tips"] or found.tips
     plan = _begun(folder, given, [one.arm for one in found.arms], suite=found.name)
-    return run_async(_drive(folder, plan, at_once))
+    return run_async(_drive(folder, plan, at_once, as_json=as_json))
 
 
 @group.command("plan", short_help="Ask a few questions, and say what the whole will cost and can show.")
@@ -200,8 +208,9 @@ def suite_command(which: str, at_once: int, folder: Path, **given: Any) -> int:
 @click.option(
     "--difference", type=POSITIVE, default=0.1, show_default=True, metavar="D", help="Of accuracy, to be found."
 )
+@json_option("one object with the cost of the whole")
 @workspace_option
-def plan_command(at_once: int, folder: Path, pilot: int, difference: float, **given: Any) -> int:
+def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, difference: float, **given: Any) -> int:
     """Begin an evaluation with a pilot; nothing else is asked until `eval resume`.
 
     The pilot is a sample of the questions, with --reuse the first ones; it counts, and is not asked again. What the
@@ -226,12 +235,14 @@ def plan_command(at_once: int, folder: Path, pilot: int, difference: float, **gi
         found = forecast(asked, scores)
         whole = "unknown, as a price is" if found.usd is None else dollars(found.usd)
         between = f" (between {dollars(found.low)} and {dollars(found.high)})" if found.usd is not None else ""
-        emit(f"cost of all {plural(found.questions, 'question')}, after {found.pilot}: {whole}{between}")
+        lines = [f"cost of all {plural(found.questions, 'question')}, after {found.pilot}: {whole}{between}"]
         if found.most_usd is not None:
-            emit(f"the runs' limits allow at most {dollars(found.most_usd)}; the budget is {dollars(plan.budget_usd)}")
-        emit(f"time: {_time(found.seconds)} one after the other, about {_time(found.seconds / at_once)} with {at_once}")
-        for line in power_lines(asked, scores, difference):
-            emit(line)
+            most = dollars(found.most_usd)
+            lines.append(f"the runs' limits allow at most {most}; the budget is {dollars(plan.budget_usd)}")
+        several = f"about {_time(found.seconds / at_once)} with {at_once}"
+        lines.append(f"time: {_time(found.seconds)} one after the other, {several}")
+        lines += power_lines(asked, scores, difference)
+        emit_either(as_json, {"evaluation": plan.name, **asdict(found)}, "\n".join(lines))
         say(f"go on with: agentorchestra eval resume {plan.name}")
         return code
 
@@ -243,13 +254,14 @@ def plan_command(at_once: int, folder: Path, pilot: int, difference: float, **gi
 @click.option("--failed", is_flag=True, help="Try runs again that ended with an error.")
 @click.option("--budget-usd", type=POSITIVE, metavar="X", help="Another limit for all runs together, from here on.")
 @at_once_option
+@_json_option
 @workspace_option
-def resume(name: str, failed: bool, budget_usd: float | None, at_once: int, folder: Path) -> int:
+def resume(name: str, failed: bool, budget_usd: float | None, at_once: int, as_json: bool, folder: Path) -> int:
     """Ask what was not answered yet. The data must be those that the evaluation was begun with."""
     from agentorchestra.evaluation.plan import amend, read
 
     plan = read(folder, name) if budget_usd is None else amend(folder, name, budget_usd)
-    return run_async(_drive(folder, plan, at_once, again=failed))
+    return run_async(_drive(folder, plan, at_once, again=failed, as_json=as_json))
 
 
 @group.command("score", short_help="Score the answers; it can be done again at any time.")
@@ -267,9 +279,16 @@ def resume(name: str, failed: bool, budget_usd: float | None, at_once: int, fold
     help="The report of SWE-bench's harness on the changes of an arm; may be repeated.",
 )
 @at_once_option
+@json_option("one object with how many answers have which status")
 @workspace_option
 def score_command(
-    name: str, data: Path | None, budget_usd: float | None, reports: Sequence[str], at_once: int, folder: Path
+    name: str,
+    data: Path | None,
+    budget_usd: float | None,
+    reports: Sequence[str],
+    at_once: int,
+    as_json: bool,
+    folder: Path,
 ) -> int:
     """Score the answers there are. A judge is asked once for each of them; the tests of a task run once.
 
@@ -289,12 +308,13 @@ def score_command(
         async with opened(folder) as workspace:
             for one in reports:
                 arm, _, file = one.partition("=")
-                emit(f"{arm}: {plural(await take_verdicts(workspace, plan, arm, Path(file)), 'verdict')}")
+                say(f"{arm}: {plural(await take_verdicts(workspace, plan, arm, Path(file)), 'verdict')}")
             scores = await score(workspace, plan, questions, at_once=at_once)
-        counts = {
-            one: sum(each.status == one for each in scores) for one in dict.fromkeys(each.status for each in scores)
-        }
-        emit(", ".join(f"{number} {what}" for what, number in counts.items()))
+        counts: dict[str, int] = {}
+        for each in scores:
+            counts[each.status] = counts.get(each.status, 0) + 1
+        listed = ", ".join(f"{number} {what}" for what, number in counts.items())
+        emit_either(as_json, {"evaluation": name, "answers": counts}, listed)
         unsaid = {each.why: each for each in scores if each.score is None and each.status != "not_run"}
         for each in [*unsaid.values()][:_SHOWN]:
             say(clean(f"{each.status}: {each.question} {each.arm}: {each.why}"))
@@ -492,8 +512,9 @@ def _bundle(folder: Path, plan: Plan, path: Path) -> int:
 @group.command("import", short_help="Take an evaluation of a bundle into the workspace.")
 @click.argument("file", metavar="FILE", type=FilePath())
 @click.option("--data", metavar="PATH", type=FilePath(), help="Where the set's data are here, to score again.")
+@json_option("one object with the evaluation and its runs")
 @workspace_option
-def import_(file: Path, data: Path | None, folder: Path) -> int:
+def import_(file: Path, data: Path | None, as_json: bool, folder: Path) -> int:
     """Take the evaluation that `eval export --bundle` wrote into this workspace, with its runs.
 
     Then `eval report` and `eval compare` work as they did there; `eval score` needs the data of the set. The same
@@ -504,7 +525,7 @@ def import_(file: Path, data: Path | None, folder: Path) -> int:
     async def work() -> int:
         async with opened(folder, app=False) as workspace:
             plan, runs = await read_bundle(workspace, file, data)
-        emit(clean(f"evaluation {plan.name}: {plural(runs, 'run')}"))
+        emit_either(as_json, {"evaluation": plan.name, "runs": runs}, f"evaluation {plan.name}: {plural(runs, 'run')}")
         say(f"next: agentorchestra eval report {plan.name}")
         return 0
 
@@ -585,7 +606,13 @@ def _arm(text: str) -> Arm:
 
 
 async def _drive(
-    folder: Path, plan: Plan, at_once: int, *, ids: Sequence[str] | None = None, again: bool = False
+    folder: Path,
+    plan: Plan,
+    at_once: int,
+    *,
+    ids: Sequence[str] | None = None,
+    again: bool = False,
+    as_json: bool = False,
 ) -> int:
     """Ask what is to be asked, and say what came of it."""
     from agentorchestra.evaluation.runner import Runner
@@ -610,6 +637,10 @@ async def _drive(
     ending = await runner.run(ids)
     for line in _left(plan, ending):
         say(clean(line))
+    if as_json:
+        refused = {f"{question} {arm}": why for (question, arm), why in ending.refused.items()}
+        kept = {"left_out": [*ending.left_out], "missing": dict(ending.missing), "refused": refused}
+        emit_json({"evaluation": plan.name, "asked": ending.asked, "failed": failed, **kept})
     if ids is None:
         say(f"next: agentorchestra eval score {plan.name}; agentorchestra eval report {plan.name}")
     return 3 if ending.left_out or ending.refused or ending.missing or failed else 0

@@ -12,8 +12,8 @@ from agentorchestra.cli.commands.evolution_export import export
 from agentorchestra.cli.commands.evolution_frontier import frontier
 from agentorchestra.cli.commands.evolution_tips import judge, tips
 from agentorchestra.cli.driver import run_async
-from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, workspace_option
-from agentorchestra.cli.output import clean, dollars, emit, plural, say
+from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, workspace_option
+from agentorchestra.cli.output import clean, dollars, emit, emit_either, plural, say
 from agentorchestra.cli.workspaces import opened, workspace_of_arm
 from agentorchestra.core.errors import EvolutionError
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
@@ -130,8 +130,9 @@ def _run_options(function: F) -> F:
 
 @group.command(short_help="Carry out an evolution, or go on with it.")
 @_run_options
+@json_option("one object with the rounds")
 @workspace_option
-def run(folder: Path, at_once: int, **given: Any) -> int:
+def run(folder: Path, at_once: int, as_json: bool, **given: Any) -> int:
     """Ask questions of SET, propose, compare, promote; the same command again goes on where it stopped."""
     from agentorchestra.evaluation.statistics import independent_spread
     from agentorchestra.evolution.evolver import Evolver
@@ -151,8 +152,9 @@ def run(folder: Path, at_once: int, **given: Any) -> int:
         evolver = Evolver(
             folder, evolution, optimiser(evolution.optimiser), workspaces=workspace_of_arm, at_once=at_once, tell=say
         )
-        for one in await evolver.run():
-            emit(clean(_line(one)))
+        done = await evolver.run()
+        about = {"evolution": evolution.name, "rounds": [one.model_dump(mode="json") for one in done]}
+        emit_either(as_json, about, "\n".join(map(_line, done)))
         return 0
 
     return run_async(work())
@@ -281,26 +283,27 @@ def diff(subject: str, folder: Path) -> int:
 
     async def work() -> int:
         async with opened(folder) as workspace:
-            await _shown(workspace, *_parted(subject))
+            emit("\n".join(await _difference(workspace, *_parted(subject))))
         return 0
 
     return run_async(work())
 
 
-async def _shown(workspace: Any, subject: str, version: str) -> None:
-    """Print the difference of a version from the current one, and the evidence there is."""
+async def _difference(workspace: Any, subject: str, version: str) -> list[str]:
+    """Return the lines with the difference of a version from the current one, and the evidence there is."""
     from agentorchestra.evolution.components import managed
     from agentorchestra.evolution.record import evolutions, rounds
 
     manager, name = managed(workspace, subject)
     found = await manager.diff(name, (await manager.info(name)).version, version)
-    emit(clean(f"{subject}: {found.before} -> {found.after} ({found.level}) {', '.join(found.changes)}"))
+    lines = [f"{subject}: {found.before} -> {found.after} ({found.level}) {', '.join(found.changes)}"]
     if found.text:
-        emit(clean(found.text.rstrip("\n")))
+        lines.append(found.text.rstrip("\n"))
     for each in evolutions(workspace.folder):
         for one in rounds(workspace.folder, each):
             if one.versions.get(subject) == version:
-                emit(clean(f"evolution {each}, round {one.number}: {one.ended}: {one.why}"))
+                lines.append(f"evolution {each}, round {one.number}: {one.ended}: {one.why}")
+    return [clean(line) for line in lines]
 
 
 @group.command(short_help="Take a candidate into use.")
@@ -314,22 +317,24 @@ async def _shown(workspace: Any, subject: str, version: str) -> None:
     help="Of the live runs; below 1 it is a canary, which is taken back if it does worse.",
 )
 @_REASON
+@json_option("one object with the component, its version and share")
 @workspace_option
-def promote(subject: str, share: float, reason: str, folder: Path) -> int:
+def promote(subject: str, share: float, reason: str, as_json: bool, folder: Path) -> int:
     """Make a version what its name means, after its difference and the evidence were shown."""
     from agentorchestra.evolution.components import managed
 
     async def work() -> int:
         async with opened(folder) as workspace:
             component, version = _parted(subject)
-            await _shown(workspace, component, version)
+            lines = await _difference(workspace, component, version)
             manager, name = managed(workspace, component)
             if share < 1:
                 await manager.share(name, version, share, reason=reason or "a canary by a person")
-                emit(clean(f"{version} of {component} is used by {100 * share:g}% of the runs from now on"))
+                lines.append(f"{version} of {component} is used by {100 * share:g}% of the runs from now on")
             else:
                 await manager.activate(name, version, reason=reason or "promoted by a person")
-                emit(clean(f"{component} means {version} now"))
+                lines.append(f"{component} means {version} now")
+        emit_either(as_json, {"component": component, "version": version, "share": share}, "\n".join(lines))
         return 0
 
     return run_async(work())
@@ -339,16 +344,18 @@ def promote(subject: str, share: float, reason: str, folder: Path) -> int:
 @click.argument("run_id", metavar="RUN", type=WORDS)
 @click.argument("score", metavar="SCORE", type=float)
 @click.option("--note", metavar="TEXT", type=WORDS, default="", help="Why.")
+@json_option("one object with the run, its score and what became of canaries")
 @workspace_option
-def rate(run_id: str, score: float, note: str, folder: Path) -> int:
+def rate(run_id: str, score: float, note: str, as_json: bool, folder: Path) -> int:
     """Say how good a run was, from 0 to 1: canaries are judged by it. Without it a run that completed counts as 1."""
     from agentorchestra.evolution.canary import check_canaries
 
     async def work() -> int:
         async with opened(folder) as workspace:
             await workspace.rate(run_id, score, note=note, by="user")
-            for line in await check_canaries(workspace):
-                emit(clean(line))
+            lines = await check_canaries(workspace)
+        if lines or as_json:
+            emit_either(as_json, {"run_id": run_id, "score": score, "canaries": lines}, "\n".join(lines))
         return 0
 
     return run_async(work())
@@ -358,8 +365,9 @@ def rate(run_id: str, score: float, note: str, folder: Path) -> int:
 @_SUBJECT
 @click.option("--to", "version", metavar="VERSION", type=WORDS, help="Which.  [default: that before the current one]")
 @_REASON
+@json_option("one object with the component and its version")
 @workspace_option
-def rollback(subject: str, version: str | None, reason: str, folder: Path) -> int:
+def rollback(subject: str, version: str | None, reason: str, as_json: bool, folder: Path) -> int:
     """Make an earlier version what its name means again; the current one is deprecated, and stays readable."""
     from agentorchestra.evolution.components import managed
 
@@ -373,7 +381,7 @@ def rollback(subject: str, version: str | None, reason: str, folder: Path) -> in
                 raise EvolutionError(f"{subject}@{now} was made from no earlier version; name one with --to")
             await manager.restore(name, before, reason=reason or f"rolled back from {now}")
             await manager.deprecate(name, now, reason=reason or f"rolled back to {before}")
-            emit(clean(f"{subject} means {before} again"))
+        emit_either(as_json, {"component": subject, "version": before}, f"{subject} means {before} again")
         return 0
 
     return run_async(work())

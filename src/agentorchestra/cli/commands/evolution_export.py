@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, FilePath, Pair, once_each, workspace_option
-from agentorchestra.cli.output import clean, emit, plural, say
+from agentorchestra.cli.options import WORDS, FilePath, Pair, json_option, once_each, workspace_option
+from agentorchestra.cli.output import emit_either, plural, say
 from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
@@ -78,6 +78,7 @@ _STATUSES = [one.value for one in RunStatus]
 )
 @click.option("--files/--no-files", default=True, help="Whether the contents of files stand in it.  [default: they do]")
 @click.option("--model", metavar="M", type=WORDS, default="Qwen/Qwen3-8B", show_default=True, help="To be trained.")
+@json_option("one object with the file, its records and the command that trains")
 @workspace_option
 async def export(
     target: Path,
@@ -89,6 +90,7 @@ async def export(
     statuses: tuple[str, ...],
     window: int | None,
     model: str,
+    as_json: bool,
     folder: Path,
     **given: Any,
 ) -> int:
@@ -117,7 +119,9 @@ async def export(
     for why, count in data.left_out.most_common():
         say(f"left out: {count}: {why}")
     say(f"{plural(len(data.records), 'record')} of {plural(len(chosen), 'run')} in {target / TRAIN}")
-    emit(clean(command(data, target, model=model, window=room)))
+    train = command(data, target, model=model, window=room)
+    about = {"path": str(target / TRAIN), "records": len(data.records), "runs": len(chosen), "command": train}
+    emit_either(as_json, about, train)
     return 0
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from agentorchestra.cli.driver import run_async
-from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, workspace_option
-from agentorchestra.cli.output import clean, emit, say
+from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, workspace_option
+from agentorchestra.cli.output import emit_either, say
 from agentorchestra.cli.workspaces import workspace_of_arm
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
@@ -64,8 +64,11 @@ from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
     "--at-once", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Runs at the same time."
 )
 @click.option("--html", "target", metavar="FILE", type=FilePath(), help="Write the table and a plot as one HTML file.")
+@json_option("one object with the table and the best version")
 @workspace_option
-def frontier(questions: str, data: Path | None, target: Path | None, at_once: int, folder: Path, **given: Any) -> int:
+def frontier(
+    questions: str, data: Path | None, target: Path | None, at_once: int, as_json: bool, folder: Path, **given: Any
+) -> int:
     """Try a prompt on questions of SET, have an optimiser edit it by what that scored and cost, try the edit.
 
     Each round begins with the prompt that answers best; of equals it is the cheaper one. What is learnt is a candidate
@@ -87,10 +90,11 @@ def frontier(questions: str, data: Path | None, target: Path | None, at_once: in
 
     run_async(work())
     found = table(folder, made)
-    for row in (found.head, *found.rows):
-        emit(clean("  ".join(row)))
+    version = best(folder, made).version
+    about = {"subject": made.subject, "version": version, "head": [*found.head], "rows": [[*row] for row in found.rows]}
+    emit_either(as_json, about, "\n".join("  ".join(row) for row in (found.head, *found.rows)))
     say(found.note)
-    say(f"best: {made.subject}@{best(folder, made).version}")
+    say(f"best: {made.subject}@{version}")
     if target is not None:
         target.write_text(page(folder, made), encoding="utf-8")
     return 0

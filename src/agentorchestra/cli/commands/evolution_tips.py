@@ -9,7 +9,7 @@ import click
 
 from agentorchestra.cli.driver import async_command, run_async
 from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, model_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, say
+from agentorchestra.cli.output import clean, emit, emit_either, emit_json, say
 from agentorchestra.cli.workspaces import find_run, opened, workspace_of_arm
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import EvolutionError
@@ -81,6 +81,7 @@ async def tips(
 @click.option(
     "--at-once", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Runs at the same time."
 )
+@json_option("one object with the verdict and the gain")
 @workspace_option
 def judge(
     ref: str,
@@ -90,6 +91,7 @@ def judge(
     system: str | None,
     model: str | None,
     at_once: int,
+    as_json: bool,
     folder: Path,
     **limits: Any,
 ) -> int:
@@ -119,7 +121,8 @@ def judge(
             at_once=at_once,
             **limits,
         )
-        emit(found.why)
+        about = {"tip": ref, "verdict": found.verdict, "why": found.why, "gain": found.gain.value}
+        emit_either(as_json, about, found.why)
         return 0
 
     return run_async(work())

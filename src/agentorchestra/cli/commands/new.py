@@ -14,8 +14,8 @@ from string import Template
 
 import click
 
-from agentorchestra.cli.options import WORDS
-from agentorchestra.cli.output import emit, say
+from agentorchestra.cli.options import WORDS, json_option
+from agentorchestra.cli.output import emit_either, say
 from agentorchestra.core.errors import AppError, UsageError
 from agentorchestra.core.settings import Settings
 from agentorchestra.workspace import (
@@ -70,7 +70,8 @@ Exit codes: 0; 2 if the name cannot be used, or a file is there already.""",
     type=click.Path(path_type=Path, file_okay=False),
     help="Where the application lives, beside agentorchestra.toml; made where it is missing.",
 )
-def new(kind: str, name: str, folder: Path) -> int:
+@json_option("one object with the paths of the files")
+def new(kind: str, name: str, folder: Path, as_json: bool) -> int:
     """Write a working NAME with its test; nothing that is there is overwritten.
 
     An agent and a system get a prompt too, in prompts/. Where there is no application yet, app.py and
@@ -89,8 +90,8 @@ def new(kind: str, name: str, folder: Path) -> int:
         if place.settings is None:
             files[SETTINGS_FILE] = _filled("agentorchestra.toml", name)
     _write(folder, files)
-    for path in files:
-        emit(str(folder / path))
+    paths = [str(folder / path) for path in files]
+    emit_either(as_json, {"kind": kind, "name": name, "files": paths}, "\n".join(paths))
     for line in _how_to_go_on(kind, name, place, fresh=fresh):
         say(line)
     return 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from agentorchestra.cli.commands.schedule import lines_of_schedules, queued_by_schedules
 from agentorchestra.cli.delivery import Out, hand_over, out_options
 from agentorchestra.cli.driver import Stop, async_command, drive
 from agentorchestra.cli.options import (
@@ -138,6 +139,17 @@ async def resume(
 
     results: list[dict[str, Any]] = []
     failed = False
+
+    async def drive_these(workspace: Workspace[Any], runs: Sequence[str]) -> bool:
+        runs = [*runs, *(await queued_by_schedules(workspace, waiting=True) if due else ())]
+        problem = await _resume_all(workspace, runs, results, go_on=go_on, copy=copy, as_json=as_json)
+        if not due:
+            return problem
+        for line in await lines_of_schedules(workspace, [one["run_id"] for one in results]):
+            say(line)
+        started = await queued_by_schedules(workspace, waiting=False)  # just now, or before a process was killed
+        return await _resume_all(workspace, started, results, go_on=go_on, copy=copy, as_json=as_json) or problem
+
     if exists(folder):
         async with opened(folder, unsafe_local=unsafe_local) as workspace:
             if abandoned:
@@ -151,7 +163,7 @@ async def resume(
                 if one.id in waiting
             }
             own = [run_id for run_id in waiting if needs[run_id] == (workspace.settings.preset, "")]
-            failed = await _resume_all(workspace, own, results, go_on=go_on, copy=copy, as_json=as_json)
+            failed = await drive_these(workspace, own)
         for preset, task in sorted({needs[run_id] for run_id in waiting if run_id not in own}):
             those = [run_id for run_id in waiting if needs[run_id] == (preset, task)]
             task_folder = Path(task) if task else None
@@ -159,7 +171,7 @@ async def resume(
                 async with opened(
                     folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_folder
                 ) as workspace:
-                    if await _resume_all(workspace, those, results, go_on=go_on, copy=copy, as_json=as_json):
+                    if await drive_these(workspace, those):
                         failed = True
             except TaskFolderError as exc:
                 failed = True
