@@ -43,6 +43,7 @@ class Screen:
         self.ours, self.theirs = pty.openpty()
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self._screen = pyte.Screen(_WIDE, lines)
+        self._screen.write_process_input = lambda data: self.type(data)  # terminals say where the cursor is
         self._stream = pyte.ByteStream(self._screen)
         self._changing = threading.Lock()  # a thread may feed it while it is looked at
         self.written = b""

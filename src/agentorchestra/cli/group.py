@@ -21,6 +21,7 @@ COMMANDS: dict[str, Entry] = {
     "run": Entry("run", "run", "Run a task and print the answer."),
     "code": Entry("code", "code", "Let an agent work on a copy of a folder, and bring back what it changed."),
     "apply": Entry("code", "apply", "Bring what a run changed in its copy of a folder into that folder."),
+    "chat": Entry("chat", "chat", "Talk with agents: a conversation of several turns at the terminal."),
     "debate": Entry("debate", "debate", "Let experts debate a topic, and conclude."),
     "runs": Entry("runs", "runs", "List the runs of the workspace, newest first."),
     "show": Entry("show", "show", "Show what a run did, step by step."),

@@ -1,0 +1,126 @@
+"""A turn while it is worked on: the tree of agents and the answer as it is streamed, above the line that is typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Markdown
+from rich.segment import Segment
+from rich.text import Text
+
+from agentorchestra.cli.output import bill, clean, number, plural
+from agentorchestra.cli.project import MOST_LINES
+from agentorchestra.cli.view.live import PictureDisplay
+from agentorchestra.cli.view.picture import picture
+from agentorchestra.core.events import Event
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.spec import RunResult
+from agentorchestra.runtime.branch import segment
+from agentorchestra.runtime.bus import Notice
+from agentorchestra.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agentorchestra.cli.chat.screen import ChatScreen
+
+_STREAMED = 6000  # characters of an answer that are drawn while it comes
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class Answer:
+    """Markdown that a model wrote, for a terminal: nothing in it steers that, and the addresses of links are seen."""
+
+    def __init__(self, text: str) -> None:
+        self._markdown = Markdown(clean(text), hyperlinks=False)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield its pieces; an entity such as `&#x202e;` became a character only now."""
+        for piece in console.render(self._markdown, options):
+            if not piece.control:
+                yield Segment(clean(piece.text), piece.style)
+
+
+class TurnDisplay(PictureDisplay):
+    """Draws a turn into the part of the screen above the prompt."""
+
+    def __init__(self, workspace: Workspace[Any], run_id: str, system: str, screen: ChatScreen) -> None:
+        super().__init__(workspace, run_id)
+        self._screen = screen
+        self._branch = f"{EffectKey('/', 1).path}.{segment(system)}"
+        self._streamed: dict[str, str] = {}  # what the top agent writes, by the key of the request
+
+    async def _begin(self) -> None:
+        await self.catch_up()
+        self._draw()
+
+    def _said(self, notices: list[Notice]) -> None:
+        others = []
+        for notice in notices:
+            if notice.kind == "delta" and notice.key.rpartition("#")[0] == self._branch:
+                self._streamed[notice.key] = self._streamed.get(notice.key, "") + notice.text
+            else:
+                others.append(notice)
+        super()._said(others)
+
+    def _event(self, event: Event) -> None:
+        super()._event(event)
+        if event.type in ("completed", "interrupted", "attempt_failed") and event.span:
+            self._streamed.pop(event.span, None)
+
+    def _draw(self) -> None:
+        console, rows = self._screen.console, self._screen.free_rows
+        answer = "".join(self._streamed.values())
+        with console.capture() as drawn:
+            if answer.strip():
+                console.print(Answer(_end_of(answer)), end="")
+        written = [line for line in drawn.get().rstrip("\n").split("\n") if line][-max(1, rows * 2 // 3) :]
+        with console.capture() as drawn:
+            for line in self._picture(max(1, rows - len(written))):
+                console.print(line, soft_wrap=True)
+        self._screen.draw(drawn.get() + "".join(f"{line}\n" for line in written))
+
+    def _picture(self, height: int) -> Iterable[Any]:
+        size = self._screen.console.size
+        return picture(
+            self._view,
+            now=datetime.now(UTC),
+            width=max(1, size.width - 1),
+            height=height,
+            said=self._texts,
+            encoding=self._screen.console.encoding,
+        )
+
+    def _end(self) -> None:
+        self._screen.draw("")
+
+    def line(self, turn: int, result: RunResult) -> str:
+        """Return the turn in one line."""
+        agents = sum(1 for _ in self._view.root.walk()) - 1
+        parts = [
+            f"[{turn}] {result.status.value}",
+            plural(result.steps, "step"),
+            *([plural(agents, "agent")] if agents > 1 else []),
+            f"{number(result.usage.tokens)} tokens",
+            bill(result.usage),
+            f"{result.duration_s:.1f} s",
+        ]
+        return ", ".join(parts)
+
+
+def diff_lines(diff: str) -> list[Text]:
+    """Return the lines of a diff in their colours."""
+    lines = diff.splitlines()
+    shown = [Text(clean(line), style=_COLOURS.get(line[:1], "")) for line in lines[:MOST_LINES]]
+    if len(lines) > MOST_LINES:
+        shown.append(Text(f"[{plural(len(lines) - MOST_LINES, 'further line')} of the diff; /open shows the turn]"))
+    return shown
+
+
+def _end_of(text: str) -> str:
+    """Return the end of a long text, from the beginning of a paragraph on where there is one."""
+    if len(text) <= _STREAMED:
+        return text
+    text = text[-_STREAMED:]
+    return text.partition("\n\n")[2] or text

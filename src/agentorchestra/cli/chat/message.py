@@ -1,0 +1,106 @@
+"""What a user types in a chat: files that are named with @, long texts that become files, completion."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
+from prompt_toolkit.document import Document
+
+from agentorchestra.core.errors import ChatError
+
+MOST_CHARS = 20_000
+"""Characters of a text that stand in a message; a longer one that is pasted becomes a file."""
+
+_FILE = re.compile(r'(?:^|(?<=\s))@(?:"([^"]+)"|([^\s"]+))')
+_UNFINISHED = re.compile(r'(?:^|(?<=\s))@(?:"([^"]*)|([^\s"]*))$')
+_BEHIND = ".,;:!?)"  # what may stand behind a path in a sentence
+
+
+def files_in(text: str) -> list[Path]:
+    """Return the files and folders that a message names with @, each once.
+
+    Raises:
+        ChatError: one of them is not there.
+    """
+    found: dict[Path, None] = {}
+    for match in _FILE.finditer(text):
+        quoted, bare = match.groups()
+        names = [quoted] if quoted else [bare, bare.rstrip(_BEHIND)]
+        paths = [Path(name).expanduser() for name in names if name]
+        there = next((one for one in paths if _exists(one)), None)
+        if there is None:
+            raise ChatError(
+                f"there is no file {quoted or bare!r} to attach; correct its path (one with blanks stands in quotes: "
+                '@"my file.pdf"), or write a blank behind the @'
+            )
+        found[there] = None
+    return list(found)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def kept_as_file(text: str, folder: Path) -> Path:
+    """Write a long text into a new file of a folder, which is made where it is missing; return its path.
+
+    Raises:
+        ChatError: it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        number = 1
+        while True:
+            path = folder / f"pasted-{number}.txt"
+            try:
+                with path.open("x", encoding="utf-8", errors="replace") as file:
+                    file.write(text)
+                return path
+            except FileExistsError:
+                number += 1
+    except OSError as exc:
+        raise ChatError(
+            f"the text of {len(text):,} characters is too long for a message, and cannot be kept as a file in "
+            f"{folder} ({exc.strerror}); put it into a file of yours, and name that with @"
+        ) from None
+
+
+def mention(path: Path) -> str:
+    """Return a path as a message names it."""
+    return f'@"{path}"' if re.search(r"\s", str(path)) else f"@{path}"
+
+
+class MessageCompleter(Completer):
+    """Completes commands behind a /, and paths behind an @.
+
+    Args:
+        names: gives the commands there are.
+    """
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self._names = names
+        self._paths = PathCompleter(expanduser=True)
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Yield what the word at the cursor may become."""
+        before = document.text_before_cursor
+        if re.fullmatch(r"/\S*", before):
+            for name in self._names():
+                if name.startswith(before[1:]):
+                    yield Completion(f"/{name}", start_position=-len(before))
+            return
+        match = _UNFINISHED.search(before)
+        if match is None:
+            return
+        quoted, bare = match.groups()
+        typed = bare if quoted is None else quoted
+        for one in self._paths.get_completions(Document(typed), complete_event):
+            path = typed + one.text
+            text = f'@"{path}"' if quoted is not None or re.search(r"\s", path) else f"@{path}"
+            yield Completion(text, start_position=-len(match.group()), display=one.display)

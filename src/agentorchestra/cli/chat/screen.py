@@ -1,0 +1,233 @@
+"""The terminal of a chat: a line that can be typed in at any time, what is drawn above it, questions in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.document import Document
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import has_focus
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, merge_formatted_text, to_formatted_text
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.patch_stdout import patch_stdout
+from rich.console import RenderableType
+from rich.text import Text
+
+from agentorchestra.cli.chat.message import MOST_CHARS
+from agentorchestra.cli.output import clean
+from agentorchestra.cli.view.live import terminal_console
+
+_BELOW = 6  # rows that are left to the typed text, its completions and the line at the bottom
+
+
+class Keyboard(NamedTuple):
+    """What the keys of a chat do besides typing, and what is said of them."""
+
+    accept: Callable[[str], None]  # a message or a command
+    stop: Callable[[], bool]  # Ctrl-C: end what is under way; False where nothing is
+    pause: Callable[[], None]  # Esc
+    switch: Callable[[], None]  # Shift-Tab: the other way to treat approvals
+    paste: Callable[[str], str]  # a long text that was pasted; gives what stands for it
+    status: Callable[[], str]  # gives the line at the bottom
+
+
+_Act = Callable[[KeyPressEvent], object]
+
+
+class ChatScreen:
+    """A prompt that stays while turns go on.
+
+    Args:
+        history: the file with what was typed.
+        completer: of the prompt.
+        keyboard: what keys do.
+    """
+
+    def __init__(self, history: Path, completer: Completer, keyboard: Keyboard) -> None:
+        self.console = terminal_console(sys.stdout)
+        self._keyboard = keyboard
+        self._drawn: StyleAndTextTuples = []
+        self._reading: tuple[str, asyncio.Future[str | None]] | None = None
+        self._leaving = False  # Ctrl-C was pressed on the empty line
+        self._editing: asyncio.Task[None] | None = None  # $EDITOR is open
+        self._session: PromptSession[None] = PromptSession(
+            self._message,
+            multiline=True,
+            completer=completer,
+            history=FileHistory(_private(history)),
+            key_bindings=self._bindings(),
+            bottom_toolbar=self._toolbar,
+            enable_open_in_editor=True,
+            enable_suspend=True,
+            tempfile_suffix=".md",
+            reserve_space_for_menu=4,
+            erase_when_done=True,
+        )
+        self._session.app.ttimeoutlen = 0.1  # seconds until Esc is the key, and no beginning of another one
+        self._session.app.timeoutlen = 0.3
+
+    @property
+    def _buffer(self) -> Buffer:
+        return self._session.default_buffer
+
+    async def listen(self) -> None:
+        """Take what is typed, until the user leaves."""
+        with patch_stdout(raw=True):
+            await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
+
+    # -- what is shown ---------------------------------------------------------------------------------------------
+
+    async def show(self, *parts: RenderableType) -> None:
+        """Print above the prompt, for good."""
+
+        def write() -> None:
+            for one in parts:
+                self.console.print(Text(clean(one)) if isinstance(one, str) else one)
+
+        await run_in_terminal(write)
+
+    def draw(self, text: str) -> None:
+        """Show a text above the prompt until another one takes its place; it may hold colours."""
+        self._drawn = to_formatted_text(ANSI(text))
+        self._session.app.invalidate()
+
+    @property
+    def free_rows(self) -> int:
+        """Rows that `draw` may fill."""
+        typed: int = min(self._buffer.document.line_count, 8)
+        return max(2, self.console.size.height - _BELOW - typed)
+
+    def _message(self) -> StyleAndTextTuples:
+        prompt = self._reading[0] if self._reading is not None else "> "
+        return to_formatted_text(merge_formatted_text([self._drawn, [("bold", prompt)]]))
+
+    def _toolbar(self) -> str:
+        line = "Ctrl-C once more leaves the chat" if self._leaving else self._keyboard.status()
+        return clean(line)[: max(1, self.console.size.width - 1)]
+
+    # -- what is typed ---------------------------------------------------------------------------------------------
+
+    async def ask(self, prompt: str) -> str | None:
+        """Return the next line; None for Ctrl-D. What was typed before is put aside, and comes back afterwards."""
+        aside: Document = self._buffer.document
+        self._buffer.reset()
+        line: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._reading = clean(prompt), line
+        self._session.app.invalidate()
+        try:
+            return await line
+        finally:
+            self._reading = None
+            self._buffer.reset(aside)
+            self._session.app.invalidate()
+
+    def put_back(self, text: str) -> None:
+        """Let a text be typed further, if nothing else was typed meanwhile."""
+        if not self._buffer.text:
+            self._buffer.reset(Document(text))
+            self._session.app.invalidate()
+
+    def edit(self) -> None:
+        """Open what is typed in $EDITOR."""
+        self._editing = self._buffer.open_in_editor()
+
+    def leave(self) -> None:
+        """End `listen`."""
+        if self._session.app.is_running:
+            self._session.app.exit()
+
+    def _bindings(self) -> KeyBindings:
+        bindings, keyboard = KeyBindings(), self._keyboard
+        typing = has_focus(DEFAULT_BUFFER)
+
+        def on(*keys: Keys | str) -> Callable[[_Act], _Act]:
+            def bound(act: _Act) -> _Act:
+                def handler(event: KeyPressEvent) -> None:
+                    if keys != ("c-c",):
+                        self._leaving = False
+                    act(event)
+
+                bindings.add(*keys, filter=typing)(handler)
+                return act
+
+            return bound
+
+        @on("enter")
+        def _enter(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+                buffer.complete_state = None  # it is taken; the next Enter sends
+                return
+            text = buffer.text
+            if self._reading is not None:
+                buffer.reset()
+                self._answer(text)
+                return
+            if text.strip():
+                buffer.append_to_history()
+            buffer.reset()
+            keyboard.accept(text)
+
+        @on("c-j")
+        @on("escape", "enter")
+        def _newline(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        @on("c-c")
+        def _stop(event: KeyPressEvent) -> None:
+            if keyboard.stop():
+                return
+            if self._reading is not None:
+                self._answer(None)
+            elif event.current_buffer.text:
+                event.current_buffer.reset()
+            elif self._leaving:
+                self.leave()
+            else:
+                self._leaving = True
+
+        @on("c-d")
+        def _end(event: KeyPressEvent) -> None:
+            if event.current_buffer.text:
+                event.current_buffer.delete()
+            elif self._reading is not None:
+                self._answer(None)
+            else:
+                self.leave()
+
+        @on("escape")
+        def _pause(event: KeyPressEvent) -> None:
+            keyboard.pause()
+
+        @on("s-tab")
+        def _switch(event: KeyPressEvent) -> None:
+            keyboard.switch()
+
+        @on(Keys.BracketedPaste)
+        def _paste(event: KeyPressEvent) -> None:
+            text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+            event.current_buffer.insert_text(keyboard.paste(text) if len(text) > MOST_CHARS else text)
+
+        return bindings
+
+    def _answer(self, text: str | None) -> None:
+        if self._reading is not None and not self._reading[1].done():
+            self._reading[1].set_result(text)
+
+
+def _private(path: Path) -> str:
+    """Make a file that only its user reads, and return its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))
+    return str(path)

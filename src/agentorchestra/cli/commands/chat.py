@@ -1,0 +1,145 @@
+"""`agentorchestra chat`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from agentorchestra.cli.driver import Stop, at_terminal, run_async
+from agentorchestra.cli.options import (
+    WORDS,
+    FilePath,
+    budget_options,
+    mcp_option,
+    model_option,
+    preset_option,
+    workspace_option,
+)
+from agentorchestra.cli.output import say
+from agentorchestra.cli.view.live import live_here
+from agentorchestra.cli.workspaces import opened
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import ChatError
+from agentorchestra.core.settings import Settings
+
+_NEWEST = "\0"
+"""`--resume` without a session."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  agentorchestra chat
+  agentorchestra chat --model openai:gpt-5 --budget-usd 0.5
+  agentorchestra chat --resume
+  agentorchestra chat --session offers
+  agentorchestra chat --in .
+  agentorchestra chat --model offline < questions.txt
+
+\b
+Exit codes: 0, at no terminal that of the last turn, as for `agentorchestra run`; 2 wrong usage;
+130 if the chat itself was stopped by a signal.""",
+)
+@click.option(
+    "--resume",
+    metavar="[SESSION]",
+    is_flag=False,
+    flag_value=_NEWEST,
+    type=WORDS,
+    help="Go on with a session, or with a run; without a name with the newest run. A turn that was under way goes on.",
+)
+@click.option("--session", metavar="S", type=WORDS, help="The session to go on with; a new one where there is none.")
+@model_option
+@click.option(
+    "--system", metavar="NAME", type=WORDS, help="How agents work on the turns.  [default: from the settings]"
+)
+@click.option(
+    "--environment",
+    "environments",
+    multiple=True,
+    metavar="NAME",
+    type=WORDS,
+    help="An environment that the top agent works in, such as files, terminal, git or browser; may be repeated.",
+)
+@click.option(
+    "--in",
+    "project",
+    metavar="DIR",
+    type=FilePath(),
+    help="Work on a copy of the folder DIR; after each turn the diff is shown, and applied if you say so.",
+)
+@click.option(
+    "--on-ask",
+    type=click.Choice(["wait", "deny"]),
+    help="With deny what needs an approval is denied; Shift-Tab changes it.  [default: from the settings]",
+)
+@budget_options
+@preset_option
+@mcp_option
+@workspace_option
+def chat(
+    resume: str | None,
+    session: str | None,
+    model: str | None,
+    system: str | None,
+    environments: tuple[str, ...],
+    project: Path | None,
+    on_ask: str | None,
+    budget_usd: float | None,
+    timeout_s: float | None,
+    folder: Path,
+) -> int:
+    """Talk with agents: a turn is a run, and the next one goes on from it, with its files and its conversation.
+
+    @PATH attaches a file. What is typed while agents work is queued for them; approvals are asked for in place. Ctrl-C
+    stops a turn, Ctrl-D leaves, and --resume goes on, also with a turn whose process was killed. /help lists the
+    commands and keys. The limits hold for each turn. Where no terminal is, each line of stdin is a message.
+    """
+    if resume is not None and session is not None:
+        raise click.UsageError("--resume and --session exclude each other; give one of them")
+
+    async def work() -> int:
+        from agentorchestra.cli.chat.conversation import Conversation
+        from agentorchestra.cli.commands.run import session_to_go_on
+
+        async with opened(folder) as workspace:
+            wanted = session
+            if resume is not None:
+                wanted = await session_to_go_on(workspace, None if resume == _NEWEST else resume)
+            talk = Conversation(
+                workspace,
+                session=wanted,
+                model=model,
+                system=system,
+                environments=environments,
+                project=project,
+                budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
+            )
+            await talk.look()
+            if model is None and talk.last is None and not model_is_set(workspace.settings):
+                raise ChatError(
+                    "no model is set up to talk with; `agentorchestra setup` does that, and `agentorchestra chat "
+                    "--model offline` shows how a chat works without one"
+                )
+            workspace.models.check(talk.model_now)
+            talk.on_ask = on_ask or talk.on_ask  # type: ignore[assignment]
+            if not (at_terminal() and sys.stdout.isatty() and live_here()):
+                from agentorchestra.cli.chat.plain import PlainChat
+
+                return await PlainChat(talk, folder).run(Stop.of_command())
+            from agentorchestra.cli.chat.loop import Chat
+
+            loop = Chat(talk, folder)
+            code = await loop.run(Stop.of_command())
+            if talk.session is not None:
+                say(f"to go on: {loop.resume_command}")
+            return code
+
+    return run_async(work())
+
+
+def model_is_set(settings: Settings) -> bool:
+    """Return True if the user chose a model: the one that is there by default only looks texts up."""
+    return "model" in settings.model_fields_set or bool(settings.models)
