@@ -238,7 +238,7 @@ COMMANDS: dict[str, Command] = {
 KEYS = {
     "@PATH": 'attach a file or folder; one with blanks as @"my file.pdf"',
     "Enter": "send; while a turn is worked on: queue for its agent",
-    "Alt-Enter, Ctrl-J": "begin a new line",
+    "Alt-Enter": "begin a new line",
     "Ctrl-C": "stop the turn; twice on the empty line: leave",
     "Esc": "pause before the next step, and keep what was done",
     "Shift-Tab": "deny approvals, or ask again",

@@ -163,6 +163,7 @@ class ChatScreen:
 
             return bound
 
+        @on("c-j")  # what Enter was before the chat took the terminal
         @on("enter")
         def _enter(event: KeyPressEvent) -> None:
             buffer = event.current_buffer
@@ -179,7 +180,6 @@ class ChatScreen:
             buffer.reset()
             keyboard.accept(text)
 
-        @on("c-j")
         @on("escape", "enter")
         def _newline(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
