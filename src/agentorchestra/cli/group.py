@@ -114,6 +114,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
@@ -131,9 +132,15 @@ AGENTORCHESTRA_WORKSPACE names the workspace, AGENTORCHESTRA_DEBUG=1 shows trace
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
 )
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> int | None:
     """Run teams of language-model agents on open-ended tasks.
 
     Everything a run does is recorded in the workspace, so that it can be shown, resumed and replayed.
-    A RUN is named by its id, a unique beginning of it, or "last".
+    A RUN is named by its id, a unique beginning of it, or "last". At a terminal, without a command, the chat begins.
     """
+    if ctx.invoked_subcommand is not None:
+        return None
+    from agentorchestra.cli.bare import bare
+
+    return bare(ctx)
