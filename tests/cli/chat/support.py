@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -174,6 +175,12 @@ class ChatTerminal(ProcessScreen):
         """Type a line, and wait until all of these are on the screen."""
         self.type(f"{line}\r")
         self.shows(*texts)
+
+    def paste(self, text: str) -> None:
+        """Paste a text, as terminals mark it; a long one is written piece by piece, as fast as it is read."""
+        data = f"\x1b[200~{text}\x1b[201~".encode()
+        while data:
+            data = data[os.write(self.ours, data[:4096]) :]
 
     def leave(self) -> int:
         """Ctrl-D, to the end of the process; its exit code."""

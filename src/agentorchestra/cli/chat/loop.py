@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from agentorchestra.cli.output import account_lines, command, one_line, plural, 
 from agentorchestra.cli.project import applied_line
 from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.errors import ChatError
+from agentorchestra.core.errors import ChatError, FencedError, RunOverError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
@@ -73,6 +74,7 @@ class Chat:
         self._taking = False  # a line is being carried out, which may begin a turn
         self._stopping = False  # Ctrl-C came meanwhile
         self._pausing = False
+        self._elsewhere = ""  # a turn that another process works on
 
     async def run(self, stop: Stop) -> int:
         """Talk until the user leaves; a turn that is under way then stays so, for who goes on with it."""
@@ -96,9 +98,9 @@ class Chat:
 
     @property
     def left_open(self) -> str:
-        """The turn that is not over, "" for none."""
+        """The turn that is not over and can go on here, "" for none."""
         last = self.talk.last
-        return last.id if last is not None and last.status in _OPEN else ""
+        return last.id if last is not None and last.status in _OPEN and last.id != self._elsewhere else ""
 
     # -- lines -----------------------------------------------------------------------------------------------------
 
@@ -143,9 +145,9 @@ class Chat:
             if text is None:
                 return
             line = text
-        if self.at_work:
-            await self.tell(line)
-        elif self.left_open:
+        if self.at_work and await self._told(line):
+            return
+        if self.left_open:
             await self._go_on(line)
         elif line.strip():
             await self.ask(line)
@@ -163,8 +165,23 @@ class Chat:
                 await self.screen.show(f"warning: {line}")
         self.drive(record)
 
+    async def _told(self, text: str) -> bool:
+        """Return True if a text went to the turn that is worked on; where that is just over, wait for its account."""
+        assert self._turn is not None
+        try:
+            await self.tell(text)
+        except RunOverError:
+            await asyncio.wait([self._turn])
+            return False
+        return True
+
     async def tell(self, text: str) -> None:
-        """Add to the turn that is worked on; its agent reads it at its next step."""
+        """Add to the turn that is worked on; its agent reads it at its next step.
+
+        Raises:
+            RunOverError: it is over.
+            ChatError: the text names files.
+        """
         if not text.strip():
             return
         assert self.talk.last is not None
@@ -207,6 +224,7 @@ class Chat:
             await self._next(result)
         except Exception as exc:
             self.talk.last = await workspace.store.get_run(record.id)
+            self._elsewhere = record.id if isinstance(exc, FencedError) else ""
             await screen.show(f"error: {sentence_of(exc)[1]}")
             if self.left_open:
                 await screen.show("Enter tries again, Ctrl-C ends the turn")
@@ -290,10 +308,11 @@ class Chat:
         task.add_done_callback(self._side.discard)
 
     def _stop(self) -> bool:
-        if self._taking and not self.at_work:
+        working = self._work is not None and not self._work.done()
+        if self._taking and not working:
             self._stopping = True
             return True
-        if not self.at_work and not self.left_open:
+        if not working and not self.left_open:
             return False
         self._begin(self._cancel())
         return True
@@ -354,4 +373,4 @@ class Chat:
     @property
     def resume_command(self) -> str:
         """The command that goes on with this conversation."""
-        return command("chat --resume", self.talk.session or "", self.folder)
+        return command("chat --resume", shlex.quote(self.talk.session or ""), self.folder)

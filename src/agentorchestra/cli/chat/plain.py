@@ -55,6 +55,7 @@ class PlainChat(Chat):
         self.talk, self.folder, self.saved = talk, folder, talk.workspace.folder / SAVED
         self.screen: Any = PlainScreen()
         self._turn = self._work = None
+        self._elsewhere = ""
         self._wanted: RunRecord | None = None
         self._code = 0
 
