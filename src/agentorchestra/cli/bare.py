@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driver import at_terminal
 from agentorchestra.cli.output import WORKSPACE_VARIABLE, say
-from agentorchestra.cli.view.live import live_here
 
 DEMO_TEXT = "The rent is 900 euros per month.\nThe notice period is three months.\n"
 DEMO_TASK = "What is the notice period?"
@@ -23,10 +20,10 @@ def bare(context: click.Context) -> int:
     Raises:
         NoArgsIsHelpError: at no terminal; the help is printed.
     """
-    from agentorchestra.cli.commands.chat import model_is_set
+    from agentorchestra.cli.commands.chat import at_chat_terminal, model_is_set
     from agentorchestra.workspace import DEFAULT_FOLDER, load_settings
 
-    if not (at_terminal() and sys.stdout.isatty() and live_here()):
+    if not at_chat_terminal():
         raise click.exceptions.NoArgsIsHelpError(context)
     if model_is_set(load_settings(Path(os.environ.get(WORKSPACE_VARIABLE) or DEFAULT_FOLDER))):
         return _run(context, "chat")

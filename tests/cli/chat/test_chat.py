@@ -39,7 +39,7 @@ def test_a_chat_that_was_killed_in_a_turn_goes_on_there(chats: ChatFolder) -> No
         chat.process.wait(30)
     assert chats.statuses() == ["completed", "running"]
     with chats.chat("chat", "--resume") as chat:
-        chat.shows("the last turn is not over; it goes on", "> wait(number=1)")
+        chat.shows("it is not over, and goes on", "> wait(number=1)")
         chats.let_go()
         chat.shows("Answer 2: WAIT", "[2] completed, ")
         chat.says("SAY more", "Answer 3: SAY", "[3] completed")

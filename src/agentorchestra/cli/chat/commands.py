@@ -19,19 +19,42 @@ from agentorchestra.core.spec import FINAL
 if TYPE_CHECKING:
     from agentorchestra.cli.chat.loop import Chat
 
+KEYS = {
+    "@PATH": 'attach a file or folder; one with blanks as @"my file.pdf"',
+    "Enter, Alt-Enter": "send, begin a new line; while a turn is worked on: queue for its agent",
+    "Ctrl-C": "stop the turn; twice on the empty line: leave",
+    "Esc": "pause before the next step, and keep what was done",
+    "Shift-Tab": "deny approvals, or ask again",
+    "Ctrl-R, Up": "search and repeat what was typed",
+    "Ctrl-D": "leave; `agentorchestra chat --resume` goes on",
+}
+
+Work = Callable[["Chat", str], Awaitable[str | None]]
+
 
 class Command(NamedTuple):
-    """A command: what is typed behind its name, what it does, and the function, which may give a message to send."""
+    """What a command does with what is typed behind its name; the message that it gives is sent."""
 
-    arguments: str
+    usage: str
     summary: str
-    work: Callable[[Chat, str], Awaitable[str | None]]
-    at_work: bool = False  # whether it can be given while a turn is worked on
+    work: Work
+    at_work: bool  # whether it can be given while a turn is worked on
 
 
-def names(saved: Path) -> list[str]:
-    """Return the names of the commands and of the saved prompts."""
-    return [*COMMANDS, *(one for one in _prompts(saved) if one not in COMMANDS)]
+COMMANDS: dict[str, Command] = {}
+
+
+def _command(usage: str, summary: str, *, at_work: bool = True) -> Callable[[Work], Work]:
+    def added(work: Work) -> Work:
+        COMMANDS[usage.split()[0]] = Command(usage, summary, work, at_work)
+        return work
+
+    return added
+
+
+def prompts(saved: Path) -> dict[str, Path]:
+    """Return the files of the saved prompts by name."""
+    return {one.stem: one for one in sorted(saved.glob("*.md")) if one.stem not in COMMANDS}
 
 
 async def carry_out(chat: Chat, line: str) -> str | None:
@@ -46,112 +69,96 @@ async def carry_out(chat: Chat, line: str) -> str | None:
         if chat.at_work and not found.at_work:
             raise ChatError(f"/{name} has to wait until the turn is over; Ctrl-C stops it")
         return await found.work(chat, rest.strip())
-    prompt = _prompts(chat.saved).get(name)
-    if prompt is None:
-        close = difflib.get_close_matches(name, names(chat.saved), n=1, cutoff=0.5)
-        guess = f"did you mean /{close[0]}?" if close else "/help lists the commands"
+    saved = prompts(chat.saved)
+    if name not in saved:
+        close = difflib.get_close_matches(name, [*COMMANDS, *saved], n=1, cutoff=0.5)
+        guess = f"did you mean /{close[0]}?" if close else "/help lists the commands."
         raise ChatError(f"there is no command /{name}; {guess} A message that begins with / has a blank before it")
     try:
-        text = prompt.read_text(encoding="utf-8")
+        text = saved[name].read_text(encoding="utf-8")
     except (OSError, ValueError) as exc:
-        raise ChatError(f"the saved prompt {prompt} cannot be read: {exc}; write it anew, in UTF-8") from None
-    if not text.strip():
-        raise ChatError(f"the saved prompt {prompt} is empty; write what is to be sent into it")
-    return "\n\n".join(part for part in (text.strip(), rest.strip()) if part)
+        raise ChatError(f"the saved prompt {saved[name]} cannot be read: {exc}; write it anew, in UTF-8") from None
+    return f"{text.strip()}\n\n{rest.strip()}".strip()
 
 
-def _prompts(saved: Path) -> dict[str, Path]:
-    try:
-        return {one.stem: one for one in sorted(saved.glob("*.md"))}
-    except OSError:
-        return {}
-
-
+@_command("help", "list the commands and keys")
 async def _help(chat: Chat, rest: str) -> None:
-    commands = {f"/{name} {one.arguments}".rstrip(): one.summary for name, one in COMMANDS.items()}
-    saved = {f"/{name}": f"send {path}" for name, path in _prompts(chat.saved).items() if name not in COMMANDS}
-    rows = commands | saved | KEYS
+    rows = {f"/{one.usage}": one.summary for one in COMMANDS.values()}
+    rows |= {f"/{name}": f"send {path}" for name, path in prompts(chat.saved).items()} | KEYS
     width = max(map(len, rows))
     await chat.screen.show(*(f"{name:<{width}}  {summary}" for name, summary in rows.items()))
 
 
+@_command("model [NAME]", "ask another model from the next turn on")
 async def _model(chat: Chat, rest: str) -> None:
-    talk = chat.talk
-    if not rest:
-        known = ", ".join(talk.workspace.models.named())
-        await chat.screen.show(f"model {talk.model_now}; models: {known}, or provider:model")
-        return
-    talk.workspace.models.check(rest)
-    talk.model = rest
-    await chat.screen.show(f"the next turn asks {rest}")
+    models = chat.talk.workspace.models
+    if rest:
+        models.check(rest)
+        chat.talk.options["model"] = rest
+    known = ", ".join(models.named())
+    await chat.screen.show(f"the next turn asks {chat.talk.now('model')}; there are {known}, and provider:model")
 
 
+@_command("system [NAME]", "have another system work from the next turn on")
 async def _system(chat: Chat, rest: str) -> None:
-    talk = chat.talk
-    known = {*talk.workspace.systems, *talk.workspace.agents}
-    if not rest:
-        await chat.screen.show(f"system {talk.system_now}; systems: {', '.join(sorted(known))}")
-        return
-    if rest not in known:
+    known = sorted({*chat.talk.workspace.systems, *chat.talk.workspace.agents})
+    if rest and rest not in known:
         close = difflib.get_close_matches(rest, known, n=1)
-        guess = f"did you mean {close[0]}?" if close else "/system lists them"
-        raise ChatError(f"there is no system {rest!r}; {guess}")
-    talk.system = rest
-    await chat.screen.show(f"the next turn works as {rest}")
+        raise ChatError(
+            f"there is no system {rest!r}; {f'did you mean {close[0]}?' if close else '/system lists them'}"
+        )
+    chat.talk.options["system"] = rest or None
+    await chat.screen.show(f"the next turn works as {chat.talk.now('system')}; there are {', '.join(known)}")
 
 
+@_command("files", "list the files of the conversation")
 async def _files(chat: Chat, rest: str) -> None:
     given = chat.talk.last.manifest.files if chat.talk.last is not None else ()
     lines = [f"{one.name} ({plural(one.size, 'byte')}), from you" for one in given]
     for number, turn in enumerate(await chat.talk.turns(), 1):
-        for file in (await chat.talk.workspace.result(turn.id)).files:
-            lines.append(f"{file.name} ({plural(file.size, 'byte')}), made in turn {number} by {file.made_by}")
+        made = (await chat.talk.workspace.result(turn.id)).files
+        lines += [f"{one.name} ({plural(one.size, 'byte')}), made in turn {number} by {one.made_by}" for one in made]
     await chat.screen.show(*lines or ["no files yet; a message attaches one with @PATH"])
 
 
+@_command("cost", "say what the turns cost")
 async def _cost(chat: Chat, rest: str) -> None:
-    total, lines = Usage(), []
-    for number, turn in enumerate(await chat.talk.turns(), 1):
-        usage = (await chat.talk.workspace.result(turn.id)).usage
-        total += usage
-        lines.append(f"[{number}] {plural(usage.tokens, 'token')}, {bill(usage)}")
-    await chat.screen.show(*lines, f"all turns: {plural(total.tokens, 'token')}, {bill(total)}")
+    usages = [(await chat.talk.workspace.result(turn.id)).usage for turn in await chat.talk.turns()]
+    rows = [(f"[{number}]", usage) for number, usage in enumerate(usages, 1)]
+    total = ("all turns:", sum(usages, Usage()))
+    await chat.screen.show(*(f"{name} {plural(one.tokens, 'token')}, {bill(one)}" for name, one in [*rows, total]))
 
 
+@_command("undo", "leave the last turn out, and change its message", at_work=False)
 async def _undo(chat: Chat, rest: str) -> None:
-    turns = await chat.talk.turns()
-    if not turns:
-        raise ChatError("there is no turn to undo yet")
-    await chat.talk.branch(len(turns) - 1)
-    await chat.screen.show(
-        f"turn {len(turns)} is left out from here on; what it did outside of the conversation stays: "
-        f"{one_line(turns[-1].manifest.task, 80)}"
-    )
-    chat.screen.put_back(turns[-1].manifest.task)
+    task, count = _last(chat).manifest.task, len(await chat.talk.turns())
+    await chat.talk.branch(count - 1)
+    await chat.screen.show(f"turn {count} is left out from here on; what it did outside of the conversation stays")
+    chat.screen.put_back(task)
 
 
+@_command("fork [N]", "go on from the end of turn N, in a session of its own", at_work=False)
 async def _fork(chat: Chat, rest: str) -> None:
-    turns = await chat.talk.turns()
-    if not rest:
-        lines = [f"[{number}] {one_line(turn.manifest.task, 100)}" for number, turn in enumerate(turns, 1)]
-        await chat.screen.show(*lines, "/fork N goes on from the end of turn N")
+    if rest.isdecimal():
+        await chat.talk.branch(int(rest))
+        await chat.screen.show(f"the conversation goes on from turn {rest}")
         return
-    if not rest.isdecimal():
-        raise ChatError(f"/fork takes the number of a turn, not {rest!r}; /fork lists them")
-    await chat.talk.branch(int(rest))
-    await chat.screen.show(f"the conversation goes on from turn {rest}, in the session {chat.talk.session or '(new)'}")
+    turns = enumerate(await chat.talk.turns(), 1)
+    lines = [f"[{number}] {one_line(turn.manifest.task, 100)}" for number, turn in turns]
+    await chat.screen.show(*lines, "/fork N goes on from the end of turn N")
 
 
+@_command("retry", "go on with a turn that stopped, or do a finished one again", at_work=False)
 async def _retry(chat: Chat, rest: str) -> str | None:
     last = _last(chat)
     if last.status not in FINAL:
         chat.drive(last)
         return None
-    turns = await chat.talk.turns()
-    await chat.talk.branch(len(turns) - 1)
+    await chat.talk.branch(len(await chat.talk.turns()) - 1)
     return last.manifest.task
 
 
+@_command("show", "show what the last turn did, step by step")
 async def _show(chat: Chat, rest: str) -> None:
     from agentorchestra.cli.view.model import RunView
     from agentorchestra.cli.view.tree import tree_lines
@@ -159,6 +166,7 @@ async def _show(chat: Chat, rest: str) -> None:
     await chat.screen.show(*tree_lines(RunView.of(await chat.talk.workspace.events(_last(chat).id))))
 
 
+@_command("open", "open the last turn as a page in the browser")
 async def _open(chat: Chat, rest: str) -> None:
     from agentorchestra.cli.view.html import pictures, render
     from agentorchestra.cli.view.model import RunView
@@ -169,40 +177,31 @@ async def _open(chat: Chat, rest: str) -> None:
     shown = await pictures(result.files, workspace.store.get_blob)
     page = render(RunView.of(events), record, result, gone=False, talk=conversation(events), pictures=shown)
     path = (chat.saved / f"{record.id}.html").absolute()
-    _write(path, page)
-    await chat.screen.show(f"written: {path}")
+    await _write(chat, path, page)
     await asyncio.to_thread(click.launch, str(path))
 
 
+@_command("tell TEXT", "add to the turn that is worked on")
 async def _tell(chat: Chat, rest: str) -> None:
     if not chat.at_work:
         raise ChatError("no turn is worked on; type the message itself, it begins the next one")
-    if not rest:
-        raise ChatError("/tell takes the text that the agent is to read at its next step")
     await chat.tell(rest)
 
 
+@_command("save [FILE]", "write the conversation as Markdown", at_work=False)
 async def _save(chat: Chat, rest: str) -> None:
-    turns = await chat.talk.turns()
-    if not turns:
-        raise ChatError("there is nothing to save yet")
-    path = Path(rest or f"{chat.talk.session}.md").expanduser()
+    path, parts = Path(rest or f"{_last(chat).id}.md").expanduser(), list[str]()
     if path.exists():
         raise ChatError(f"{path} is there already; name another file: /save FILE")
-    parts = []
-    for turn in turns:
-        result = await chat.talk.workspace.result(turn.id)
-        parts += ["## You", turn.manifest.task, "## Answer", result.answer or f"({result.status.value})"]
-    _write(path, "\n\n".join(parts) + "\n")
-    await chat.screen.show(f"written: {path}")
+    for turn in await chat.talk.turns():
+        answer = (await chat.talk.workspace.result(turn.id)).answer or f"({turn.status.value})"
+        parts += ["## You", turn.manifest.task, "## Answer", answer]
+    await _write(chat, path, "\n\n".join(parts) + "\n")
 
 
+@_command("editor", "write the message in $EDITOR (Ctrl-X Ctrl-E)")
 async def _editor(chat: Chat, rest: str) -> None:
     chat.screen.edit()
-
-
-async def _quit(chat: Chat, rest: str) -> None:
-    chat.screen.leave()
 
 
 def _last(chat: Chat) -> RunRecord:
@@ -211,37 +210,9 @@ def _last(chat: Chat) -> RunRecord:
     return chat.talk.last
 
 
-def _write(path: Path, text: str) -> None:
+async def _write(chat: Chat, path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as exc:
         raise ChatError(f"{path} cannot be written: {exc.strerror}; name another place") from None
-
-
-COMMANDS: dict[str, Command] = {
-    "help": Command("", "list the commands and keys", _help, at_work=True),
-    "model": Command("[NAME]", "ask another model from the next turn on", _model, at_work=True),
-    "system": Command("[NAME]", "have another system work from the next turn on", _system, at_work=True),
-    "files": Command("", "list the files of the conversation", _files, at_work=True),
-    "cost": Command("", "say what the turns cost", _cost, at_work=True),
-    "undo": Command("", "leave the last turn out, and change its message", _undo),
-    "fork": Command("[N]", "go on from the end of turn N, in a session of its own", _fork),
-    "retry": Command("", "go on with a turn that stopped, or do a finished one again", _retry),
-    "show": Command("", "show what the last turn did, step by step", _show, at_work=True),
-    "open": Command("", "open the last turn as a page in the browser", _open, at_work=True),
-    "tell": Command("TEXT", "add to the turn that is worked on", _tell, at_work=True),
-    "save": Command("[FILE]", "write the conversation as Markdown", _save),
-    "editor": Command("", "write the message in $EDITOR (Ctrl-X Ctrl-E)", _editor, at_work=True),
-    "quit": Command("", "leave; `agentorchestra chat --resume` goes on", _quit, at_work=True),
-}
-
-KEYS = {
-    "@PATH": 'attach a file or folder; one with blanks as @"my file.pdf"',
-    "Enter": "send; while a turn is worked on: queue for its agent",
-    "Alt-Enter": "begin a new line",
-    "Ctrl-C": "stop the turn; twice on the empty line: leave",
-    "Esc": "pause before the next step, and keep what was done",
-    "Shift-Tab": "deny approvals, or ask again",
-    "Ctrl-R, Up": "search and repeat what was typed",
-    "Ctrl-D": "leave",
-}
+    await chat.screen.show(f"written: {path}")

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown
 from rich.segment import Segment
-from rich.text import Text
 
 from agentorchestra.cli.output import bill, clean, number, plural
-from agentorchestra.cli.project import MOST_LINES
 from agentorchestra.cli.view.live import PictureDisplay
 from agentorchestra.cli.view.picture import picture
 from agentorchestra.core.events import Event
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from agentorchestra.cli.chat.screen import ChatScreen
 
 _STREAMED = 6000  # characters of an answer that are drawn while it comes
-_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class Answer:
@@ -107,15 +104,6 @@ class TurnDisplay(PictureDisplay):
             f"{result.duration_s:.1f} s",
         ]
         return ", ".join(parts)
-
-
-def diff_lines(diff: str) -> list[Text]:
-    """Return the lines of a diff in their colours."""
-    lines = diff.splitlines()
-    shown = [Text(clean(line), style=_COLOURS.get(line[:1], "")) for line in lines[:MOST_LINES]]
-    if len(lines) > MOST_LINES:
-        shown.append(Text(f"[{plural(len(lines) - MOST_LINES, 'further line')} of the diff; /open shows the turn]"))
-    return shown
 
 
 def _end_of(text: str) -> str:

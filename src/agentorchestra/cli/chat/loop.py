@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
 
-from agentorchestra.cli.chat.conversation import SAVED, Conversation
-from agentorchestra.cli.chat.display import Answer, TurnDisplay, diff_lines
-from agentorchestra.cli.chat.message import MessageCompleter, files_in, kept_as_file, mention
-from agentorchestra.cli.chat.screen import ChatScreen, Keyboard
+from agentorchestra.cli.chat.commands import COMMANDS, carry_out, prompts
+from agentorchestra.cli.chat.conversation import Conversation
+from agentorchestra.cli.chat.display import Answer, TurnDisplay
+from agentorchestra.cli.chat.message import files_in, kept_as_file, mention
+from agentorchestra.cli.chat.screen import ChatScreen
 from agentorchestra.cli.delivery import Out, hand_over
 from agentorchestra.cli.driver import Stop
 from agentorchestra.cli.entry import sentence_of
 from agentorchestra.cli.output import account_lines, command, one_line, plural, until_line
-from agentorchestra.cli.project import applied_line
+from agentorchestra.cli.project import applied_line, show_diff
 from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import ChatError, FencedError, RunOverError
@@ -27,6 +29,12 @@ from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
 
 _OPEN = (RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED)
+_NEXT = {
+    RunStatus.WAITING: "it waits for an answer: Enter asks again, Ctrl-C ends the turn",
+    RunStatus.PAUSED: "what was done is kept: Enter or a message goes on, Ctrl-C ends the turn",
+    RunStatus.CANCELLED: "stopped: a message begins the next turn, /retry goes on with this one",
+}
+_STOPPED = {"reason": "stopped in the chat", "by": "chat"}
 
 
 class ChatAsker(TerminalAsker):
@@ -40,7 +48,7 @@ class ChatAsker(TerminalAsker):
 
     async def __call__(self, question: Question) -> str | bool | None:
         """Return the answer; see TerminalAsker."""
-        if self._chat.talk.on_ask == "deny":
+        if self._chat.denies:
             return False if question.kind == "approval" else None
         return await super().__call__(question)
 
@@ -60,13 +68,10 @@ class Chat:
     """
 
     def __init__(self, talk: Conversation, folder: Path) -> None:
-        from agentorchestra.cli.chat.commands import names
-
         self.talk = talk
         self.folder = folder
-        self.saved = talk.workspace.folder / SAVED
-        keyboard = Keyboard(self._accept, self._stop, self._pause, self._switch, self._paste, self._status)
-        self.screen = ChatScreen(self.saved / "history", MessageCompleter(lambda: names(self.saved)), keyboard)
+        self.saved = talk.workspace.folder / "chat"  # saved prompts (`NAME.md`), the history, pasted texts
+        self.screen = ChatScreen(self)
         self._lines: asyncio.Queue[str] = asyncio.Queue()
         self._turn: asyncio.Task[None] | None = None
         self._work: asyncio.Task[RunResult] | None = None  # the run of the turn
@@ -93,27 +98,44 @@ class Chat:
 
     @property
     def at_work(self) -> bool:
-        """True while a turn is worked on here."""
+        """True until a turn is over here, and its account given."""
         return self._turn is not None and not self._turn.done()
 
     @property
-    def left_open(self) -> str:
-        """The turn that is not over and can go on here, "" for none."""
+    def left_open(self) -> bool:
+        """True where the last turn is not over, and may go on here."""
         last = self.talk.last
-        return last.id if last is not None and last.status in _OPEN and last.id != self._elsewhere else ""
+        return last is not None and last.status in _OPEN and last.id != self._elsewhere
+
+    @property
+    def denies(self) -> bool:
+        """True where approvals are denied."""
+        return self.talk.options["on_ask"] == "deny"
+
+    @property
+    def resume_command(self) -> str:
+        """The command that goes on with this conversation."""
+        return command("chat --resume", shlex.quote(self.talk.session or ""), self.folder)
 
     # -- lines -----------------------------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
-        await self.screen.show(*self._header())
-        if self.left_open:
-            await self.screen.show("the last turn is not over; it goes on")
-            self.drive(self.talk.last)
+        talk, last = self.talk, self.talk.last
+        await self.screen.show(
+            f"model {talk.now('model')}, system {talk.now('system')}; /help lists the commands, Ctrl-D leaves"
+        )
+        if last is not None:
+            await self.screen.show(f"session {talk.session}; the last turn: {one_line(last.manifest.task, 100)}")
+            if self.left_open:
+                await self.screen.show("it is not over, and goes on")
+                self.drive(last)
+            elif last.status not in FINAL:
+                await self.screen.show(f"it ended as {last.status.value}: /retry goes on with it")
         while True:
             line = await self._lines.get()
             self._taking, self._stopping = True, False
             try:
-                await self.take(line)
+                await self._take(line)
             except Exception as exc:
                 await self.screen.show(f"error: {sentence_of(exc)[1]}")
                 if not line.startswith("/"):
@@ -121,43 +143,27 @@ class Chat:
             finally:
                 self._taking = False
 
-    def _header(self) -> list[str]:
-        last, talk = self.talk.last, self.talk
-        lines = [f"model {talk.model_now}, system {talk.system_now}; /help lists the commands, Ctrl-D leaves"]
-        if last is not None:
-            lines.append(
-                f"session {talk.session}; last turn ({last.status.value}): {one_line(last.manifest.task, 100)}"
-            )
-            if last.status not in (*FINAL, *_OPEN):
-                lines.append("it did not come to its end: /retry goes on with it, a message begins the next turn")
-        return lines
-
-    async def take(self, line: str) -> None:
-        """Carry out a line.
-
-        Raises:
-            UsageError: it cannot be carried out.
-        """
-        from agentorchestra.cli.chat.commands import carry_out
-
-        if line.startswith("/"):
-            text = await carry_out(self, line)
-            if text is None:
-                return
-            line = text
-        if self.at_work and await self._told(line):
+    async def _take(self, line: str) -> None:
+        if self._turn is not None and self._work is not None and self._work.done():
+            await asyncio.wait([self._turn])  # its account is being given
+        text = await carry_out(self, line) if line.startswith("/") else line
+        if text is None:
             return
-        if self.left_open:
-            await self._go_on(line)
-        elif line.strip():
-            await self.ask(line)
+        if self.at_work and self._turn is not None:
+            try:
+                return await self.tell(text)
+            except RunOverError:
+                await asyncio.wait([self._turn])
+        if self.left_open and self.talk.last is not None:
+            await self.tell(text)
+            self.drive(self.talk.last)
+        elif text.strip():
+            await self._begin(text.strip())
 
-    async def ask(self, text: str) -> None:
-        """Begin the next turn with a message."""
+    async def _begin(self, text: str) -> None:
         before = self.talk.last
-        files = files_in(text)
-        record = await self.talk.begin(text.strip(), files)
-        await self.screen.show("", f"> {text.strip()}")
+        record = await self.talk.begin(text, files_in(text))
+        await self.screen.show("", f"> {text}")
         if before is not None and record.manifest.previous not in (None, before.id):
             await self.screen.show("the session went on elsewhere meanwhile; this turn goes on from there")
         for line in (record.manifest.left_out, *self.talk.workspace.notes):
@@ -165,46 +171,31 @@ class Chat:
                 await self.screen.show(f"warning: {line}")
         self.drive(record)
 
-    async def _told(self, text: str) -> bool:
-        """Return True if a text went to the turn that is worked on; where that is just over, wait for its account."""
-        assert self._turn is not None
-        try:
-            await self.tell(text)
-        except RunOverError:
-            await asyncio.wait([self._turn])
-            return False
-        return True
-
     async def tell(self, text: str) -> None:
-        """Add to the turn that is worked on; its agent reads it at its next step.
+        """Add to a turn that is not over; its agent reads it at its next step.
 
         Raises:
             RunOverError: it is over.
             ChatError: the text names files.
         """
-        if not text.strip():
+        if not text.strip() or self.talk.last is None:
             return
-        assert self.talk.last is not None
         if files_in(text):
             raise ChatError("files go with a message that begins a turn; wait for this one, or Ctrl-C stops it")
         await self.talk.workspace.tell(self.talk.last.id, text.strip(), by="chat")
         await self.screen.show(f"queued: {one_line(text, 300)}")
 
-    async def _go_on(self, text: str) -> None:
-        """Go on with a turn that was paused or waits; what is typed is told to it."""
-        await self.tell(text)
-        self.drive(self.talk.last)
+    # -- turns -----------------------------------------------------------------------------------------------------
 
-    def drive(self, record: RunRecord | None) -> None:
+    def drive(self, record: RunRecord) -> None:
         """Work on a turn."""
-        assert record is not None
         self._pausing = False
         self._work = asyncio.create_task(self._resumed(record.id))
         self._turn = asyncio.create_task(self._driven(record, self._work))
 
     async def _resumed(self, run_id: str) -> RunResult:
         if self._stopping:
-            await self.talk.workspace.cancel(run_id, reason="stopped in the chat", by="chat")
+            await self.talk.workspace.cancel(run_id, **_STOPPED)
             return await self.talk.workspace.result(run_id)
         return await self.talk.workspace.resume(run_id)
 
@@ -216,149 +207,59 @@ class Chat:
             async with workspace.watch(record.id) as queue, display.following(queue):
                 await asyncio.wait([work])
             if work.cancelled():  # before anything was driven
-                await workspace.cancel(record.id, reason="stopped in the chat", by="chat")
+                await workspace.cancel(record.id, **_STOPPED)
             result = await workspace.result(record.id) if work.cancelled() else work.result()
             self.talk.last = await workspace.store.get_run(record.id)
             await screen.show(*await self._account(result, display))
-            await self._settle_changes(result)
-            await self._next(result)
+            if result.diff and result.status not in _OPEN:
+                await self._settle_changes(result, record)
+            if result.status not in _OPEN and (text := "\n".join(await self._unread(record.id))):
+                if result.status in FINAL:
+                    self._lines.put_nowait(text)
+                else:
+                    screen.put_back(text)
         except Exception as exc:
             self.talk.last = await workspace.store.get_run(record.id)
             self._elsewhere = record.id if isinstance(exc, FencedError) else ""
             await screen.show(f"error: {sentence_of(exc)[1]}")
-            if self.left_open:
-                await screen.show("Enter tries again, Ctrl-C ends the turn")
 
     async def _account(self, result: RunResult, display: TurnDisplay) -> list[RenderableType]:
         """Return what a turn came to: its answer, where that is from, its files, and one line on how it went."""
-        talk, parts = self.talk, list[RenderableType]()
         answer = result.answer or (result.report if result.status in FINAL else "")
-        if answer:
-            parts += ["", Answer(answer)]
-        parts += account_lines(result, answer)
-        handed = await hand_over(talk.workspace, result, Out(), self.folder)
-        parts += [*handed.problems, *handed.lines, display.line(len(await talk.turns()), result)]
-        match result.status:
-            case RunStatus.WAITING if result.until is not None:
-                parts.append(until_line(result.until, result.run_id, self.folder))
-            case RunStatus.WAITING:
-                parts.append("it waits for an answer: Enter asks again, Ctrl-C ends the turn")
-            case RunStatus.PAUSED:
-                parts.append("what was done is kept: Enter or a message goes on, Ctrl-C ends the turn")
-            case RunStatus.CANCELLED:
-                parts.append("stopped: a message begins the next turn, /retry goes on with this one")
-            case RunStatus.FAILED | RunStatus.BUDGET_EXHAUSTED | RunStatus.TIMED_OUT:
-                parts.append(f"error: {one_line(result.error or result.report, 2000)}; /retry goes on with it")
+        handed = await hand_over(self.talk.workspace, result, Out(), self.folder)
+        parts: list[RenderableType] = ["", Answer(answer)] if answer else []
+        parts += [*account_lines(result, answer), *handed.problems, *handed.lines]
+        parts.append(display.line(len(await self.talk.turns()), result))
+        if result.until is not None and result.status is RunStatus.WAITING:
+            parts.append(until_line(result.until, result.run_id, self.folder))
+        elif result.status in _NEXT:
+            parts.append(_NEXT[result.status])
+        elif result.status not in FINAL:
+            parts.append(f"error: {one_line(result.error or result.report, 2000)}; /retry goes on with it")
         return parts
 
-    async def _settle_changes(self, result: RunResult) -> None:
+    async def _settle_changes(self, result: RunResult, record: RunRecord) -> None:
         """Show what a turn changed in its copy of a project, and apply it if the user says so."""
-        workspace, record = self.talk.workspace, self.talk.last
-        project = record.manifest.project if record is not None else None
-        if not result.diff or project is None or not project.path or result.status in _OPEN:
-            return
-        count = len((await workspace.changes(result.run_id)).files)
-        await self.screen.show("", *diff_lines(result.diff))
-        allowed = "n"
-        if self.talk.on_ask != "deny":
-            prompt = f"Apply the changes of {plural(count, 'file')} to {project.path}? y or n: "
-            allowed = (await self.screen.ask(prompt) or "").strip().lower()
-        if allowed in ("y", "yes"):
+        workspace, project = self.talk.workspace, record.manifest.project
+        changes = await workspace.changes(result.run_id)
+        show_diff(result.diff)
+        prompt = f"Apply the changes of {plural(len(changes.files), 'file')} to {project and project.path}? y or n: "
+        allowed = None if self.denies else await self.screen.ask(prompt)
+        if (allowed or "").strip().lower() in ("y", "yes"):
             await self.screen.show(applied_line(await workspace.apply(result.run_id)))
         else:
             await self.screen.show(f"to apply it later: {command('apply', result.run_id, self.folder)}")
 
-    async def _next(self, result: RunResult) -> None:
-        """Let what was queued and not read any more be the next turn, or be typed further after a stop."""
-        unread = await self._unread(result.run_id) if result.status not in _OPEN else []
-        if not unread:
-            return
-        text = "\n".join(unread)
-        if result.status in FINAL:
-            self._lines.put_nowait(text)
-        else:
-            self.screen.put_back(text)
-
     async def _unread(self, run_id: str) -> list[str]:
+        """Return what was queued for a turn, and came too late for it."""
         ledger = Ledger.of(await self.talk.workspace.events(run_id))
         read: Counter[str] = Counter()
         for record in ledger.records.values():
-            if (
-                record.kind is EffectKind.RECEIVE
-                and record.outcome is not None
-                and isinstance(record.outcome.value, list)
-            ):
-                read.update(str(text) for text in record.outcome.value)
-        unread = []
-        for _, told in ledger.told:
-            if read[told.text]:
-                read[told.text] -= 1
-            elif not told.to and told.by == "chat":
-                unread.append(told.text)
-        return unread
-
-    # -- keys ------------------------------------------------------------------------------------------------------
-
-    def _accept(self, text: str) -> None:
-        self._lines.put_nowait(text)
-
-    def _begin(self, work: Any) -> None:
-        task = asyncio.create_task(work)
-        self._side.add(task)
-        task.add_done_callback(self._side.discard)
-
-    def _stop(self) -> bool:
-        working = self._work is not None and not self._work.done()
-        if self._taking and not working:
-            self._stopping = True
-            return True
-        if not working and not self.left_open:
-            return False
-        self._begin(self._cancel())
-        return True
-
-    async def _cancel(self) -> None:
-        """End the turn that is under way, or that was left open."""
-        last, workspace = self.talk.last, self.talk.workspace
-        if last is None:
-            return
-        if self.at_work and self._work is not None and last.id not in workspace.engine.driving:
-            self._work.cancel()
-            return
-        await workspace.cancel(last.id, reason="stopped in the chat", by="chat")
-        if not self.at_work:
-            self.talk.last = await workspace.store.get_run(last.id)
-            await self.screen.show("the turn was ended; a message begins the next one")
-
-    def _pause(self) -> None:
-        if self._pausing:
-            self._stop()
-        elif self.at_work:
-            self._pausing = True
-            self._begin(self._paused())
-
-    async def _paused(self) -> None:
-        if self.talk.last is not None:
-            await self.talk.workspace.pause(self.talk.last.id, reason="stopped in the chat", by="chat")
-
-    def _switch(self) -> None:
-        self.talk.on_ask = "wait" if self.talk.on_ask == "deny" else "deny"
-
-    def _paste(self, text: str) -> str:
-        try:
-            return mention(kept_as_file(text, self.saved)) + " "
-        except ChatError as exc:
-            self._begin(self.screen.show(f"error: {exc}"))
-            return ""
-
-    def _status(self) -> str:
-        keys = "Esc pauses, Ctrl-C stops" if self.at_work else "/help"
-        if self._pausing and self.at_work:
-            keys = "pauses before the next step; Esc once more stops"
-        asks = "denied" if self.talk.on_ask == "deny" else "asked"
-        return f"{self.talk.model_now} | approvals {asks} (Shift-Tab) | {keys}"
-
-    # -- the end ---------------------------------------------------------------------------------------------------
+            texts = record.outcome.value if record.outcome is not None else None
+            if record.kind is EffectKind.RECEIVE and isinstance(texts, list):
+                read.update(map(str, texts))
+        told = Counter(one.text for _, one in ledger.told if one.by == "chat" and not one.to)
+        return [*(told - read).elements()]
 
     async def _hand_on(self) -> None:
         """Leave a turn that is worked on as it is, for the process that goes on with it."""
@@ -370,7 +271,69 @@ class Chat:
         work.cancel()
         await asyncio.gather(turn, work, return_exceptions=True)
 
-    @property
-    def resume_command(self) -> str:
-        """The command that goes on with this conversation."""
-        return command("chat --resume", shlex.quote(self.talk.session or ""), self.folder)
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def accept(self, line: str) -> None:
+        """Take a line that was typed."""
+        self._lines.put_nowait(line)
+
+    def names(self) -> list[str]:
+        """Return what may stand behind a /."""
+        return [*COMMANDS, *prompts(self.saved)]
+
+    def stop(self) -> bool:
+        """End the turn that is under way or was left open; return False where there is none."""
+        working = self._work is not None and not self._work.done()
+        if self._taking and not working:
+            self._stopping = True
+        elif working or self.left_open:
+            self._aside(self._cancel())
+        else:
+            return False
+        return True
+
+    def pause(self) -> None:
+        """Pause the turn before its next step; the second time, end it."""
+        if self._pausing:
+            self.stop()
+        elif self.at_work and self.talk.last is not None:
+            self._pausing = True
+            self._aside(self.talk.workspace.pause(self.talk.last.id, **_STOPPED))
+
+    def switch(self) -> None:
+        """Deny approvals, or ask again."""
+        self.talk.options["on_ask"] = "wait" if self.denies else "deny"
+
+    def paste(self, text: str) -> str:
+        """Keep a long text as a file; return what names it in a message."""
+        try:
+            return mention(kept_as_file(text, self.saved)) + " "
+        except ChatError as exc:
+            self._aside(self.screen.show(f"error: {exc}"))
+            return ""
+
+    def status(self) -> str:
+        """Return the line at the bottom."""
+        keys = "Esc pauses, Ctrl-C stops" if self.at_work else "/help"
+        if self._pausing and self.at_work:
+            keys = "pauses before the next step; Esc once more stops"
+        return f"{self.talk.now('model')} | approvals {'denied' if self.denies else 'asked'} (Shift-Tab) | {keys}"
+
+    def _aside(self, work: Coroutine[Any, Any, object]) -> None:
+        async def done() -> None:
+            await work
+
+        task = asyncio.create_task(done())
+        self._side.add(task)
+        task.add_done_callback(self._side.discard)
+
+    async def _cancel(self) -> None:
+        last, workspace = self.talk.last, self.talk.workspace
+        assert last is not None
+        if self.at_work and self._work is not None and last.id not in workspace.engine.driving:
+            self._work.cancel()  # it has not begun
+            return
+        await workspace.cancel(last.id, **_STOPPED)
+        if not self.at_work:
+            self.talk.last = await workspace.store.get_run(last.id)
+            await self.screen.show("the turn was ended; a message begins the next one")

@@ -7,12 +7,11 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
@@ -24,22 +23,14 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from rich.console import RenderableType
 from rich.text import Text
 
-from agentorchestra.cli.chat.message import MOST_CHARS
+from agentorchestra.cli.chat.message import MOST_CHARS, MessageCompleter
 from agentorchestra.cli.output import clean
 from agentorchestra.cli.view.live import terminal_console
 
+if TYPE_CHECKING:
+    from agentorchestra.cli.chat.loop import Chat
+
 _BELOW = 6  # rows that are left to the typed text, its completions and the line at the bottom
-
-
-class Keyboard(NamedTuple):
-    """What the keys of a chat do besides typing, and what is said of them."""
-
-    accept: Callable[[str], None]  # a message or a command
-    stop: Callable[[], bool]  # Ctrl-C: end what is under way; False where nothing is
-    pause: Callable[[], None]  # Esc
-    switch: Callable[[], None]  # Shift-Tab: the other way to treat approvals
-    paste: Callable[[str], str]  # a long text that was pasted; gives what stands for it
-    status: Callable[[], str]  # gives the line at the bottom
 
 
 _Act = Callable[[KeyPressEvent], object]
@@ -49,14 +40,12 @@ class ChatScreen:
     """A prompt that stays while turns go on.
 
     Args:
-        history: the file with what was typed.
-        completer: of the prompt.
-        keyboard: what keys do.
+        chat: what is typed is for.
     """
 
-    def __init__(self, history: Path, completer: Completer, keyboard: Keyboard) -> None:
+    def __init__(self, chat: Chat) -> None:
         self.console = terminal_console(sys.stdout)
-        self._keyboard = keyboard
+        self._chat = chat
         self._drawn: StyleAndTextTuples = []
         self._reading: tuple[str, asyncio.Future[str | None]] | None = None
         self._leaving = False  # Ctrl-C was pressed on the empty line
@@ -64,8 +53,8 @@ class ChatScreen:
         self._session: PromptSession[None] = PromptSession(
             self._message,
             multiline=True,
-            completer=completer,
-            history=FileHistory(_private(history)),
+            completer=MessageCompleter(chat.names),
+            history=FileHistory(_private(chat.saved / "history")),
             key_bindings=self._bindings(),
             bottom_toolbar=self._toolbar,
             enable_open_in_editor=True,
@@ -113,7 +102,7 @@ class ChatScreen:
         return to_formatted_text(merge_formatted_text([self._drawn, [("bold", prompt)]]))
 
     def _toolbar(self) -> str:
-        line = "Ctrl-C once more leaves the chat" if self._leaving else self._keyboard.status()
+        line = "Ctrl-C once more leaves the chat" if self._leaving else self._chat.status()
         return clean(line)[: max(1, self.console.size.width - 1)]
 
     # -- what is typed ---------------------------------------------------------------------------------------------
@@ -148,7 +137,7 @@ class ChatScreen:
             self._session.app.exit()
 
     def _bindings(self) -> KeyBindings:
-        bindings, keyboard = KeyBindings(), self._keyboard
+        bindings, chat = KeyBindings(), self._chat
         typing = has_focus(DEFAULT_BUFFER)
 
         def on(*keys: Keys | str) -> Callable[[_Act], _Act]:
@@ -178,7 +167,7 @@ class ChatScreen:
             if text.strip():
                 buffer.append_to_history()
             buffer.reset()
-            keyboard.accept(text)
+            chat.accept(text)
 
         @on("escape", "enter")
         def _newline(event: KeyPressEvent) -> None:
@@ -186,7 +175,7 @@ class ChatScreen:
 
         @on("c-c")
         def _stop(event: KeyPressEvent) -> None:
-            if keyboard.stop():
+            if chat.stop():
                 return
             if self._reading is not None:
                 self._answer(None)
@@ -208,16 +197,16 @@ class ChatScreen:
 
         @on("escape")
         def _pause(event: KeyPressEvent) -> None:
-            keyboard.pause()
+            chat.pause()
 
         @on("s-tab")
         def _switch(event: KeyPressEvent) -> None:
-            keyboard.switch()
+            chat.switch()
 
         @on(Keys.BracketedPaste)
         def _paste(event: KeyPressEvent) -> None:
             text = event.data.replace("\r\n", "\n").replace("\r", "\n")
-            event.current_buffer.insert_text(keyboard.paste(text) if len(text) > MOST_CHARS else text)
+            event.current_buffer.insert_text(chat.paste(text) if len(text) > MOST_CHARS else text)
 
         return bindings
 

@@ -18,11 +18,11 @@ from agentorchestra.cli.options import (
     workspace_option,
 )
 from agentorchestra.cli.output import say
-from agentorchestra.cli.view.live import live_here
+from agentorchestra.cli.view.live import is_terminal, live_here
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import ChatError
-from agentorchestra.core.settings import Settings
+from agentorchestra.core.settings import OnAsk, Settings
 
 _NEWEST = "\0"
 """`--resume` without a session."""
@@ -36,11 +36,10 @@ Examples:
   agentorchestra chat --resume
   agentorchestra chat --session offers
   agentorchestra chat --in .
-  agentorchestra chat --model offline < questions.txt
+  agentorchestra chat --model offline
 
 \b
-Exit codes: 0, at no terminal that of the last turn, as for `agentorchestra run`; 2 wrong usage;
-130 if the chat itself was stopped by a signal.""",
+Exit codes: 0; 2 wrong usage, or no terminal; 130 if the chat itself was stopped by a signal.""",
 )
 @click.option(
     "--resume",
@@ -86,7 +85,7 @@ def chat(
     system: str | None,
     environments: tuple[str, ...],
     project: Path | None,
-    on_ask: str | None,
+    on_ask: OnAsk | None,
     budget_usd: float | None,
     timeout_s: float | None,
     folder: Path,
@@ -95,13 +94,19 @@ def chat(
 
     @PATH attaches a file. What is typed while agents work is queued for them; approvals are asked for in place. Ctrl-C
     stops a turn, Ctrl-D leaves, and --resume goes on, also with a turn whose process was killed. /help lists the
-    commands and keys. The limits hold for each turn. Where no terminal is, each line of stdin is a message.
+    commands and keys. The limits hold for each turn.
     """
+    if not at_chat_terminal():
+        raise ChatError(
+            "a chat needs a terminal that can draw, on stdin and stdout; without one each turn is a command: "
+            'agentorchestra run --session NAME "..."'
+        )
     if resume is not None and session is not None:
         raise click.UsageError("--resume and --session exclude each other; give one of them")
 
     async def work() -> int:
         from agentorchestra.cli.chat.conversation import Conversation
+        from agentorchestra.cli.chat.loop import Chat
         from agentorchestra.cli.commands.run import session_to_go_on
 
         async with opened(folder) as workspace:
@@ -110,11 +115,12 @@ def chat(
                 wanted = await session_to_go_on(workspace, None if resume == _NEWEST else resume)
             talk = Conversation(
                 workspace,
-                session=wanted,
+                wanted,
                 model=model,
                 system=system,
                 environments=environments,
                 project=project,
+                on_ask=on_ask or workspace.settings.on_ask,
                 budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
             )
             await talk.look()
@@ -123,18 +129,11 @@ def chat(
                     "no model is set up to talk with; `agentorchestra setup` does that, and `agentorchestra chat "
                     "--model offline` shows how a chat works without one"
                 )
-            workspace.models.check(talk.model_now)
-            talk.on_ask = on_ask or talk.on_ask  # type: ignore[assignment]
-            if not (at_terminal() and sys.stdout.isatty() and live_here()):
-                from agentorchestra.cli.chat.plain import PlainChat
-
-                return await PlainChat(talk, folder).run(Stop.of_command())
-            from agentorchestra.cli.chat.loop import Chat
-
-            loop = Chat(talk, folder)
-            code = await loop.run(Stop.of_command())
+            workspace.models.check(talk.now("model"))
+            chatting = Chat(talk, folder)
+            code = await chatting.run(Stop.of_command())
             if talk.session is not None:
-                say(f"to go on: {loop.resume_command}")
+                say(f"to go on: {chatting.resume_command}")
             return code
 
     return run_async(work())
@@ -143,3 +142,8 @@ def chat(
 def model_is_set(settings: Settings) -> bool:
     """Return True if the user chose a model: the one that is there by default only looks texts up."""
     return "model" in settings.model_fields_set or bool(settings.models)
+
+
+def at_chat_terminal() -> bool:
+    """Return True where a chat can be held."""
+    return at_terminal() and is_terminal(sys.stdout) and live_here()
