@@ -6,7 +6,7 @@ import asyncio
 import difflib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +19,8 @@ from agentorchestra.core.spec import FINAL
 if TYPE_CHECKING:
     from agentorchestra.cli.chat.loop import Chat
 
+_BETWEEN = ("undo", "fork", "retry", "save")  # commands that wait for the end of a turn
+
 KEYS = {
     "@PATH": 'attach a file or folder; one with blanks as @"my file.pdf"',
     "Enter, Alt-Enter": "send, begin a new line; while a turn is worked on: queue for its agent",
@@ -28,28 +30,6 @@ KEYS = {
     "Ctrl-R, Up": "search and repeat what was typed",
     "Ctrl-D": "leave; `agentorchestra chat --resume` goes on",
 }
-
-Work = Callable[["Chat", str], Awaitable[str | None]]
-
-
-class Command(NamedTuple):
-    """What a command does with what is typed behind its name; the message that it gives is sent."""
-
-    usage: str
-    summary: str
-    work: Work
-    at_work: bool  # whether it can be given while a turn is worked on
-
-
-COMMANDS: dict[str, Command] = {}
-
-
-def _command(usage: str, summary: str, *, at_work: bool = True) -> Callable[[Work], Work]:
-    def added(work: Work) -> Work:
-        COMMANDS[usage.split()[0]] = Command(usage, summary, work, at_work)
-        return work
-
-    return added
 
 
 def prompts(saved: Path) -> dict[str, Path]:
@@ -65,10 +45,9 @@ async def carry_out(chat: Chat, line: str) -> str | None:
     """
     name, _, rest = line[1:].strip().partition(" ")
     if name in COMMANDS:
-        found = COMMANDS[name]
-        if chat.at_work and not found.at_work:
+        if chat.at_work and name in _BETWEEN:
             raise ChatError(f"/{name} has to wait until the turn is over; Ctrl-C stops it")
-        return await found.work(chat, rest.strip())
+        return await COMMANDS[name](chat, rest.strip())
     saved = prompts(chat.saved)
     if name not in saved:
         close = difflib.get_close_matches(name, [*COMMANDS, *saved], n=1, cutoff=0.5)
@@ -81,16 +60,17 @@ async def carry_out(chat: Chat, line: str) -> str | None:
     return f"{text.strip()}\n\n{rest.strip()}".strip()
 
 
-@_command("help", "list the commands and keys")
 async def _help(chat: Chat, rest: str) -> None:
-    rows = {f"/{one.usage}": one.summary for one in COMMANDS.values()}
+    """: list the commands and keys."""
+    described = {name: (work.__doc__ or "").rstrip(".").split(": ", 1) for name, work in COMMANDS.items()}
+    rows = {f"/{name} {usage}".rstrip(): summary for name, (usage, summary) in described.items()}
     rows |= {f"/{name}": f"send {path}" for name, path in prompts(chat.saved).items()} | KEYS
     width = max(map(len, rows))
     await chat.screen.show(*(f"{name:<{width}}  {summary}" for name, summary in rows.items()))
 
 
-@_command("model [NAME]", "ask another model from the next turn on")
 async def _model(chat: Chat, rest: str) -> None:
+    """[NAME]: ask another model from the next turn on."""
     models = chat.talk.workspace.models
     if rest:
         models.check(rest)
@@ -99,8 +79,8 @@ async def _model(chat: Chat, rest: str) -> None:
     await chat.screen.show(f"the next turn asks {chat.talk.now('model')}; there are {known}, and provider:model")
 
 
-@_command("system [NAME]", "have another system work from the next turn on")
 async def _system(chat: Chat, rest: str) -> None:
+    """[NAME]: have another system work from the next turn on."""
     known = sorted({*chat.talk.workspace.systems, *chat.talk.workspace.agents})
     if rest and rest not in known:
         close = difflib.get_close_matches(rest, known, n=1)
@@ -111,8 +91,8 @@ async def _system(chat: Chat, rest: str) -> None:
     await chat.screen.show(f"the next turn works as {chat.talk.now('system')}; there are {', '.join(known)}")
 
 
-@_command("files", "list the files of the conversation")
 async def _files(chat: Chat, rest: str) -> None:
+    """: list the files of the conversation."""
     given = chat.talk.last.manifest.files if chat.talk.last is not None else ()
     lines = [f"{one.name} ({plural(one.size, 'byte')}), from you" for one in given]
     for number, turn in enumerate(await chat.talk.turns(), 1):
@@ -121,24 +101,24 @@ async def _files(chat: Chat, rest: str) -> None:
     await chat.screen.show(*lines or ["no files yet; a message attaches one with @PATH"])
 
 
-@_command("cost", "say what the turns cost")
 async def _cost(chat: Chat, rest: str) -> None:
+    """: say what the turns cost."""
     usages = [(await chat.talk.workspace.result(turn.id)).usage for turn in await chat.talk.turns()]
     rows = [(f"[{number}]", usage) for number, usage in enumerate(usages, 1)]
     total = ("all turns:", sum(usages, Usage()))
     await chat.screen.show(*(f"{name} {plural(one.tokens, 'token')}, {bill(one)}" for name, one in [*rows, total]))
 
 
-@_command("undo", "leave the last turn out, and change its message", at_work=False)
 async def _undo(chat: Chat, rest: str) -> None:
+    """: leave the last turn out, and change its message."""
     task, count = _last(chat).manifest.task, len(await chat.talk.turns())
     await chat.talk.branch(count - 1)
     await chat.screen.show(f"turn {count} is left out from here on; what it did outside of the conversation stays")
     chat.screen.put_back(task)
 
 
-@_command("fork [N]", "go on from the end of turn N, in a session of its own", at_work=False)
 async def _fork(chat: Chat, rest: str) -> None:
+    """[N]: go on from the end of turn N, in a session of its own."""
     if rest.isdecimal():
         await chat.talk.branch(int(rest))
         await chat.screen.show(f"the conversation goes on from turn {rest}")
@@ -148,8 +128,8 @@ async def _fork(chat: Chat, rest: str) -> None:
     await chat.screen.show(*lines, "/fork N goes on from the end of turn N")
 
 
-@_command("retry", "go on with a turn that stopped, or do a finished one again", at_work=False)
 async def _retry(chat: Chat, rest: str) -> str | None:
+    """: go on with a turn that stopped, or do a finished one again."""
     last = _last(chat)
     if last.status not in FINAL:
         chat.drive(last)
@@ -158,16 +138,16 @@ async def _retry(chat: Chat, rest: str) -> str | None:
     return last.manifest.task
 
 
-@_command("show", "show what the last turn did, step by step")
 async def _show(chat: Chat, rest: str) -> None:
+    """: show what the last turn did, step by step."""
     from agentorchestra.cli.view.model import RunView
     from agentorchestra.cli.view.tree import tree_lines
 
     await chat.screen.show(*tree_lines(RunView.of(await chat.talk.workspace.events(_last(chat).id))))
 
 
-@_command("open", "open the last turn as a page in the browser")
 async def _open(chat: Chat, rest: str) -> None:
+    """: open the last turn as a page in the browser."""
     from agentorchestra.cli.view.html import pictures, render
     from agentorchestra.cli.view.model import RunView
     from agentorchestra.log.conversation import conversation
@@ -181,15 +161,15 @@ async def _open(chat: Chat, rest: str) -> None:
     await asyncio.to_thread(click.launch, str(path))
 
 
-@_command("tell TEXT", "add to the turn that is worked on")
 async def _tell(chat: Chat, rest: str) -> None:
+    """TEXT: add to the turn that is worked on."""
     if not chat.at_work:
         raise ChatError("no turn is worked on; type the message itself, it begins the next one")
     await chat.tell(rest)
 
 
-@_command("save [FILE]", "write the conversation as Markdown", at_work=False)
 async def _save(chat: Chat, rest: str) -> None:
+    """[FILE]: write the conversation as Markdown."""
     path, parts = Path(rest or f"{_last(chat).id}.md").expanduser(), list[str]()
     if path.exists():
         raise ChatError(f"{path} is there already; name another file: /save FILE")
@@ -199,8 +179,8 @@ async def _save(chat: Chat, rest: str) -> None:
     await _write(chat, path, "\n\n".join(parts) + "\n")
 
 
-@_command("editor", "write the message in $EDITOR (Ctrl-X Ctrl-E)")
 async def _editor(chat: Chat, rest: str) -> None:
+    """: write the message in $EDITOR (Ctrl-X Ctrl-E)."""
     chat.screen.edit()
 
 
@@ -216,3 +196,10 @@ async def _write(chat: Chat, path: Path, text: str) -> None:
     except OSError as exc:
         raise ChatError(f"{path} cannot be written: {exc.strerror}; name another place") from None
     await chat.screen.show(f"written: {path}")
+
+
+COMMANDS: dict[str, Callable[[Chat, str], Awaitable[str | None]]] = {
+    work.__name__[1:]: work
+    for work in (_help, _model, _system, _files, _cost, _undo, _fork, _retry, _show, _open, _tell, _save, _editor)
+}
+"""By name. The docstring says what may stand behind the name, and what it does; what it returns is sent."""

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import Unpack
-
 from agentorchestra.core.errors import ChatError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunFields
@@ -24,7 +22,7 @@ class Conversation:
         options: of the next turns; what they leave open is as in the turn before, or as the settings say.
     """
 
-    def __init__(self, workspace: Workspace[Any], session: str | None, **options: Unpack[RunFields]) -> None:
+    def __init__(self, workspace: Workspace[Any], session: str | None, options: RunFields) -> None:
         self.workspace = workspace
         self.session = session
         self.options = options
@@ -38,9 +36,10 @@ class Conversation:
 
     async def begin(self, task: str, files: Sequence[Path]) -> RunRecord:
         """Write the next turn into the log; raise UsageError if it cannot be begun."""
-        fields: RunFields = {**self.options, "files": files, "session": self.session}
+        fields = self.options.copy()
         if self.last is not None:
             fields["project"] = None  # the session has its copy
+        fields["files"], fields["session"] = files, self.session
         run_id = await self.workspace.create(task, begins=True, **fields)
         self.session = self.session or run_id
         self.last = record = await self.workspace.store.get_run(run_id)

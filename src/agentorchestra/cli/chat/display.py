@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown
 from rich.segment import Segment
 
-from agentorchestra.cli.output import bill, clean, number, plural
+from agentorchestra.cli.output import clean
 from agentorchestra.cli.view.live import PictureDisplay
-from agentorchestra.cli.view.picture import picture
 from agentorchestra.core.events import Event
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.spec import RunResult
 from agentorchestra.runtime.branch import segment
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.workspace import Workspace
@@ -71,44 +67,12 @@ class TurnDisplay(PictureDisplay):
         answer = "".join(self._streamed.values())
         with console.capture() as drawn:
             if answer.strip():
-                console.print(Answer(_end_of(answer)), end="")
+                console.print(Answer(answer[-_STREAMED:]), end="")
         written = [line for line in drawn.get().rstrip("\n").split("\n") if line][-max(1, rows * 2 // 3) :]
         with console.capture() as drawn:
-            for line in self._picture(max(1, rows - len(written))):
+            for line in self._picture(console, max(1, rows - len(written))):
                 console.print(line, soft_wrap=True)
         self._screen.draw(drawn.get() + "".join(f"{line}\n" for line in written))
 
-    def _picture(self, height: int) -> Iterable[Any]:
-        size = self._screen.console.size
-        return picture(
-            self._view,
-            now=datetime.now(UTC),
-            width=max(1, size.width - 1),
-            height=height,
-            said=self._texts,
-            encoding=self._screen.console.encoding,
-        )
-
     def _end(self) -> None:
         self._screen.draw("")
-
-    def line(self, turn: int, result: RunResult) -> str:
-        """Return the turn in one line."""
-        agents = sum(1 for _ in self._view.root.walk()) - 1
-        parts = [
-            f"[{turn}] {result.status.value}",
-            plural(result.steps, "step"),
-            *([plural(agents, "agent")] if agents > 1 else []),
-            f"{number(result.usage.tokens)} tokens",
-            bill(result.usage),
-            f"{result.duration_s:.1f} s",
-        ]
-        return ", ".join(parts)
-
-
-def _end_of(text: str) -> str:
-    """Return the end of a long text, from the beginning of a paragraph on where there is one."""
-    if len(text) <= _STREAMED:
-        return text
-    text = text[-_STREAMED:]
-    return text.partition("\n\n")[2] or text

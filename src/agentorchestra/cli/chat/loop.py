@@ -14,12 +14,12 @@ from rich.console import RenderableType
 from agentorchestra.cli.chat.commands import COMMANDS, carry_out, prompts
 from agentorchestra.cli.chat.conversation import Conversation
 from agentorchestra.cli.chat.display import Answer, TurnDisplay
-from agentorchestra.cli.chat.message import files_in, kept_as_file, mention
+from agentorchestra.cli.chat.message import files_in, kept_as_file
 from agentorchestra.cli.chat.screen import ChatScreen
 from agentorchestra.cli.delivery import Out, hand_over
 from agentorchestra.cli.driver import Stop
 from agentorchestra.cli.entry import sentence_of
-from agentorchestra.cli.output import account_lines, command, one_line, plural, until_line
+from agentorchestra.cli.output import account_lines, command, one_line, plural, summary_line, until_line
 from agentorchestra.cli.project import applied_line, show_diff
 from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.core.effects import EffectKind
@@ -110,7 +110,7 @@ class Chat:
     @property
     def denies(self) -> bool:
         """True where approvals are denied."""
-        return self.talk.options["on_ask"] == "deny"
+        return self.talk.options.get("on_ask") == "deny"
 
     @property
     def resume_command(self) -> str:
@@ -210,7 +210,7 @@ class Chat:
                 await workspace.cancel(record.id, **_STOPPED)
             result = await workspace.result(record.id) if work.cancelled() else work.result()
             self.talk.last = await workspace.store.get_run(record.id)
-            await screen.show(*await self._account(result, display))
+            await screen.show(*await self._account(result))
             if result.diff and result.status not in _OPEN:
                 await self._settle_changes(result, record)
             if result.status not in _OPEN and (text := "\n".join(await self._unread(record.id))):
@@ -223,13 +223,13 @@ class Chat:
             self._elsewhere = record.id if isinstance(exc, FencedError) else ""
             await screen.show(f"error: {sentence_of(exc)[1]}")
 
-    async def _account(self, result: RunResult, display: TurnDisplay) -> list[RenderableType]:
+    async def _account(self, result: RunResult) -> list[RenderableType]:
         """Return what a turn came to: its answer, where that is from, its files, and one line on how it went."""
         answer = result.answer or (result.report if result.status in FINAL else "")
         handed = await hand_over(self.talk.workspace, result, Out(), self.folder)
         parts: list[RenderableType] = ["", Answer(answer)] if answer else []
         parts += [*account_lines(result, answer), *handed.problems, *handed.lines]
-        parts.append(display.line(len(await self.talk.turns()), result))
+        parts.append(f"[{len(await self.talk.turns())}] {summary_line(result)}")
         if result.until is not None and result.status is RunStatus.WAITING:
             parts.append(until_line(result.until, result.run_id, self.folder))
         elif result.status in _NEXT:
@@ -306,11 +306,7 @@ class Chat:
 
     def paste(self, text: str) -> str:
         """Keep a long text as a file; return what names it in a message."""
-        try:
-            return mention(kept_as_file(text, self.saved)) + " "
-        except ChatError as exc:
-            self._aside(self.screen.show(f"error: {exc}"))
-            return ""
+        return kept_as_file(text, self.saved)
 
     def status(self) -> str:
         """Return the line at the bottom."""

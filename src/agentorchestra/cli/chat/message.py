@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
+from agentorchestra.cli.output import say
 from agentorchestra.core.errors import ChatError
 
 MOST_CHARS = 20_000
@@ -20,17 +23,13 @@ _BEHIND = ".,;:!?)"  # what may stand behind a path in a sentence
 
 
 def files_in(text: str) -> list[Path]:
-    """Return the files and folders that a message names with @, each once.
-
-    Raises:
-        ChatError: one of them is not there.
-    """
+    """Return the files and folders that a message names with @, each once; raise ChatError if one is not there."""
     found: dict[Path, None] = {}
     for match in _FILE.finditer(text):
         quoted, bare = match.groups()
         names = [quoted] if quoted else [bare, bare.rstrip(_BEHIND)]
         paths = [Path(name).expanduser() for name in names if name]
-        there = next((one for one in paths if _exists(one)), None)
+        there = next((one for one in paths if os.path.exists(one)), None)  # noqa: PTH110 - False for a name too long
         if there is None:
             raise ChatError(
                 f"there is no file {quoted or bare!r} to attach; correct its path (one with blanks stands in quotes: "
@@ -40,40 +39,15 @@ def files_in(text: str) -> list[Path]:
     return list(found)
 
 
-def _exists(path: Path) -> bool:
+def kept_as_file(text: str, folder: Path) -> str:
+    """Write a long text into a new file of a folder; return what names it in a message, "" with none."""
     try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
-def kept_as_file(text: str, folder: Path) -> Path:
-    """Write a long text into a new file of a folder, which is made where it is missing; return its path.
-
-    Raises:
-        ChatError: it cannot be written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        number = 1
-        while True:
-            path = folder / f"pasted-{number}.txt"
-            try:
-                with path.open("x", encoding="utf-8", errors="replace") as file:
-                    file.write(text)
-                return path
-            except FileExistsError:
-                number += 1
+        with tempfile.NamedTemporaryFile("w", dir=folder, prefix="pasted-", suffix=".txt", delete=False) as file:
+            file.write(text)
     except OSError as exc:
-        raise ChatError(
-            f"the text of {len(text):,} characters is too long for a message, and cannot be kept as a file in "
-            f"{folder} ({exc.strerror}); put it into a file of yours, and name that with @"
-        ) from None
-
-
-def mention(path: Path) -> str:
-    """Return a path as a message names it."""
-    return f'@"{path}"' if re.search(r"\s", str(path)) else f"@{path}"
+        say(f"error: the pasted text cannot be kept in {folder} ({exc.strerror}); name a file of yours with @")
+        return ""
+    return f'@"{file.name}" '
 
 
 class MessageCompleter(Completer):

@@ -23,6 +23,7 @@ from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import ChatError
 from agentorchestra.core.settings import OnAsk, Settings
+from agentorchestra.core.spec import RunFields
 
 _NEWEST = "\0"
 """`--resume` without a session."""
@@ -113,16 +114,10 @@ def chat(
             wanted = session
             if resume is not None:
                 wanted = await session_to_go_on(workspace, None if resume == _NEWEST else resume)
-            talk = Conversation(
-                workspace,
-                wanted,
-                model=model,
-                system=system,
-                environments=environments,
-                project=project,
-                on_ask=on_ask or workspace.settings.on_ask,
-                budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
-            )
+            fields: RunFields = {"model": model, "system": system, "environments": environments, "project": project}
+            fields["on_ask"] = on_ask or workspace.settings.on_ask
+            fields["budget"] = Budget(cost_usd=budget_usd, active_s=timeout_s)
+            talk = Conversation(workspace, wanted, fields)
             await talk.look()
             if model is None and talk.last is None and not model_is_set(workspace.settings):
                 raise ChatError(

@@ -163,6 +163,18 @@ class PictureDisplay(Display):
     def _draw(self) -> None:
         """Draw what is known now."""
 
+    def _picture(self, console: Console, height: int | None = None) -> list[Text]:
+        from agentorchestra.cli.view.picture import picture
+
+        return picture(
+            self._view,
+            now=datetime.now(UTC),
+            width=max(1, console.size.width - 1),
+            height=height,
+            said=self._texts,
+            encoding=console.encoding,
+        )
+
     async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
         waited = LOOK_S
         while True:
@@ -228,23 +240,10 @@ class LiveDisplay(PictureDisplay):
         self._stop()
         if self.stays and not self._broken:
             with self._writing():
-                for line in self._picture(whole=True):
+                for line in self._picture(self._console):
                     self._console.print(line, soft_wrap=True)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
-
-    def _picture(self, *, whole: bool = False) -> list[Text]:
-        from agentorchestra.cli.view.picture import picture
-
-        size = self._console.size
-        return picture(
-            self._view,
-            now=datetime.now(UTC),
-            width=max(1, size.width - 1),
-            height=None if whole else max(1, size.height - 2),
-            said=self._texts,
-            encoding=self._console.encoding,
-        )
 
     def _start(self) -> None:
         from rich.console import Group
@@ -261,7 +260,7 @@ class LiveDisplay(PictureDisplay):
                 transient=True,
                 # What a tool prints comes above the picture; a pipe gets it as it is.
                 redirect_stdout=is_terminal(sys.stdout),
-                get_renderable=lambda: Group(*self._picture()),
+                get_renderable=lambda: Group(*self._picture(self._console, max(1, self._console.size.height - 2))),
             )
             self._live.start(refresh=True)
 
