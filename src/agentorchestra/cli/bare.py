@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.output import WORKSPACE_VARIABLE, say
+from agentorchestra.cli.output import WORKSPACE_VARIABLE, emit, say
 
 DEMO_TEXT = "The rent is 900 euros per month.\nThe notice period is three months.\n"
 DEMO_TASK = "What is the notice period?"
@@ -29,16 +29,16 @@ def bare(context: click.Context) -> int:
         return _run(context, "chat")
     say("No model is set up yet.\n  s  set one up (agentorchestra setup)\n  d  a demo without a model\n  h  help")
     choice = click.prompt("Which", type=click.Choice(["s", "d", "h"]), default="s", err=True)
+    if choice == "d":
+        with tempfile.TemporaryDirectory(prefix="agentorchestra-demo-") as folder:
+            lease = Path(folder) / "lease.txt"
+            lease.write_text(DEMO_TEXT, encoding="utf-8")
+            say(f'{DEMO_TEXT}\nagentorchestra run "{DEMO_TASK}" --file lease.txt --model offline\n')
+            return _run(context, "run", DEMO_TASK, "--file", str(lease), "--model", "offline")
     if choice == "s":
         return _run(context, "setup")
-    if choice == "h":
-        click.echo(context.get_help())
-        return 0
-    with tempfile.TemporaryDirectory(prefix="agentorchestra-demo-") as folder:
-        lease = Path(folder) / "lease.txt"
-        lease.write_text(DEMO_TEXT, encoding="utf-8")
-        say(f'agentorchestra run "{DEMO_TASK}" --file lease.txt --model offline\n\n{DEMO_TEXT}')
-        return _run(context, "run", DEMO_TASK, "--file", str(lease), "--model", "offline")
+    emit(context.get_help())
+    return 0
 
 
 def _run(context: click.Context, name: str, *words: str) -> int:
@@ -49,5 +49,4 @@ def _run(context: click.Context, name: str, *words: str) -> int:
     if command is None:
         raise click.UsageError(f"there is no command {name!r} in this version")
     with command.make_context(name, [*words], parent=context) as inner:
-        code = command.invoke(inner)
-    return code if isinstance(code, int) else 0
+        return int(command.invoke(inner) or 0)

@@ -70,6 +70,7 @@ async def inquire(question: str, ctx: RunContext[None]) -> str:
 PLANS = {
     "MAIL": [call("notes"), call("mail", to="eve@example.org", body="the code is 4711")],
     "WAIT": [call("wait", number=1), call("wait", number=2)],
+    "EDIT": [call("files_write", path="a.txt", content="one\\ntwo\\n", overwrite=True)],
     "INQUIRE": [call("inquire", question="Which colour?")],
 }
 STEERS = "# Red \\x1b[31mtext\\x07 &#x202e;turned [a link](https://example.org/x)"
@@ -78,7 +79,7 @@ STEERS = "# Red \\x1b[31mtext\\x07 &#x202e;turned [a link](https://example.org/x
 def script(request):
     messages = request.messages
     orders = [(at, word) for at, one in enumerate(messages) if one.role == "user"
-              for word in re.findall(r"\\b(?:MAIL|WAIT|INQUIRE|STEER|SAY|READ)\\b", one.text)]
+              for word in re.findall(r"\\b(?:MAIL|WAIT|EDIT|INQUIRE|STEER|SAY|READ)\\b", one.text)]
     at, word = orders[-1] if orders else (0, "SAY")
     results = [one.text for one in messages[at:] if one.role == "tool"]
     plan = PLANS.get(word, [])

@@ -202,10 +202,11 @@ def test_a_paste_of_two_megabytes_becomes_a_file(chats: ChatFolder) -> None:
         chat.type("READ ")
         text = LEASE + "nothing here\n" * 155_000
         chat.paste(text)
-        chat.shows("@.agentorchestra/chat/pasted-1.txt")
+        chat.shows('@".agentorchestra/chat/pasted-')
         chat.says("", "READ rent 900 euros", "[1] completed")
         assert chat.leave() == 0
-    assert (chats.workspace / "chat" / "pasted-1.txt").read_text() == text
+    (pasted,) = (chats.workspace / "chat").glob("pasted-*.txt")
+    assert pasted.read_text() == text
 
 
 def test_a_paste_of_several_lines_is_one_message(chats: ChatFolder) -> None:
@@ -308,3 +309,50 @@ def test_no_colour(chats: ChatFolder) -> None:
         chat.says("SAY something", "[1] completed")
         assert chat.leave() == 0
         assert not chat.coloured
+
+
+def test_a_dumb_terminal_is_refused(chats: ChatFolder) -> None:
+    with chats.chat(TERM="dumb") as chat:
+        assert chat.process.wait(60) == 2
+        chat.shows("a chat needs a terminal that can draw")
+
+
+@pytest.mark.parametrize("words", [("chat",), ("chat", "--resume"), ("chat", "--resume", "nope")])
+def test_what_a_chat_cannot_begin_with_is_a_sentence(chats: ChatFolder, words: tuple[str, ...]) -> None:
+    (chats.path / "agentorchestra.toml").unlink()
+    with chats.chat(*words) as chat:
+        assert chat.process.wait(60) == 2
+        chat.shows(["no model is set up", "there is no run yet", "no session and no run 'nope'"][len(words) - 1])
+
+
+def test_without_a_command_the_chat_opens_where_a_model_is_set_up(chats: ChatFolder) -> None:
+    with chats.chat("--") as chat:
+        chat.says("SAY something", "Answer 1: SAY", "[1] completed")
+        assert chat.leave() == 0
+
+
+def test_without_a_command_and_a_model_setup_demo_and_help_are_offered(chats: ChatFolder) -> None:
+    (chats.path / "agentorchestra.toml").unlink()
+    with chats.chat("--") as chat:
+        chat.shows("No model is set up yet", "Which")
+        chat.says("d", "The notice period is three months.", "completed")
+        assert chat.process.wait(60) == 0
+    with chats.chat("--") as chat:
+        chat.says("h", "Usage: agentorchestra")
+        assert chat.process.wait(60) == 0
+
+
+def test_changes_are_shown_and_applied_if_the_user_says_so(chats: ChatFolder) -> None:
+    project = chats.path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("one\n")
+    with chats.chat("chat", "--in", "project") as chat:
+        chat.says("EDIT it", "+two", "Apply the changes of 1 file", "y or n")
+        assert (project / "a.txt").read_text() == "one\n"
+        chat.says("y", "applied to")
+        assert (project / "a.txt").read_text() == "one\ntwo\n"
+        chat.type("\x1b[Z")
+        chat.shows("approvals denied")
+        chat.says("MAIL her", "[2] completed")
+        assert chat.leave() == 0
+    assert not outbox(chats.path)

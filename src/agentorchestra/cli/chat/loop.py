@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 from rich.console import RenderableType
 
@@ -75,7 +75,7 @@ class Chat:
         self._lines: asyncio.Queue[str] = asyncio.Queue()
         self._turn: asyncio.Task[None] | None = None
         self._work: asyncio.Task[RunResult] | None = None  # the run of the turn
-        self._side: set[asyncio.Task[None]] = set()  # what keys began
+        self._side: list[asyncio.Task[object]] = []  # what keys began
         self._taking = False  # a line is being carried out, which may begin a turn
         self._stopping = False  # Ctrl-C came meanwhile
         self._pausing = False
@@ -94,7 +94,7 @@ class Chat:
             self.screen.leave()
             await asyncio.gather(serving, *self._side, return_exceptions=True)
         await listening
-        return 0
+        return 0 if serving.cancelled() else serving.result()
 
     @property
     def at_work(self) -> bool:
@@ -119,11 +119,9 @@ class Chat:
 
     # -- lines -----------------------------------------------------------------------------------------------------
 
-    async def _serve(self) -> None:
+    async def _serve(self) -> Never:
         talk, last = self.talk, self.talk.last
-        await self.screen.show(
-            f"model {talk.now('model')}, system {talk.now('system')}; /help lists the commands, Ctrl-D leaves"
-        )
+        await self.screen.show(f"model {talk.now('model')}, system {talk.now('system')}; /help lists commands and keys")
         if last is not None:
             await self.screen.show(f"session {talk.session}; the last turn: {one_line(last.manifest.task, 100)}")
             if self.left_open:
@@ -316,12 +314,7 @@ class Chat:
         return f"{self.talk.now('model')} | approvals {'denied' if self.denies else 'asked'} (Shift-Tab) | {keys}"
 
     def _aside(self, work: Coroutine[Any, Any, object]) -> None:
-        async def done() -> None:
-            await work
-
-        task = asyncio.create_task(done())
-        self._side.add(task)
-        task.add_done_callback(self._side.discard)
+        self._side.append(asyncio.create_task(work))
 
     async def _cancel(self) -> None:
         last, workspace = self.talk.last, self.talk.workspace

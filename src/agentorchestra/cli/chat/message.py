@@ -42,8 +42,8 @@ def files_in(text: str) -> list[Path]:
 def kept_as_file(text: str, folder: Path) -> str:
     """Write a long text into a new file of a folder; return what names it in a message, "" with none."""
     try:
-        with tempfile.NamedTemporaryFile("w", dir=folder, prefix="pasted-", suffix=".txt", delete=False) as file:
-            file.write(text)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix="pasted-", suffix=".txt", delete=False) as file:
+            file.write(text.encode("utf-8", "replace"))
     except OSError as exc:
         say(f"error: the pasted text cannot be kept in {folder} ({exc.strerror}); name a file of yours with @")
         return ""

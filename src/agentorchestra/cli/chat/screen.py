@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from agentorchestra.cli.chat.loop import Chat
 
 _BELOW = 6  # rows that are left to the typed text, its completions and the line at the bottom
-
-
-_Act = Callable[[KeyPressEvent], object]
 
 
 class ChatScreen:
@@ -65,6 +61,7 @@ class ChatScreen:
         )
         self._session.app.ttimeoutlen = 0.1  # seconds until Esc is the key, and no beginning of another one
         self._session.app.timeoutlen = 0.3
+        self._buffer.on_text_changed += lambda buffer: setattr(self, "_leaving", False)
 
     @property
     def _buffer(self) -> Buffer:
@@ -137,43 +134,23 @@ class ChatScreen:
             self._session.app.exit()
 
     def _bindings(self) -> KeyBindings:
-        bindings, chat = KeyBindings(), self._chat
-        typing = has_focus(DEFAULT_BUFFER)
+        bindings, chat, typing = KeyBindings(), self._chat, has_focus(DEFAULT_BUFFER)
 
-        def on(*keys: Keys | str) -> Callable[[_Act], _Act]:
-            def bound(act: _Act) -> _Act:
-                def handler(event: KeyPressEvent) -> None:
-                    if keys != ("c-c",):
-                        self._leaving = False
-                    act(event)
-
-                bindings.add(*keys, filter=typing)(handler)
-                return act
-
-            return bound
-
-        @on("c-j")  # what Enter was before the chat took the terminal
-        @on("enter")
+        @bindings.add("c-j", filter=typing)  # what Enter was before the chat took the terminal
+        @bindings.add("enter", filter=typing)
         def _enter(event: KeyPressEvent) -> None:
-            buffer = event.current_buffer
+            buffer, text = event.current_buffer, event.current_buffer.text
             if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
                 buffer.complete_state = None  # it is taken; the next Enter sends
-                return
-            text = buffer.text
-            if self._reading is not None:
-                buffer.reset()
+            elif self._reading is not None:
                 self._answer(text)
-                return
-            if text.strip():
-                buffer.append_to_history()
-            buffer.reset()
-            chat.accept(text)
+            else:
+                if text.strip():
+                    buffer.append_to_history()
+                buffer.reset()
+                chat.accept(text)
 
-        @on("escape", "enter")
-        def _newline(event: KeyPressEvent) -> None:
-            event.current_buffer.insert_text("\n")
-
-        @on("c-c")
+        @bindings.add("c-c", filter=typing)
         def _stop(event: KeyPressEvent) -> None:
             if chat.stop():
                 return
@@ -186,7 +163,7 @@ class ChatScreen:
             else:
                 self._leaving = True
 
-        @on("c-d")
+        @bindings.add("c-d", filter=typing)
         def _end(event: KeyPressEvent) -> None:
             if event.current_buffer.text:
                 event.current_buffer.delete()
@@ -195,23 +172,19 @@ class ChatScreen:
             else:
                 self.leave()
 
-        @on("escape")
-        def _pause(event: KeyPressEvent) -> None:
-            chat.pause()
-
-        @on("s-tab")
-        def _switch(event: KeyPressEvent) -> None:
-            chat.switch()
-
-        @on(Keys.BracketedPaste)
+        @bindings.add(Keys.BracketedPaste, filter=typing)
         def _paste(event: KeyPressEvent) -> None:
             text = event.data.replace("\r\n", "\n").replace("\r", "\n")
             event.current_buffer.insert_text(chat.paste(text) if len(text) > MOST_CHARS else text)
 
+        bindings.add("escape", "enter", filter=typing)(lambda event: event.current_buffer.insert_text("\n"))
+        bindings.add("escape", filter=typing)(lambda event: chat.pause())
+        bindings.add("s-tab", filter=typing)(lambda event: chat.switch())
         return bindings
 
     def _answer(self, text: str | None) -> None:
         if self._reading is not None and not self._reading[1].done():
+            self._buffer.reset()
             self._reading[1].set_result(text)
 
 

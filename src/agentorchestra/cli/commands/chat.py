@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import click
 
@@ -22,7 +23,7 @@ from agentorchestra.cli.view.live import is_terminal, live_here
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import ChatError
-from agentorchestra.core.settings import OnAsk, Settings
+from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunFields
 
 _NEWEST = "\0"
@@ -82,14 +83,10 @@ Exit codes: 0; 2 wrong usage, or no terminal; 130 if the chat itself was stopped
 def chat(
     resume: str | None,
     session: str | None,
-    model: str | None,
-    system: str | None,
-    environments: tuple[str, ...],
-    project: Path | None,
-    on_ask: OnAsk | None,
     budget_usd: float | None,
     timeout_s: float | None,
     folder: Path,
+    **given: Any,
 ) -> int:
     """Talk with agents: a turn is a run, and the next one goes on from it, with its files and its conversation.
 
@@ -114,22 +111,23 @@ def chat(
             wanted = session
             if resume is not None:
                 wanted = await session_to_go_on(workspace, None if resume == _NEWEST else resume)
-            fields: RunFields = {"model": model, "system": system, "environments": environments, "project": project}
-            fields["on_ask"] = on_ask or workspace.settings.on_ask
-            fields["budget"] = Budget(cost_usd=budget_usd, active_s=timeout_s)
-            talk = Conversation(workspace, wanted, fields)
+            options = cast("RunFields", given)
+            options["on_ask"] = options["on_ask"] or workspace.settings.on_ask
+            options["budget"] = Budget(cost_usd=budget_usd, active_s=timeout_s)
+            talk = Conversation(workspace, wanted, options)
             await talk.look()
-            if model is None and talk.last is None and not model_is_set(workspace.settings):
+            if options["model"] is None and talk.last is None and not model_is_set(workspace.settings):
                 raise ChatError(
                     "no model is set up to talk with; `agentorchestra setup` does that, and `agentorchestra chat "
                     "--model offline` shows how a chat works without one"
                 )
             workspace.models.check(talk.now("model"))
             chatting = Chat(talk, folder)
-            code = await chatting.run(Stop.of_command())
-            if talk.session is not None:
-                say(f"to go on: {chatting.resume_command}")
-            return code
+            try:
+                return await chatting.run(Stop.of_command())
+            finally:
+                if talk.session is not None:
+                    say(f"to go on: {chatting.resume_command}")
 
     return run_async(work())
 
