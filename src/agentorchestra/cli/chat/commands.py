@@ -28,6 +28,7 @@ KEYS = {
     "Esc": "pause before the next step, and keep what was done",
     "Shift-Tab": "deny approvals, or ask again",
     "Ctrl-R, Up": "search and repeat what was typed",
+    "Ctrl-X Ctrl-E": "write the message in $EDITOR",
     "Ctrl-D": "leave; `agentorchestra chat --resume` goes on",
 }
 
@@ -38,11 +39,7 @@ def prompts(saved: Path) -> dict[str, Path]:
 
 
 async def carry_out(chat: Chat, line: str) -> str | None:
-    """Carry out a line that begins with a /; return a message that is to be sent, None for none.
-
-    Raises:
-        ChatError: there is no such command, or it cannot be carried out.
-    """
+    """Carry out a line that begins with a /, or raise ChatError; return a message that is to be sent."""
     name, _, rest = line[1:].strip().partition(" ")
     if name in COMMANDS:
         if chat.at_work and name in _BETWEEN:
@@ -179,11 +176,6 @@ async def _save(chat: Chat, rest: str) -> None:
     await _write(chat, path, "\n\n".join(parts) + "\n")
 
 
-async def _editor(chat: Chat, rest: str) -> None:
-    """: write the message in $EDITOR (Ctrl-X Ctrl-E)."""
-    chat.screen.edit()
-
-
 def _last(chat: Chat) -> RunRecord:
     if chat.talk.last is None:
         raise ChatError("there is no turn yet; type a message")
@@ -200,6 +192,6 @@ async def _write(chat: Chat, path: Path, text: str) -> None:
 
 COMMANDS: dict[str, Callable[[Chat, str], Awaitable[str | None]]] = {
     work.__name__[1:]: work
-    for work in (_help, _model, _system, _files, _cost, _undo, _fork, _retry, _show, _open, _tell, _save, _editor)
+    for work in (_help, _model, _system, _files, _cost, _undo, _fork, _retry, _show, _open, _tell, _save)
 }
 """By name. The docstring says what may stand behind the name, and what it does; what it returns is sent."""

@@ -56,12 +56,7 @@ class Conversation:
         return found[::-1]
 
     async def branch(self, turn: int) -> None:
-        """Go on from the end of an earlier turn, in a session of its own; 0 begins anew. What came after stays.
-
-        Raises:
-            ChatError: there is no turn of this number.
-            ForkError: it cannot be gone on from.
-        """
+        """Go on from the end of an earlier turn, in a session of its own; 0 begins anew. Raise ChatError, ForkError."""
         turns = await self.turns()
         if not 0 <= turn <= len(turns):
             raise ChatError(f"there is no turn {turn}; the last one is {len(turns)}: /fork lists them")

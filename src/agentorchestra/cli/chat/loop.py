@@ -60,12 +60,7 @@ class ChatAsker(TerminalAsker):
 
 
 class Chat:
-    """A conversation at a terminal.
-
-    Args:
-        talk: its session.
-        folder: the workspace as the user named it, for the commands in messages.
-    """
+    """A conversation at a terminal; `folder` is the workspace as the user named it, for the commands in messages."""
 
     def __init__(self, talk: Conversation, folder: Path) -> None:
         self.talk = talk
@@ -170,12 +165,7 @@ class Chat:
         self.drive(record)
 
     async def tell(self, text: str) -> None:
-        """Add to a turn that is not over; its agent reads it at its next step.
-
-        Raises:
-            RunOverError: it is over.
-            ChatError: the text names files.
-        """
+        """Add to a turn that is not over (else raise RunOverError); its agent reads it at its next step."""
         if not text.strip() or self.talk.last is None:
             return
         if files_in(text):

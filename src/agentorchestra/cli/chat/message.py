@@ -51,11 +51,7 @@ def kept_as_file(text: str, folder: Path) -> str:
 
 
 class MessageCompleter(Completer):
-    """Completes commands behind a /, and paths behind an @.
-
-    Args:
-        names: gives the commands there are.
-    """
+    """Completes commands behind a /, which `names` gives, and paths behind an @."""
 
     def __init__(self, names: Callable[[], Iterable[str]]) -> None:
         self._names = names

@@ -33,11 +33,7 @@ _BELOW = 6  # rows that are left to the typed text, its completions and the line
 
 
 class ChatScreen:
-    """A prompt that stays while turns go on.
-
-    Args:
-        chat: what is typed is for.
-    """
+    """A prompt that stays while turns go on; what is typed is for `chat`."""
 
     def __init__(self, chat: Chat) -> None:
         self.console = terminal_console(sys.stdout)
@@ -45,7 +41,6 @@ class ChatScreen:
         self._drawn: StyleAndTextTuples = []
         self._reading: tuple[str, asyncio.Future[str | None]] | None = None
         self._leaving = False  # Ctrl-C was pressed on the empty line
-        self._editing: asyncio.Task[None] | None = None  # $EDITOR is open
         self._session: PromptSession[None] = PromptSession(
             self._message,
             multiline=True,
@@ -123,10 +118,6 @@ class ChatScreen:
         if not self._buffer.text:
             self._buffer.reset(Document(text))
             self._session.app.invalidate()
-
-    def edit(self) -> None:
-        """Open what is typed in $EDITOR."""
-        self._editing = self._buffer.open_in_editor()
 
     def leave(self) -> None:
         """End `listen`."""
