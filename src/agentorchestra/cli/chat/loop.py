@@ -72,7 +72,7 @@ class Chat:
         self._work: asyncio.Task[RunResult] | None = None  # the run of the turn
         self._side: list[asyncio.Task[object]] = []  # what keys began
         self._taking = False  # a line is being carried out, which may begin a turn
-        self._stopping = False  # Ctrl-C came meanwhile
+        self._stopping = False  # Ctrl-C came since a line was accepted
         self._pausing = False
         self._elsewhere = ""  # a turn that another process works on
 
@@ -126,7 +126,7 @@ class Chat:
                 await self.screen.show(f"it ended as {last.status.value}: /retry goes on with it")
         while True:
             line = await self._lines.get()
-            self._taking, self._stopping = True, False
+            self._taking = True
             try:
                 await self._take(line)
             except Exception as exc:
@@ -203,7 +203,7 @@ class Chat:
                 await self._settle_changes(result, record)
             if result.status not in _OPEN and (text := "\n".join(await self._unread(record.id))):
                 if result.status in FINAL:
-                    self._lines.put_nowait(text)
+                    self.accept(text)
                 else:
                     screen.put_back(text)
         except Exception as exc:
@@ -263,6 +263,7 @@ class Chat:
 
     def accept(self, line: str) -> None:
         """Take a line that was typed."""
+        self._stopping = False
         self._lines.put_nowait(line)
 
     def names(self) -> list[str]:
@@ -272,7 +273,7 @@ class Chat:
     def stop(self) -> bool:
         """End the turn that is under way or was left open; return False where there is none."""
         working = self._work is not None and not self._work.done()
-        if self._taking and not working:
+        if not working and (self._taking or not self._lines.empty()):
             self._stopping = True
         elif working or self.left_open:
             self._aside(self._cancel())
