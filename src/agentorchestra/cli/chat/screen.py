@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,8 +91,9 @@ class ChatScreen:
         return max(2, self.console.size.height - _BELOW - typed)
 
     def _message(self) -> StyleAndTextTuples:
-        prompt = self._reading[0] if self._reading is not None else "> "
-        return to_formatted_text(merge_formatted_text([self._drawn, [("bold", prompt)]]))
+        # The prompt itself stays short: one as wide as the terminal leaves no room to type.
+        lines = [] if self._reading is None else textwrap.wrap(self._reading[0], max(10, self.console.size.width - 1))
+        return to_formatted_text(merge_formatted_text([self._drawn, [("bold", "\n".join([*lines, "> "]))]]))
 
     def _toolbar(self) -> str:
         line = "Ctrl-C once more leaves the chat" if self._leaving else self._chat.status()
