@@ -47,7 +47,7 @@ def kept_as_file(text: str, folder: Path) -> str:
     except OSError as exc:
         say(f"error: the pasted text cannot be kept in {folder} ({exc.strerror}); name a file of yours with @")
         return ""
-    return f'@"{file.name}" '
+    return f'@"{folder / Path(file.name).name}" '
 
 
 class MessageCompleter(Completer):
