@@ -169,7 +169,7 @@ class ProcessScreen(Screen):
         while not ready():
             assert time.monotonic() < deadline, f"it did not happen in time:\n{self.text}"
             assert self._hung_up or self._reader.is_alive() or ready(), f"it ended before:\n{self.text}"
-            time.sleep(0.02)
+            time.sleep(0.1)  # looking at all of it costs more than a moment
 
     def hang_up(self) -> None:
         """The window is closed."""
