@@ -30,6 +30,18 @@ _WIDE = 400
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7]|38;)")
 
 
+class _Emulator(pyte.Screen):
+    """Answers when it is asked where the cursor is, as terminals do."""
+
+    def __init__(self, columns: int, lines: int, answer: Callable[[str], None]) -> None:
+        super().__init__(columns, lines)
+        self._answer = answer
+
+    def write_process_input(self, data: str) -> None:
+        """Type the answer."""
+        self._answer(data)
+
+
 class Screen:
     """A pseudo-terminal of a size, and what is on it.
 
@@ -42,7 +54,7 @@ class Screen:
     def __init__(self, *, columns: int = 100, lines: int = 40) -> None:
         self.ours, self.theirs = pty.openpty()
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        self._screen = pyte.Screen(_WIDE, lines)
+        self._screen = _Emulator(_WIDE, lines, self.type)
         self._stream = pyte.ByteStream(self._screen)
         self._changing = threading.Lock()  # a thread may feed it while it is looked at
         self.written = b""
@@ -157,7 +169,7 @@ class ProcessScreen(Screen):
         while not ready():
             assert time.monotonic() < deadline, f"it did not happen in time:\n{self.text}"
             assert self._hung_up or self._reader.is_alive() or ready(), f"it ended before:\n{self.text}"
-            time.sleep(0.02)
+            time.sleep(0.1)  # looking at all of it costs more than a moment
 
     def hang_up(self) -> None:
         """The window is closed."""

@@ -94,7 +94,7 @@ def test_a_source_that_the_report_lists_is_not_listed_again() -> None:
     kept, listed = Citation(source="a.txt", place="line 1", quote="one"), Citation(source="b.txt", quote="two words")
     result = RunResult(
         status=RunStatus.COMPLETED,
-        answer="1",
+        answer_text="1",
         report="It is 1.\n\n1. b.txt: “two\nwords”",
         sources=(kept, listed, kept),
     )

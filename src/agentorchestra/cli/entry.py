@@ -93,7 +93,7 @@ def _report(exc: BaseException, *, as_json: bool) -> int:
     if isinstance(exc, click.exceptions.NoArgsIsHelpError):
         say(exc.format_message())
         return USAGE
-    code, sentence = _sentence(exc)
+    code, sentence = sentence_of(exc)
     kind = "Interrupted" if code == CANCELLED else type(exc).__name__
     if not isinstance(exc, AgentOrchestraError) and shortage(exc):
         kind = ResourceError.__name__
@@ -112,7 +112,8 @@ def _report(exc: BaseException, *, as_json: bool) -> int:
     return code
 
 
-def _sentence(exc: BaseException) -> tuple[int, str]:
+def sentence_of(exc: BaseException) -> tuple[int, str]:
+    """Return the exit code of an error, and what it is in one sentence."""
     if isinstance(exc, click.UsageError):
         where = exc.ctx.command_path if exc.ctx is not None else "agentorchestra"
         message = one_line(exc.format_message(), 2000).rstrip(".")

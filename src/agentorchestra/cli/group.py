@@ -24,7 +24,7 @@ WORKSPACE = "Workspace"
 GROUPS = (WORK, RUNS, IMPROVE, SERVE, WORKSPACE)
 """The sections of `--help`, in their order."""
 
-FIRST_DAY = ("run", "show", "files", "resume", "runs", "doctor")
+FIRST_DAY = ("setup", "models", "chat", "run", "show", "resume")
 """The commands that stand on top, above the groups."""
 
 
@@ -41,8 +41,9 @@ COMMANDS: dict[str, Entry] = {
     "run": Entry(WORK, "run", "run", "Run a task and print the answer."),
     "code": Entry(WORK, "code", "code", "Let an agent work on a copy of a folder, and bring back what it changed."),
     "apply": Entry(WORK, "code", "apply", "Bring what a run changed in its copy of a folder into that folder."),
+    "chat": Entry(WORK, "chat", "chat", "Talk with agents: a conversation of several turns at the terminal."),
     "debate": Entry(WORK, "debate", "debate", "Let experts debate a topic, and conclude."),
-    "show": Entry(WORK, "show", "show", "Show what a run did, step by step."),
+    "show": Entry(WORK, "show", "show", "Show what a run did, found and cost."),
     "files": Entry(WORK, "files", "files", "List the files that a run made, or save them."),
     "resume": Entry(WORK, "resume", "resume", "Go on with a run that stopped before its end."),
     "answer": Entry(WORK, "answer", "answer", "Answer a question a run waits for, and go on with it."),
@@ -109,11 +110,11 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "logs": ("log", "tail RUN"),
     "watch": ("tail RUN",),
     "open": ("show RUN --html",),
-    "ask": ('run "..."',),
-    "start": ('run "..."', "serve"),
-    "init": ("new --help", "doctor"),
-    "config": ("doctor", "presets list"),
-    "model": ("doctor", 'run "..." --model NAME'),
+    "ask": ('run "..."', "chat"),
+    "start": ("chat", "serve"),
+    "init": ("setup",),
+    "config": ("setup", "doctor"),
+    "model": ("models", 'run "..." --model NAME'),
     "version": ("--version",),
     "help": ("--help",),
     "usage": ("cost",),
@@ -209,6 +210,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
@@ -232,9 +234,15 @@ AGENTORCHESTRA_WORKSPACE names the workspace, AGENTORCHESTRA_DEBUG=1 shows trace
     callback=_print_version,
     help="Print the version.",
 )
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> int | None:
     """Run teams of language-model agents on open-ended tasks.
 
     Everything a run does is recorded in the workspace, so that it can be shown, resumed and replayed.
-    A RUN is named by its id, a unique beginning of it, or "last".
+    A RUN is named by its id, a unique beginning of it, or "last". At a terminal, without a command, the chat begins.
     """
+    if ctx.invoked_subcommand is not None:
+        return None
+    from agentorchestra.cli.bare import bare
+
+    return bare(ctx)

@@ -40,41 +40,48 @@ class TerminalAsker:
             return await self._asked(question)
 
     async def _asked(self, question: Question) -> str | bool | None:
-        say("")
-        say(question.question)
+        lines = ["", question.question]
         for line in argument_lines(question):
-            for part in textwrap.wrap(line, _columns() - 3, break_on_hyphens=False):
-                say(f"  {part}")
-        # What was typed before the question was seen does not answer it.
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+            lines += [f"  {part}" for part in textwrap.wrap(line, _columns() - 3, break_on_hyphens=False)]
+        await self._show(lines)
         look = asyncio.create_task(self._answered_elsewhere(question.key))
         ask = asyncio.create_task(self._approval() if question.kind == "approval" else self._text())
         try:
             await asyncio.wait({look, ask}, return_when=asyncio.FIRST_COMPLETED)
             if ask.done():
                 return ask.result()
-            say("\nanswered from elsewhere")
+            await self._show(["", "answered from elsewhere"])
             return None
         finally:
             for task in (look, ask):
                 task.cancel()
             await asyncio.gather(look, ask, return_exceptions=True)
 
+    async def _show(self, lines: list[str]) -> None:
+        """Print lines; what was typed before they were seen does not answer them."""
+        for line in lines:
+            say(line)
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+    async def _read(self, prompt: str) -> str | None:
+        """Return a line; None leaves the question open."""
+        return await read_line(prompt)
+
     async def _text(self) -> str | None:
         while True:
-            line = await read_line("Answer (Ctrl-D leaves it open): ")
+            line = await self._read("Answer (Ctrl-D leaves it open): ")
             if line is None or line.strip():
                 return line.strip() if line else None
 
     async def _approval(self) -> str | bool | None:
         while True:
-            line = await read_line("Allow it? y or n (Ctrl-D leaves it open): ")
+            line = await self._read("Allow it? y or n (Ctrl-D leaves it open): ")
             if line is None:
                 return None
             if line.strip().lower() in ("y", "yes"):
                 return True
             if line.strip().lower() in ("n", "no"):
-                return (await read_line("Reason (may be empty): ") or "").strip() or False  # only True approves
+                return (await self._read("Reason (may be empty): ") or "").strip() or False  # only True approves
 
     async def _answered_elsewhere(self, key: str) -> None:
         seen = 0

@@ -5,7 +5,7 @@
     │     UnknownRun, UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt,
     │     Answer, Fork, Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation,
     │     Mcp, WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker, Session (SessionBusy),
-    │     RunOver,
+    │     RunOver, Chat,
     │     SandboxUnavailable, Image, SystemDefinition, Evaluation,
     │     TaskFolder, Project (ApplyConflict), Evidence, PolicyFile, RunUnderWay,
     │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
@@ -200,6 +200,10 @@ class SessionBusyError(SessionError):
 
 class RunOverError(UsageError):
     """A run that is over, where one that still reads what it is told is needed."""
+
+
+class ChatError(UsageError):
+    """A chat that cannot begin, or a line of it that cannot be carried out."""
 
 
 class RunUnderWayError(UsageError):

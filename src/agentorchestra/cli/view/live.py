@@ -14,7 +14,7 @@ import termios
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from agentorchestra.cli.output import cut_line, one_line, plural, say
 from agentorchestra.cli.progress import Progress
@@ -150,24 +150,31 @@ class PlainDisplay(Display):
         self._over.clear()
 
 
-class LiveDisplay(Display):
-    """The tree of agents, drawn anew while the run goes on; its last state stays on the terminal."""
+class PictureDisplay(Display):
+    """Keeps the tree of agents, and has it drawn while the run goes on."""
 
     def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
         from agentorchestra.cli.view.model import RunView
 
         super().__init__(workspace, run_id)
         self._view = RunView()
-        self._texts: dict[str, str] = {}
-        self._console = _console()
-        self._echo = _Echo()
-        self._live: Live | None = None
-        self._broken = False
-        self._streams = (sys.stdout, sys.stderr)
+        self._texts: dict[str, str] = {}  # what is streamed or said now, by the key of its effect
 
-    async def _begin(self) -> None:
-        await self.catch_up()
-        self._start()
+    def _draw(self) -> None:
+        """Draw what is known now."""
+
+    def _picture(self, console: Console, height: int | None = None, *, last: bool = False) -> list[Text]:
+        from agentorchestra.cli.view.picture import picture
+
+        return picture(
+            self._view,
+            now=datetime.now(UTC),
+            width=max(1, console.size.width - 1),
+            height=height,
+            said=self._texts,
+            encoding=console.encoding,
+            last=last,
+        )
 
     async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
         waited = LOOK_S
@@ -178,9 +185,7 @@ class LiveDisplay(Display):
             if waited >= LOOK_S or any(notice.kind == "event" for notice in notices):
                 waited = 0.0
                 await self.catch_up()
-            if self._live is not None:
-                with self._writing():
-                    self._live.refresh()
+            self._draw()
             await asyncio.sleep(FRAME_S)
 
     def _event(self, event: Event) -> None:
@@ -194,6 +199,27 @@ class LiveDisplay(Display):
                 self._texts[notice.key] = (self._texts.get(notice.key, "") + notice.text)[-_KEPT:]
             elif notice.kind == "progress":
                 self._texts[notice.key] = notice.text[-_KEPT:]
+
+
+class LiveDisplay(PictureDisplay):
+    """The tree of agents, drawn anew while the run goes on; its last state stays on the terminal."""
+
+    def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
+        super().__init__(workspace, run_id)
+        self._console = terminal_console(sys.stderr)
+        self._echo = _Echo()
+        self._live: Live | None = None
+        self._broken = False
+        self._streams = (sys.stdout, sys.stderr)
+
+    async def _begin(self) -> None:
+        await self.catch_up()
+        self._start()
+
+    def _draw(self) -> None:
+        if self._live is not None:
+            with self._writing():
+                self._live.refresh()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -215,24 +241,10 @@ class LiveDisplay(Display):
         self._stop()
         if self.stays and not self._broken:
             with self._writing():
-                for line in self._picture(whole=True):
+                for line in self._picture(self._console, last=True):
                     self._console.print(line, soft_wrap=True)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
-
-    def _picture(self, *, whole: bool = False) -> list[Text]:
-        from agentorchestra.cli.view.picture import picture
-
-        size = self._console.size
-        return picture(
-            self._view,
-            now=datetime.now(UTC),
-            width=max(1, size.width - 1),
-            height=None if whole else max(1, size.height - 2),
-            said=self._texts,
-            encoding=self._console.encoding,
-            last=whole,
-        )
 
     def _start(self) -> None:
         from rich.console import Group
@@ -249,7 +261,7 @@ class LiveDisplay(Display):
                 transient=True,
                 # What a tool prints comes above the picture; a pipe gets it as it is.
                 redirect_stdout=is_terminal(sys.stdout),
-                get_renderable=lambda: Group(*self._picture()),
+                get_renderable=lambda: Group(*self._picture(self._console, max(1, self._console.size.height - 2))),
             )
             self._live.start(refresh=True)
 
@@ -302,7 +314,8 @@ class _Echo:
         return os.isatty(terminal) and os.tcgetpgrp(terminal) == os.getpgrp()
 
 
-def _console() -> Console:
+def terminal_console(stream: TextIO) -> Console:
+    """Return a console that draws on a terminal."""
     from rich.console import Console, ConsoleDimensions
 
     class Terminal(Console):
@@ -316,7 +329,7 @@ def _console() -> Console:
         def size(self) -> ConsoleDimensions:
             """Of the terminal that is drawn on, as it is now."""
             try:
-                columns, lines = os.get_terminal_size(sys.stderr.fileno())
+                columns, lines = os.get_terminal_size(stream.fileno())
             except (OSError, ValueError):
                 columns, lines = 0, 0
             return ConsoleDimensions(columns or 80, lines or 25)
@@ -326,7 +339,7 @@ def _console() -> Console:
             """Refuse: nobody else decides it."""
             raise AttributeError("a terminal has the size it has")
 
-    return Terminal(stderr=True, force_terminal=True, highlight=False, markup=False, emoji=False)
+    return Terminal(file=stream, force_terminal=True, highlight=False, markup=False, emoji=False)
 
 
 def live_here() -> bool:

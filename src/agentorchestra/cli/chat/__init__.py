@@ -1,0 +1,1 @@
+"""`agentorchestra chat`: a conversation at a terminal; each turn is a run of a session."""

@@ -1,0 +1,197 @@
+"""The commands of a chat: `/help` lists them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agentorchestra.cli.output import bill, one_line, plural
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.errors import ChatError
+from agentorchestra.core.names import did_you_mean, nearest
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.spec import FINAL
+
+if TYPE_CHECKING:
+    from agentorchestra.cli.chat.loop import Chat
+
+_BETWEEN = ("undo", "fork", "retry", "save")  # commands that wait for the end of a turn
+
+KEYS = {
+    "@PATH": 'attach a file or folder; one with blanks as @"my file.pdf"',
+    "Enter, Alt-Enter": "send, begin a new line; while a turn is worked on: queue for its agent",
+    "Ctrl-C": "stop the turn; twice on the empty line: leave",
+    "Esc": "pause before the next step, and keep what was done",
+    "Shift-Tab": "deny approvals, or ask again",
+    "Ctrl-R, Up": "search and repeat what was typed",
+    "Ctrl-X Ctrl-E": "write the message in $EDITOR",
+    "Ctrl-D": "leave; `agentorchestra chat --resume` goes on",
+}
+
+
+def prompts(saved: Path) -> dict[str, Path]:
+    """Return the files of the saved prompts by name."""
+    return {one.stem: one for one in sorted(saved.glob("*.md")) if one.stem not in COMMANDS}
+
+
+async def carry_out(chat: Chat, line: str) -> str | None:
+    """Carry out a line that begins with a /, or raise ChatError; return a message that is to be sent."""
+    name, _, rest = line[1:].strip().partition(" ")
+    if name in COMMANDS:
+        if chat.at_work and name in _BETWEEN:
+            raise ChatError(f"/{name} has to wait until the turn is over; Ctrl-C stops it")
+        return await COMMANDS[name](chat, rest.strip())
+    saved = prompts(chat.saved)
+    if name not in saved:
+        close = nearest(name, [*COMMANDS, *saved])
+        guess = f"did you mean /{close[0]}?" if close else "/help lists the commands."
+        raise ChatError(f"there is no command /{name}; {guess} A message that begins with / has a blank before it")
+    try:
+        text = saved[name].read_text(encoding="utf-8")
+    except (OSError, ValueError) as exc:
+        raise ChatError(f"the saved prompt {saved[name]} cannot be read: {exc}; write it anew, in UTF-8") from None
+    return f"{text.strip()}\n\n{rest.strip()}".strip()
+
+
+async def _help(chat: Chat, rest: str) -> None:
+    """: list the commands and keys."""
+    described = {name: (work.__doc__ or "").rstrip(".").split(": ", 1) for name, work in COMMANDS.items()}
+    rows = {f"/{name} {usage}".rstrip(): summary for name, (usage, summary) in described.items()}
+    rows |= {f"/{name}": f"send {path}" for name, path in prompts(chat.saved).items()} | KEYS
+    width = max(map(len, rows))
+    await chat.screen.show(*(f"{name:<{width}}  {summary}" for name, summary in rows.items()))
+
+
+async def _model(chat: Chat, rest: str) -> None:
+    """[NAME]: ask another model from the next turn on."""
+    models = chat.talk.workspace.models
+    if rest:
+        models.check(rest)
+        chat.talk.options["model"] = rest
+    known = ", ".join(models.named())
+    await chat.screen.show(f"the next turn asks {chat.talk.now('model')}; there are {known}, and provider:model")
+
+
+async def _system(chat: Chat, rest: str) -> None:
+    """[NAME]: have another system work from the next turn on."""
+    known = sorted({*chat.talk.workspace.systems, *chat.talk.workspace.agents})
+    if rest and rest not in known:
+        raise ChatError(f"there is no system {rest!r}; {did_you_mean(rest, known, '/system lists them')}")
+    chat.talk.options["system"] = rest or None
+    await chat.screen.show(f"the next turn works as {chat.talk.now('system')}; there are {', '.join(known)}")
+
+
+async def _files(chat: Chat, rest: str) -> None:
+    """: list the files of the conversation."""
+    given = chat.talk.last.manifest.files if chat.talk.last is not None else ()
+    lines = [f"{one.name} ({plural(one.size, 'byte')}), from you" for one in given]
+    for number, turn in enumerate(await chat.talk.turns(), 1):
+        made = (await chat.talk.workspace.result(turn.id)).files
+        lines += [f"{one.name} ({plural(one.size, 'byte')}), made in turn {number} by {one.made_by}" for one in made]
+    await chat.screen.show(*lines or ["no files yet; a message attaches one with @PATH"])
+
+
+async def _cost(chat: Chat, rest: str) -> None:
+    """: say what the turns cost."""
+    usages = [(await chat.talk.workspace.result(turn.id)).usage for turn in await chat.talk.turns()]
+    rows = [(f"[{number}]", usage) for number, usage in enumerate(usages, 1)]
+    total = ("all turns:", sum(usages, Usage()))
+    await chat.screen.show(*(f"{name} {plural(one.tokens, 'token')}, {bill(one)}" for name, one in [*rows, total]))
+
+
+async def _undo(chat: Chat, rest: str) -> None:
+    """: leave the last turn out, and change its message."""
+    task, count = _last(chat).manifest.task, len(await chat.talk.turns())
+    await chat.talk.branch(count - 1)
+    await chat.screen.show(f"turn {count} is left out from here on; what it did outside of the conversation stays")
+    chat.screen.put_back(task)
+
+
+async def _fork(chat: Chat, rest: str) -> None:
+    """[N]: go on from the end of turn N, in a session of its own."""
+    if rest.isdecimal():
+        await chat.talk.branch(int(rest))
+        await chat.screen.show(f"the conversation goes on from turn {rest}")
+        return
+    turns = enumerate(await chat.talk.turns(), 1)
+    lines = [f"[{number}] {one_line(turn.manifest.task, 100)}" for number, turn in turns]
+    await chat.screen.show(*lines, "/fork N goes on from the end of turn N")
+
+
+async def _retry(chat: Chat, rest: str) -> str | None:
+    """: go on with a turn that stopped, or do a finished one again."""
+    last = _last(chat)
+    if last.status not in FINAL:
+        chat.drive(last)
+        return None
+    await chat.talk.branch(len(await chat.talk.turns()) - 1)
+    return last.manifest.task
+
+
+async def _show(chat: Chat, rest: str) -> None:
+    """: show what each agent did in the last turn."""
+    from agentorchestra.cli.view.account import Work
+    from agentorchestra.cli.view.model import RunView
+    from agentorchestra.log.conversation import conversation
+
+    workspace, record = chat.talk.workspace, _last(chat)
+    events, result = await workspace.events(record.id), await workspace.result(record.id)
+    await chat.screen.show(*Work(RunView.of(events), result.answer_text, conversation(events)).lines())
+
+
+async def _open(chat: Chat, rest: str) -> None:
+    """: open the last turn as a page in the browser."""
+    from agentorchestra.cli.view.html import pictures, render
+    from agentorchestra.cli.view.model import RunView
+    from agentorchestra.log.conversation import conversation
+
+    workspace, record = chat.talk.workspace, _last(chat)
+    events, result = await workspace.events(record.id), await workspace.result(record.id)
+    shown = await pictures(result.files, workspace.store.get_blob)
+    page = render(RunView.of(events), record, result, gone=False, talk=conversation(events), pictures=shown)
+    path = (chat.saved / f"{record.id}.html").absolute()
+    await _write(chat, path, page)
+    await asyncio.to_thread(click.launch, str(path))
+
+
+async def _tell(chat: Chat, rest: str) -> None:
+    """TEXT: add to the turn that is worked on."""
+    if not chat.at_work:
+        raise ChatError("no turn is worked on; type the message itself, it begins the next one")
+    await chat.tell(rest)
+
+
+async def _save(chat: Chat, rest: str) -> None:
+    """[FILE]: write the conversation as Markdown."""
+    path, parts = Path(rest or f"{_last(chat).id}.md").expanduser(), list[str]()
+    if path.exists():
+        raise ChatError(f"{path} is there already; name another file: /save FILE")
+    for turn in await chat.talk.turns():
+        answer = (await chat.talk.workspace.result(turn.id)).answer_text or f"({turn.status.value})"
+        parts += ["## You", turn.manifest.task, "## Answer", answer]
+    await _write(chat, path, "\n\n".join(parts) + "\n")
+
+
+def _last(chat: Chat) -> RunRecord:
+    if chat.talk.last is None:
+        raise ChatError("there is no turn yet; type a message")
+    return chat.talk.last
+
+
+async def _write(chat: Chat, path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as exc:
+        raise ChatError(f"{path} cannot be written: {exc.strerror}; name another place") from None
+    await chat.screen.show(f"written: {path}")
+
+
+COMMANDS: dict[str, Callable[[Chat, str], Awaitable[str | None]]] = {
+    work.__name__[1:]: work
+    for work in (_help, _model, _system, _files, _cost, _undo, _fork, _retry, _show, _open, _tell, _save)
+}
+"""By name. The docstring says what may stand behind the name, and what it does; what it returns is sent."""

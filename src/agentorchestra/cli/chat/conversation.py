@@ -1,0 +1,73 @@
+"""The session of a chat: its turns, what the next one is given, and branches of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agentorchestra.core.errors import ChatError
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.spec import RunFields
+from agentorchestra.workspace import Workspace
+from agentorchestra.workspace.sessions import turns_of
+
+
+class Conversation:
+    """The turns of a session, of which the last one may be under way.
+
+    Args:
+        workspace: open.
+        session: its name; None for a new one, which gets the id of its first turn as its name.
+        options: of the next turns; what they leave open is as in the turn before, or as the settings say.
+    """
+
+    def __init__(self, workspace: Workspace[Any], session: str | None, options: RunFields) -> None:
+        self.workspace = workspace
+        self.session = session
+        self.options = options
+        self.last: RunRecord | None = None  # the newest turn
+
+    async def look(self) -> None:
+        """Read which turn of the session is the newest."""
+        if self.session is not None:
+            self.session, turns = await turns_of(self.workspace.store, self.session)
+            self.last = turns[0] if turns else None
+
+    async def begin(self, task: str, files: Sequence[Path]) -> RunRecord:
+        """Write the next turn into the log; raise UsageError if it cannot be begun."""
+        fields = self.options.copy()
+        if self.last is not None:
+            fields["project"] = None  # the session has its copy
+        fields["files"], fields["session"] = files, self.session
+        run_id = await self.workspace.create(task, begins=True, **fields)
+        self.session = self.session or run_id
+        self.last = record = await self.workspace.store.get_run(run_id)
+        assert record is not None
+        return record
+
+    async def turns(self) -> list[RunRecord]:
+        """Return the turns that led to the last one, oldest first, those before a branch included."""
+        found, record = list[RunRecord](), self.last
+        while record is not None:
+            found.append(record)
+            previous = record.manifest.previous
+            record = await self.workspace.store.get_run(previous) if previous is not None else None
+        return found[::-1]
+
+    async def branch(self, turn: int) -> None:
+        """Go on from the end of an earlier turn, in a session of its own; 0 begins anew. Raise ChatError, ForkError."""
+        turns = await self.turns()
+        if not 0 <= turn <= len(turns):
+            raise ChatError(f"there is no turn {turn}; the last one is {len(turns)}: /fork lists them")
+        if turn == 0:
+            self.session = self.last = None
+            return
+        fork = await self.workspace.fork(turns[turn - 1].id)
+        await self.workspace.resume(fork)  # all of it is recorded: nothing is asked or paid
+        self.session, self.last = fork, await self.workspace.store.get_run(fork)
+
+    def now(self, name: str) -> str:
+        """Return the `model` or the `system` of the next turn."""
+        before = self.last.manifest if self.last is not None else self.workspace.settings
+        return str(self.options.get(name) or getattr(before, name))

@@ -1,0 +1,76 @@
+"""What a user types in a chat: files that are named with @, long texts that become files, completion."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
+from prompt_toolkit.document import Document
+
+from agentorchestra.cli.output import say
+from agentorchestra.core.errors import ChatError
+
+MOST_CHARS = 20_000
+"""Characters of a text that stand in a message; a longer one that is pasted becomes a file."""
+
+_FILE = re.compile(r'(?:^|(?<=\s))@(?:"([^"]+)"|([^\s"]+))')
+_UNFINISHED = re.compile(r'(?:^|(?<=\s))@(?:"([^"]*)|([^\s"]*))$')
+_BEHIND = ".,;:!?)"  # what may stand behind a path in a sentence
+
+
+def files_in(text: str) -> list[Path]:
+    """Return the files and folders that a message names with @, each once; raise ChatError if one is not there."""
+    found: dict[Path, None] = {}
+    for match in _FILE.finditer(text):
+        quoted, bare = match.groups()
+        names = [quoted] if quoted else [bare, bare.rstrip(_BEHIND)]
+        paths = [Path(name).expanduser() for name in names if name]
+        there = next((one for one in paths if os.path.exists(one)), None)  # noqa: PTH110 - False for a name too long
+        if there is None:
+            raise ChatError(
+                f"there is no file {quoted or bare!r} to attach; correct its path (one with blanks stands in quotes: "
+                '@"my file.pdf"), or write a blank behind the @'
+            )
+        found[there] = None
+    return list(found)
+
+
+def kept_as_file(text: str, folder: Path) -> str:
+    """Write a long text into a new file of a folder; return what names it in a message, "" with none."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix="pasted-", suffix=".txt", delete=False) as file:
+            file.write(text.encode("utf-8", "replace"))
+    except OSError as exc:
+        say(f"error: the pasted text cannot be kept in {folder} ({exc.strerror}); name a file of yours with @")
+        return ""
+    return f'@"{folder / Path(file.name).name}" '
+
+
+class MessageCompleter(Completer):
+    """Completes commands behind a /, which `names` gives, and paths behind an @."""
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self._names = names
+        self._paths = PathCompleter(expanduser=True)
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Yield what the word at the cursor may become."""
+        before = document.text_before_cursor
+        if re.fullmatch(r"/\S*", before):
+            for name in self._names():
+                if name.startswith(before[1:]):
+                    yield Completion(f"/{name}", start_position=-len(before))
+            return
+        match = _UNFINISHED.search(before)
+        if match is None:
+            return
+        quoted, bare = match.groups()
+        typed = bare if quoted is None else quoted
+        for one in self._paths.get_completions(Document(typed), complete_event):
+            path = typed + one.text
+            text = f'@"{path}"' if quoted is not None or re.search(r"\s", path) else f"@{path}"
+            yield Completion(text, start_position=-len(match.group()), display=one.display)

@@ -1,0 +1,142 @@
+"""`agentorchestra chat`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from agentorchestra.cli.driver import Stop, at_terminal, run_async
+from agentorchestra.cli.options import (
+    WORDS,
+    FilePath,
+    budget_options,
+    mcp_option,
+    model_option,
+    preset_option,
+    workspace_option,
+)
+from agentorchestra.cli.output import say
+from agentorchestra.cli.view.live import is_terminal, live_here
+from agentorchestra.cli.workspaces import opened
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import ChatError
+from agentorchestra.core.settings import Settings
+from agentorchestra.core.spec import RunFields
+
+_NEWEST = "\0"
+"""`--resume` without a session."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  agentorchestra chat
+  agentorchestra chat --model openai:gpt-5 --budget-usd 0.5
+  agentorchestra chat --resume
+  agentorchestra chat --session offers
+  agentorchestra chat --in .
+  agentorchestra chat --model offline
+
+\b
+Exit codes: 0; 2 wrong usage, or no terminal; 130 if the chat itself was stopped by a signal.""",
+)
+@click.option(
+    "--resume",
+    metavar="[SESSION]",
+    is_flag=False,
+    flag_value=_NEWEST,
+    type=WORDS,
+    help="Go on with a session, or with a run; without a name with the newest run. A turn that was under way goes on.",
+)
+@click.option("--session", metavar="S", type=WORDS, help="The session to go on with; a new one where there is none.")
+@model_option
+@click.option(
+    "--system", "-s", metavar="NAME", type=WORDS, help="How agents work on the turns.  [default: from the settings]"
+)
+@click.option(
+    "--environment",
+    "environments",
+    multiple=True,
+    metavar="NAME",
+    type=WORDS,
+    help="An environment that the top agent works in, such as files, terminal, git or browser; may be repeated.",
+)
+@click.option(
+    "--in",
+    "project",
+    metavar="DIR",
+    type=FilePath(),
+    help="Work on a copy of the folder DIR; after each turn the diff is shown, and applied if you say so.",
+)
+@click.option(
+    "--on-ask",
+    type=click.Choice(["wait", "deny"]),
+    help="With deny what needs an approval is denied; Shift-Tab changes it.  [default: from the settings]",
+)
+@budget_options
+@preset_option
+@mcp_option
+@workspace_option
+def chat(
+    resume: str | None,
+    session: str | None,
+    budget_usd: float | None,
+    timeout_s: float | None,
+    folder: Path,
+    **given: Any,
+) -> int:
+    """Talk with agents: a turn is a run, and the next one goes on from it, with its files and its conversation.
+
+    @PATH attaches a file. What is typed while agents work is queued for them; approvals are asked for in place. Ctrl-C
+    stops a turn, Ctrl-D leaves, and --resume goes on, also with a turn whose process was killed. /help lists the
+    commands and keys. The limits hold for each turn.
+    """
+    if not at_chat_terminal():
+        raise ChatError(
+            "a chat needs a terminal that can draw, on stdin and stdout; without one each turn is a command: "
+            'agentorchestra run --session NAME "..."'
+        )
+    if resume is not None and session is not None:
+        raise click.UsageError("--resume and --session exclude each other; give one of them")
+
+    async def work() -> int:
+        from agentorchestra.cli.chat.conversation import Conversation
+        from agentorchestra.cli.chat.loop import Chat
+        from agentorchestra.cli.commands.run import session_to_go_on
+
+        async with opened(folder) as workspace:
+            wanted = session
+            if resume is not None:
+                wanted = await session_to_go_on(workspace, None if resume == _NEWEST else resume)
+            options = cast("RunFields", given)
+            options["on_ask"] = options["on_ask"] or workspace.settings.on_ask
+            options["budget"] = Budget(cost_usd=budget_usd, active_s=timeout_s)
+            talk = Conversation(workspace, wanted, options)
+            await talk.look()
+            if options["model"] is None and talk.last is None and not model_is_set(workspace.settings):
+                raise ChatError(
+                    "no model is set up to talk with; `agentorchestra setup` does that, and `agentorchestra chat "
+                    "--model offline` shows how a chat works without one"
+                )
+            workspace.models.check(talk.now("model"))
+            chatting = Chat(talk, folder)
+            try:
+                return await chatting.run(Stop.of_command())
+            finally:
+                if talk.session is not None:
+                    say(f"to go on: {chatting.resume_command}")
+
+    return run_async(work())
+
+
+def model_is_set(settings: Settings) -> bool:
+    """Return True if the user chose a model: the one that is there by default only looks texts up."""
+    return "model" in settings.model_fields_set or bool(settings.models)
+
+
+def at_chat_terminal() -> bool:
+    """Return True where a chat can be held."""
+    return at_terminal() and is_terminal(sys.stdout) and live_here()
