@@ -1,4 +1,4 @@
-"""What a hand at the browser needs besides: what comes a moment later, clipboard, geometry, logins by HTTP."""
+"""What a hand at the browser needs besides: what comes a moment later, geometry, logins by HTTP."""
 
 from __future__ import annotations
 
@@ -246,28 +246,6 @@ async def test_a_window_for_a_file_is_not_waited_for(site: Site) -> None:
     assert "not there yet" not in site.said
     assert asyncio.get_running_loop().time() - began < BrowserSettings().call_s
     assert 'link "By a link"' in await site.state()
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_the_clipboard_is_of_the_run_and_of_one_site(site: Site) -> None:
-    await site.open("/texts")
-    assert not await site.did("press", keys="Control+V") and "the clipboard is empty" in site.said
-    assert not await site.did("press", keys="Control+C") and "nothing is selected" in site.said
-    assert not await site.did("select_text", text="no such words") and "does not stand on the page" in site.said
-    await site.do("select_text", text="the quick brown FOX")
-    assert "copied: 'The quick brown fox'" in await site.do("press", keys="Control+C")
-    await site.do("click", ref=await site.ref('textbox "To"'))
-    await site.do("press", keys="Control+V")
-    assert 'textbox "To" (active): "The quick brown fox"' in await site.state()
-    await site.do("select_text", text="brown ")
-    assert "cut: 'brown'" in await site.do("press", keys="Control+x")
-    await site.do("click", ref=await site.ref('textbox "Edit"'))
-    await site.do("press", keys="Control+V")
-    state = await site.state()
-    await site.do("go_to_url", url=f"http://localhost:{site.host.rpartition(':')[2]}/texts")
-    await site.do("click", ref=await site.ref('textbox "To"'))
-    assert not await site.did("press", keys="Control+V") and f"what was copied is of {site.host}" in site.said
-    assert '"The quick fox"' in state and re.search(r'textbox "Edit" \(active\): "brown', state), state
 
 
 @pytest.mark.asyncio(loop_scope="module")

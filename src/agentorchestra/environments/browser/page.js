@@ -139,57 +139,6 @@
     return !(active instanceof HTMLIFrameElement) && !(active && active.tagName === "FRAME");
   },
 
-  // Select some words where they stand first: in the field that has the focus, or on the page.
-  selectWords(words) {
-    const field = document.activeElement, flat = (text) => text.replace(/\s+/g, " ").toLowerCase();
-    const wanted = flat(words);
-    if (typeof field?.value === "string" && field.setSelectionRange) {
-      const at = field.value.toLowerCase().indexOf(words.toLowerCase());
-      if (at >= 0) { field.setSelectionRange(at, at + words.length); return true; }
-    }
-    // The characters of the page with their places, blanks as one: words may stand in several elements.
-    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    const places = [];
-    let text = "";
-    for (let node = walker.nextNode(); node && text.length < 2e6; node = walker.nextNode()) {
-      const parent = node.parentElement;
-      if (!parent || /SCRIPT|STYLE|NOSCRIPT/.test(parent.tagName) || !parent.checkVisibility()) continue;
-      const shown = node.data;
-      for (let i = 0; i < shown.length; i++) {
-        const blank = /\s/.test(shown[i]);
-        if (blank && (!text || text.endsWith(" "))) continue;
-        text += blank ? " " : shown[i];
-        places.push([node, i]);
-      }
-    }
-    const at = text.toLowerCase().indexOf(wanted);
-    if (at < 0 || !wanted.trim()) return false;
-    const [first, from] = places[at], [last, to] = places[at + wanted.length - 1];
-    getSelection().setBaseAndExtent(first, from, last, to + 1);
-    first.parentElement.scrollIntoView({ block: "nearest" });
-    return true;
-  },
-
-  // What is selected, as copying takes it; the page may put something else in its place. Cut, it is gone.
-  copied(cut) {
-    const field = document.activeElement, data = new DataTransfer();
-    if (field?.type === "password") return "";
-    const event = new ClipboardEvent(cut ? "cut" : "copy", { clipboardData: data, bubbles: true, cancelable: true });
-    const kept = (field ?? document.body).dispatchEvent(event);
-    const inField = typeof field?.value === "string" && typeof field.selectionStart === "number";
-    const own = inField ? field.value.slice(field.selectionStart, field.selectionEnd) : getSelection().toString();
-    if (kept && cut && own) document.execCommand("delete");
-    return (kept ? own : data.getData("text/plain")).slice(0, 100000);
-  },
-
-  // Give what is pasted to the page; whether it left it to the browser to put it in.
-  pasted(text) {
-    const data = new DataTransfer();
-    data.setData("text/plain", text);
-    const event = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
-    return (document.activeElement ?? document.body).dispatchEvent(event);
-  },
-
   // Place, colours and shape of an element, and of what is drawn in it.
   looks(e) {
     const box = (one) => { const r = one.getBoundingClientRect(); return [r.x, r.y, r.width, r.height].map((n) => Math.round(n * 10) / 10); };
