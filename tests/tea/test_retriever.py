@@ -1,4 +1,4 @@
-"""The retriever: an embedder beside words, scopes, what was of use; one more component is one more text."""
+"""The retriever: an embedder beside words, scopes; one more component is one more text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentorchestra.tea.retrieval import index as retrieval
 from agentorchestra.tea.retrieval.finder import KeptVectors
 from agentorchestra.tea.retrieval.index import Described
 from agentorchestra.tea.retrieval.retriever import Retriever
-from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide, say
+from agentorchestra.testing import LoopbackModelServer, say
 
 MEANINGS = {"rain": (1.0, 0.1), "umbrella": (0.9, 0.2), "boat": (0.1, 1.0), "ship": (0.2, 0.9)}
 
@@ -165,21 +165,6 @@ def open_door(name: str) -> str:
 def open_gate(name: str) -> str:
     """Open a thing."""
     return name
-
-
-async def test_what_was_of_use_comes_first(tmp_path: Path) -> None:
-    async def found(ws: Workspace) -> list[str]:
-        return [one.config.name for one in await ws.tcp.retrieve("open a thing", limit=2)]
-
-    steps = [decide(calls=[call("open_gate", name="x")]), decide(calls=[call("done", answer="x")])]
-    settings = Settings(model="scripted", system="react")
-    models = {"scripted": ScriptedModel(steps)}
-    async with Workspace(tmp_path, tools=[open_door, open_gate], settings=settings, models=models) as ws:
-        assert await found(ws) == ["open_door", "open_gate"]
-        await ws.run("Open.")
-        assert await found(ws) == ["open_gate", "open_door"]
-    async with Workspace(tmp_path, tools=[open_door, open_gate], settings=settings, models=models) as ws:
-        assert await found(ws) == ["open_gate", "open_door"]
 
 
 async def test_a_workspace_embeds_through_the_door_and_once(tmp_path: Path) -> None:

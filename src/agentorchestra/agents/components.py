@@ -103,7 +103,7 @@ class Components:
     def find_with(self, finding: Finding) -> None:
         """Retrieve with the workspace's embedder, and with what was of use before."""
         for manager in self.managers:
-            manager.retriever = finding.retriever(manager.kind.name)
+            manager.retriever = finding.retriever()
 
     @property
     def count(self) -> int:

@@ -349,7 +349,6 @@ class WebSettings(BaseModel, frozen=True, extra="forbid"):
     redirects: int = Field(default=10, ge=0)  # that are followed
     per_host: int = Field(default=3, ge=1)  # requests that are under way at one host at the same time
     retry_after_s: float = Field(default=5.0, ge=0)  # how long a host that asks to wait is waited for, once; 0 not to
-    nameservers: tuple[str, ...] = ()  # asked in place of the system's, `IP` or `IP:PORT` (extra `reading`)
     ca_file: str = ""  # certificates of authorities that are believed beside the system's
     robots: bool = True  # whether robots.txt is respected by `fetch`
     # what `fetch` makes of an HTML page: its main content as Markdown (`text`), with the pages of its site that it

@@ -1,21 +1,19 @@
-"""What retrieval shares in a workspace: the embedder, the vectors that are kept, what was of use before."""
+"""What retrieval shares in a workspace: the embedder and the vectors that are kept."""
 
 from __future__ import annotations
 
 import json
 import sys
 from array import array
-from collections import ChainMap, Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import ToolError
-from agentorchestra.core.ids import PART, sha256_text
+from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.query import LogQuery
-from agentorchestra.core.spec import FINAL
 from agentorchestra.core.vectors import unpack
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.log.store.pages import selected_events
@@ -28,9 +26,6 @@ Perform = Callable[[Callable[[Any], Effect]], Awaitable[Outcome]]
 FORMAT = 1
 """Of the file with vectors. 1: a line of JSON (format, model, numbers), then for each text its SHA-256 and its vector,
 little-endian, in single precision."""
-
-RUNS_COUNTED = 50  # runs of earlier processes, the newest, whose calls count as having been of use
-
 
 CALLED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment", EffectKind.INVOKE_AGENT: "agent"}
 """The kinds of component whose calls are effects."""
@@ -68,18 +63,12 @@ class Finding:
         self._model = model
         kept = folder / f"{sha256_text(model)[:16]}.vectors" if model and folder is not None else None
         self._vectors: MutableMapping[str, Sequence[float]] = KeptVectors(kept, model) if kept is not None else {}
-        self._uses: dict[str, Counter[str]] = {kind: Counter() for kind in CALLED.values()}
-        self._uncounted: list[str] | None = None
-        counted = ChainMap(self._uses["tool"], self._uses["agent"])
-        self.finder = Finder(self._made({}), model=model, uses=counted)
+        self.finder = Finder(self.retriever(), model=model)
 
-    def retriever(self, kind: str) -> Retriever:
-        """Return a retriever for the components of a kind, by name."""
-        return self._made(self._uses.get(kind, Counter()))
-
-    def _made(self, uses: MutableMapping[str, int]) -> Retriever:
+    def retriever(self) -> Retriever:
+        """Return a new retriever."""
         embed: Embed | None = self._embed if self._model else None
-        return Retriever(embed, uses=uses, vectors=self._vectors, refresh=self.count)
+        return Retriever(embed, vectors=self._vectors)
 
     async def _embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
         def effect(root: Any) -> Effect:
@@ -97,25 +86,6 @@ class Finding:
             raise ToolError(outcome.error or f"{self._model} gave no vectors")
         value: dict[str, Any] = dict(outcome.value)
         return unpack(await self._store.get_blob(value["vectors"]), value["dimensions"])
-
-    # -- what was of use -----------------------------------------------------------------------------------------------
-
-    def ended(self, run_id: str) -> None:
-        """Have the calls of a run that ended for good counted before the next search."""
-        if self._uncounted is not None:
-            self._uncounted.append(run_id)
-
-    async def count(self) -> None:
-        """Count the calls of runs that ended since the last time; at first those of the newest runs there are."""
-        if self._uncounted is None:
-            states = [
-                one for one in await self._store.run_states() if one.status in FINAL and not one.id.startswith(PART)
-            ]
-            newest = sorted(states, key=lambda one: one.created)[-RUNS_COUNTED:]
-            self._uncounted = [one.id for one in newest]
-        runs, self._uncounted = self._uncounted, []
-        for one in await calls_in(self._store, dict.fromkeys(runs)):
-            self._uses[one.kind][one.name] += one.ok
 
 
 class KeptVectors(MutableMapping[str, Sequence[float]]):
