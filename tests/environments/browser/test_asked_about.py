@@ -52,7 +52,6 @@ async def test_looking_and_pointing_is_not_asked_about_and_new_addresses_are(tmp
                 call("browser_open_tab", url=f"{site.address}/form?stolen=1782"),
                 call("browser_download", url=f"{other.address}/files/oysters.csv"),
                 call("browser_pdf_viewer", url=f"{other.address}/files/paper.pdf"),
-                call("browser_find_archive_url", url=f"{other.address}/", date="2020-01-01"),
             ]
             mistaken = [
                 call("browser_input_text", ref=name, text="Order oysters", site=other.host),
