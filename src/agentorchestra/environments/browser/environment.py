@@ -43,7 +43,7 @@ _AGAIN = frozenset(
     {
         *("go_to_url", "go_back", "go_forward", "reload", "open_tab", "switch_tab", "close_tab", "wait", "scroll"),
         *("scroll_to_text", "hover", "read_page", "screenshot", "find_elements", "pdf_viewer"),
-        *("inspect", "video_viewer"),
+        "video_viewer",
     }
 )
 """Navigation by GET, looks and waits. A click, a key, a text or a file may have had an effect that is had once."""

@@ -139,38 +139,6 @@
     return !(active instanceof HTMLIFrameElement) && !(active && active.tagName === "FRAME");
   },
 
-  // Place, colours and shape of an element, and of what is drawn in it.
-  looks(e) {
-    const box = (one) => { const r = one.getBoundingClientRect(); return [r.x, r.y, r.width, r.height].map((n) => Math.round(n * 10) / 10); };
-    const clear = (colour) => !colour || colour === "none" || /^rgba\(.*, 0\)$|^transparent$/.test(colour);
-    const said = (one) => {
-      const style = getComputedStyle(one), svg = one instanceof SVGElement, facts = [];
-      let back = style.backgroundColor;
-      for (let up = one.parentElement; clear(back) && up && !svg; up = up.parentElement) back = getComputedStyle(up).backgroundColor;
-      if (svg) {
-        if (!clear(style.fill) && one.tagName !== "svg") facts.push(`fill ${style.fill}`);
-        if (!clear(style.stroke)) facts.push(`stroke ${style.stroke} ${style.strokeWidth}`);
-        for (const name of ["cx", "cy", "r", "rx", "ry", "x1", "y1", "x2", "y2", "points", "d", "viewBox"])
-          if (one.hasAttribute(name)) facts.push(`${name} ${one.getAttribute(name).slice(0, 300)}`);
-      } else {
-        facts.push(`colour ${style.color}`, `on ${clear(back) ? "white" : back}`);
-        if (style.backgroundImage !== "none") facts.push(`picture ${style.backgroundImage.slice(0, 120)}`);
-        if (parseFloat(style.borderTopWidth)) facts.push(`border ${style.borderTopWidth} ${style.borderTopColor}`);
-        if (parseFloat(style.borderTopLeftRadius)) facts.push(`round corners ${style.borderTopLeftRadius}`);
-        if (style.clipPath !== "none") facts.push(`cut to ${style.clipPath.slice(0, 200)}`);
-        facts.push(`text ${style.fontSize} ${style.fontWeight}`);
-      }
-      if (style.transform !== "none") {
-        const m = new DOMMatrix(style.transform), turned = Math.round(Math.atan2(m.b, m.a) * 180 / Math.PI);
-        if (turned) facts.push(`turned ${turned} degrees`);
-      }
-      if (Number(style.opacity) < 1) facts.push(`opacity ${style.opacity}`);
-      return { tag: one.tagName.toLowerCase(), box: box(one), facts };
-    };
-    const drawn = "circle, ellipse, rect, line, polygon, polyline, path, text, image";
-    return { ...said(e), parts: [...e.querySelectorAll(drawn)].slice(0, 60).map(said) };
-  },
-
   // The options of a list that one chooses from.
   options(e) {
     if (e.tagName !== "SELECT") return null;
