@@ -20,11 +20,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from loopback_github import LoopbackGitHub
+
 from agentorchestra import Question, RunResult, Workspace
 from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.settings import GitHubSettings, GitSettings, Settings
 from agentorchestra.testing import ScriptedModel, call
-from agentorchestra.testing.github import LoopbackGitHub
 
 GAME = Path(__file__).parent / "game"
 FILES = ("index.html", "style.css", "main.js")

@@ -12,9 +12,9 @@ from typing import Any
 
 import psutil
 import pytest
+from loopback_github import LoopbackGitHub
 
 from agentorchestra.core.events import Event
-from agentorchestra.testing.github import LoopbackGitHub
 from tests.chaos.git_program import NAME, TOKEN
 from tests.chaos.support import KILLED, only_run, read_log, start, until
 from tests.environments.gits import SANDBOX, git

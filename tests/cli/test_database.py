@@ -11,7 +11,6 @@ from importlib import import_module
 
 import pytest
 
-from agentorchestra.log.store import PostgresStore
 from tests.cli.support import APP_SETTINGS, LEASE, QUESTION, Folder, wait_until
 from tests.postgres import PASSWORD, USER, Postgres
 from tests.s3 import SECRET, Bucket, bucket
@@ -45,17 +44,16 @@ def test_from_a_question_to_its_answer(remote: Folder, server: Postgres, schema:
 def test_tail_is_told_by_another_process(
     remote: Folder, server: Postgres, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It looks for nothing by itself here: all that it prints after the answer it was told of."""
+    """It reads nothing by itself here: the store tells it of all that it prints after the answer."""
     monkeypatch.setattr(import_module("agentorchestra.cli.commands.tail"), "LOOK_S", 1e6)
-    monkeypatch.setattr(PostgresStore, "look_s", 1e6)
     run = remote.run("run", "PLAN ask", "--json").json["run_id"]
     assert remote.run("answer", run, "blue", "--no-resume").code == 0
     server.sql(f"update {schema}.runs set status = 'created'")  # so that it is followed before it goes on
     codes: list[int] = []
 
     def resume() -> None:
-        slots = "select count(*) from pg_locks where locktype = 'advisory' and mode = 'ShareLock'"
-        wait_until(lambda: server.sql(slots) == "1")
+        looks = "select count(*) from pg_stat_activity where query like 'SELECT runs.id, runs.next_seq%'"
+        wait_until(lambda: server.sql(looks) == "1")
         with remote.start("resume", run) as other:
             codes.append(other.end().code)
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import difflib
 import random
-import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.environments.gits import SANDBOX
 from tests.environments.test_files import Used
 
 from agentorchestra.core.errors import AmbiguousTextError, PatchError
@@ -224,18 +222,6 @@ async def test_a_syntax_error_is_told_and_the_change_stays(files: Used) -> None:
 def test_files_are_read_by_their_own_parsers(name: str, text: str, said: str) -> None:
     found = syntax_problem(name, text)
     assert said in found and bool(said) == bool(found), found
-
-
-@pytest.mark.skipif(SANDBOX is None, reason="no sandbox here: install bubblewrap")
-async def test_scripts_are_read_by_their_programs_in_the_sandbox(files: Used) -> None:
-    said = await files("write", path="a.sh", content="touch ran\nif true; then\necho 1\n")
-    assert "It has a syntax error, line 4: " in said or "It has a syntax error, line 2: " in said, said
-    assert "syntax" not in await files("write", path="b.sh", content="if true; then\necho 1\nfi\n")
-    assert not (files.folder / "ran").exists()
-    wrong = await files("write", path="a.js", content="let a = 1;\nprint(a;\n")
-    if shutil.which("node"):
-        assert "It has a syntax error, line 2: SyntaxError: missing ) after argument list." in wrong
-    assert await files("write", path="b.js", content="let a = 1;\n") == "wrote b.js (11 bytes)"
 
 
 # -- undo --------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from loopback_github import LoopbackGitHub
 from tests.environments.gits import TOKEN, Bench, bench_at, git
 
 from agentorchestra.core.effects import Provenance, Tag
@@ -16,7 +17,6 @@ from agentorchestra.environments.git.environment import Git
 from agentorchestra.environments.git.shell import Said, failure
 from agentorchestra.sandbox.local import UnsafeLocal
 from agentorchestra.tea.calling.actions import action_effect, action_tags
-from agentorchestra.testing.github import LoopbackGitHub
 from agentorchestra.trust.policy import DefaultPolicy
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from loopback_github import LoopbackGitHub
 from tests.environments.gits import TOKEN, Bench, bench_at, git
 from tests.support.patience import LONGEST_S
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.git.remotes import LocalRemote
-from agentorchestra.testing.github import LoopbackGitHub
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback_github import LoopbackGitHub
 from tests.environments.gits import SANDBOX, TOKEN, Bench
 
 from agentorchestra import MemoryStore, Workspace
@@ -21,7 +22,6 @@ from agentorchestra.environments.github.api import parts
 from agentorchestra.environments.github.environment import GitHub
 from agentorchestra.tea.calling.actions import action_effect, action_tags
 from agentorchestra.testing import ScriptedModel, call
-from agentorchestra.testing.github import LoopbackGitHub
 from agentorchestra.trust.policy import AllowAll, DefaultPolicy
 
 NAME = "octocat/game"

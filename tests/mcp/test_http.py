@@ -163,29 +163,6 @@ async def test_answers_that_are_compressed_or_too_large_are_not_read(
             await called(toolkit, "srv_t")
 
 
-@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-async def test_a_schema_that_is_too_deep_costs_its_own_tool_only(tmp_path: Path, kind: str, end: str) -> None:
-    deep: dict[str, Any] = {"type": "object"}
-    for _ in range(150):
-        deep = {"properties": {"n": deep}}
-
-    async def nested(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
-        if message["method"] != "tools/list":
-            return await polite(request, message)
-        tools = [{"name": "deep", "inputSchema": deep}, *LISTED["tools"]]
-        text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"tools": tools}})
-        if kind == "text/event-stream":
-            text = f"event: message{end}data: {text}{end}{end}"
-        return web.Response(text=text, content_type=kind)
-
-    async with served(nested) as url, opened(written(tmp_path, srv={"url": url})) as toolkit:
-        assert words(await called(toolkit, "srv_t")) == "done"
-        assert toolkit.notes == (
-            "the tool 'deep' of the MCP server 'srv' is left out: its inputSchema is nested more than 64 deep",
-        )
-
-
 @pytest.mark.parametrize(
     "body", ["<html>", "{}", '{"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "1"}}', ""]
 )

@@ -10,7 +10,6 @@ from typing import Any
 
 import psutil
 import pytest
-from pydantic_core import from_json
 
 from agentorchestra.core.content import MediaBlock, Trust
 from agentorchestra.core.effects import Mode
@@ -187,38 +186,6 @@ async def test_a_server_that_does_not_start_is_left_out_with_a_note(tmp_path: Pa
         assert note.startswith("the tools of the MCP server 'gone' are left out: the MCP server 'gone' (")
         assert "which is not there or may not be run" in note and "swordfish" not in note
     assert "no-such-program" in await refused(written(tmp_path, gone=absent, srv=stdio(tmp_path)))
-
-
-DEEP = '__import__("functools").reduce(lambda one, _: {"properties": {"n": one}}, range(150), {"type": "object"})'
-"""A schema that is nested 300 levels deep."""
-
-
-async def test_a_schema_that_is_too_deep_costs_its_own_tool_only(tmp_path: Path) -> None:
-    whole = {"name": "whole", "inputSchema": {"type": "object"}}
-    answer = f'{{"tools": [{{"name": "deep", "inputSchema": {DEEP}}}, {whole}]}}'
-    async with opened(written(tmp_path, srv={**raw(tmp_path, answer), "startup_timeout_s": 10})) as toolkit:
-        assert list(named(toolkit.tools())) == ["srv_whole"]
-        assert toolkit.notes == (
-            "the tool 'deep' of the MCP server 'srv' is left out: its inputSchema is nested more than 64 deep",
-        )
-
-
-@pytest.mark.parametrize("levels", [150, 300, 100_000])
-def test_what_is_nested_too_deep_is_cut_out_of_a_message(levels: int) -> None:
-    text = '{"a": "]}\\"[", "b": [' + "[" * levels + "1" + "]" * levels + ', {"c": "[" }], "d": 2}'
-    found = from_json(transports.shallow(text.encode()))
-    assert (found["a"], found["b"][1], found["d"]) == (']}"[', {"c": "["}, 2)
-    inner, depth = found["b"][0], 0
-    while isinstance(inner, list):
-        inner, depth = inner[0], depth + 1
-    assert (inner, depth) == ((1, 150) if levels == 150 else ("[left out: nested too deep]", 126))
-
-
-def test_a_message_that_is_no_json_stays_as_it_is() -> None:
-    broken = b"[" * 300 + b'"]'
-    assert transports.shallow(broken[:5]) == broken[:5]
-    with pytest.raises(ValueError, match=r"EOF|control|recursion"):
-        from_json(transports.shallow(broken))
 
 
 async def test_no_server_takes_the_names_of_another(tmp_path: Path) -> None:

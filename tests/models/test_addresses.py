@@ -16,8 +16,9 @@ from agentorchestra.models import providers
 from agentorchestra.models.endpoint import Endpoint
 from agentorchestra.models.failures import Target
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.testing import LoopbackAnthropicServer, LoopbackGoogleServer, LoopbackModelServer
+from agentorchestra.testing import LoopbackModelServer
 from tests.models.support import asking, no_media
+from tests.support.formats import LoopbackAnthropicServer, LoopbackGoogleServer
 
 
 def manager_of(environ: dict[str, str] | None = None, **profiles: ModelProfile) -> ModelManager:

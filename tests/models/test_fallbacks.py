@@ -15,18 +15,9 @@ from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.models.manager import Gate, ModelManager
-from agentorchestra.testing import (
-    LoopbackAnthropicServer,
-    LoopbackGoogleServer,
-    LoopbackModelServer,
-    ServerReply,
-    ServerScript,
-    call,
-    decide,
-    http_error,
-    silence,
-)
+from agentorchestra.testing import LoopbackModelServer, ServerReply, ServerScript, call, decide, http_error, silence
 from agentorchestra.workspace import Workspace
+from tests.support.formats import LoopbackAnthropicServer, LoopbackGoogleServer
 from tests.support.patience import LONGEST_S, growing
 
 DEAR, CHEAP = Price(input=1000, output=1000), Price(input=1, output=1)

@@ -20,8 +20,9 @@ from agentorchestra.core.messages import ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.tea.calling.tool import tool
-from agentorchestra.testing import LoopbackAnthropicServer, LoopbackModelServer, ServerReply, call, decide, silence
+from agentorchestra.testing import LoopbackModelServer, ServerReply, call, decide, silence
 from agentorchestra.workspace import Workspace
+from tests.support.formats import LoopbackAnthropicServer
 from tests.support.patience import growing
 
 SERVERS = {"openai": LoopbackModelServer, "anthropic": LoopbackAnthropicServer}

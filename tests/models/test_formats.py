@@ -24,18 +24,11 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, M
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.models.client import ModelClient
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.testing import (
-    LoopbackAnthropicServer,
-    LoopbackGoogleServer,
-    LoopbackModelServer,
-    ServerReply,
-    ServerScript,
-    call,
-    decide,
-)
+from agentorchestra.testing import LoopbackModelServer, ServerReply, ServerScript, call, decide
 from agentorchestra.tools.done import done_tool
 from agentorchestra.workspace import Workspace
 from tests.models.support import KEY, Pieces, no_media, schema
+from tests.support.formats import LoopbackAnthropicServer, LoopbackGoogleServer
 
 SERVERS: dict[str, type[LoopbackModelServer]] = {
     "openai": LoopbackModelServer,

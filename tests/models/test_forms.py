@@ -22,8 +22,9 @@ from agentorchestra.core.messages import (
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.testing import LoopbackAnthropicServer, LoopbackGoogleServer, LoopbackModelServer
+from agentorchestra.testing import LoopbackModelServer
 from tests.models.support import Context, Pieces, asking, effect_of, no_media, schema
+from tests.support.formats import LoopbackAnthropicServer, LoopbackGoogleServer
 
 SERVERS: dict[str, tuple[type[LoopbackModelServer], str]] = {
     "openai": (LoopbackModelServer, "openai:gpt-5"),

@@ -16,9 +16,10 @@ from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.limits import LEAST, UNKNOWN, USUAL, longest_answer
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import estimate_input_tokens
-from agentorchestra.testing import LoopbackAnthropicServer, LoopbackModelServer, ScriptedModel, call, decide, say
+from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.models.support import Context, asking, effect_of
+from tests.support.formats import LoopbackAnthropicServer
 
 SERVERS = {"openai": LoopbackModelServer, "anthropic": LoopbackAnthropicServer}
 MODELS = {"openai": "openai:gpt-5", "anthropic": "anthropic:claude-opus-4-5"}

@@ -20,16 +20,10 @@ from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.media import takes
 from agentorchestra.models.render import parse_contents
 from agentorchestra.tea.calling.tool import tool
-from agentorchestra.testing import (
-    LoopbackAnthropicServer,
-    LoopbackGoogleServer,
-    LoopbackModelServer,
-    ServerReply,
-    call,
-    decide,
-)
+from agentorchestra.testing import LoopbackModelServer, ServerReply, call, decide
 from agentorchestra.workspace import Workspace
 from tests.models.support import Context, effect_of
+from tests.support.formats import LoopbackAnthropicServer, LoopbackGoogleServer
 
 SERVERS: dict[str, tuple[type[LoopbackModelServer], str]] = {
     "openai": (LoopbackModelServer, "openai:gpt-5"),

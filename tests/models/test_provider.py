@@ -161,28 +161,6 @@ async def test_a_model_that_cannot_see_reads_the_name() -> None:
     assert server.requests[0]["messages"][0]["content"] == "[image/png chart.png, 15 bytes]"
 
 
-async def test_schemas_are_transformed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pydantic_ai.profiles.openai import OpenAIJsonSchemaTransformer
-
-    walks: list[str] = []
-    walk = OpenAIJsonSchemaTransformer.walk
-
-    def counted(self: Any) -> Any:
-        walks.append(type(self).__name__)
-        return walk(self)
-
-    monkeypatch.setattr(OpenAIJsonSchemaTransformer, "walk", counted)
-    tools = tuple(schema(f"tool{n}") for n in range(5))
-    async with serving(lambda body: "ok") as (server, client):
-        await client.request(asking(tools=tools), media=no_media)
-        once = len(walks)
-        for _ in range(3):
-            # Equal but new objects, as after a resume.
-            await client.request(asking(tools=tuple(schema(f"tool{n}") for n in range(5))), media=no_media)
-    assert once > 0 and len(walks) == once
-    assert [body["tools"] for body in server.requests] == [server.requests[0]["tools"]] * 4
-
-
 async def test_many_requests_at_once_and_nothing_left_open() -> None:
     async def script(body: dict[str, Any]) -> str:
         async with asyncio.timeout(LONGEST_S):
@@ -328,25 +306,6 @@ async def test_a_cancelled_request_leaves_the_client_usable() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert (await client.request(asking(user("again")), media=no_media)).text == "5"
-
-
-async def test_requests_that_are_built_from_known_parts_are_what_the_sdk_sends() -> None:
-    from openai import AsyncOpenAI
-    from openai.types.chat import ChatCompletion
-
-    from agentorchestra.models.wire import PlainOpenAI
-
-    sent: list[list[Any]] = []
-    for kind in (AsyncOpenAI, PlainOpenAI):
-        async with LoopbackModelServer("ok") as server, kind(base_url=server.base_url, api_key=KEY) as client:
-            for text in ("first", "zweite: ü", "third"):
-                body = {"model": "m", "messages": [{"role": "user", "content": text}]}
-                options: Any = {"headers": {"User-Agent": "test"}, "timeout": 3.0 if text == "third" else 5.0}
-                await client.post("/chat/completions", body=body, options=options, cast_to=ChatCompletion)
-            heads = [{**head, "host": ""} for head in server.headers]
-            sent.append([heads, server.requests])
-    assert sent[0] == sent[1]
-    assert len({head["content-length"] for head in sent[1][0]}) > 1
 
 
 async def test_a_growing_conversation_is_sent_as_a_fresh_client_would_send_it() -> None:

@@ -17,16 +17,10 @@ from agentorchestra.models.failures import refused_tools
 from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.tea.calling.tool import tool
-from agentorchestra.testing import (
-    LoopbackAnthropicServer,
-    LoopbackGoogleServer,
-    LoopbackModelServer,
-    ServerReply,
-    call,
-    decide,
-)
+from agentorchestra.testing import LoopbackModelServer, ServerReply, call, decide
 from agentorchestra.workspace import Workspace
 from tests.models.support import Context, effect_of, schema
+from tests.support.formats import LoopbackAnthropicServer, LoopbackGoogleServer
 
 SERVERS: dict[str, tuple[type[LoopbackModelServer], str]] = {
     "openai": (LoopbackModelServer, "openai:gpt-5"),

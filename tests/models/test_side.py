@@ -20,7 +20,6 @@ from agentorchestra.models.manager import ModelManager
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import (
-    LoopbackGoogleServer,
     LoopbackModelServer,
     ScriptedModel,
     ServerReply,
@@ -30,6 +29,7 @@ from agentorchestra.testing import (
     http_error,
 )
 from agentorchestra.workspace import Workspace
+from tests.support.formats import LoopbackGoogleServer
 
 
 @tool(effect="composite")

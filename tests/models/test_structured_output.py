@@ -19,15 +19,10 @@ from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.structured_output import read_output
-from agentorchestra.testing import (
-    LoopbackAnthropicServer,
-    LoopbackGoogleServer,
-    LoopbackModelServer,
-    ServerReply,
-    ServerScript,
-)
+from agentorchestra.testing import LoopbackModelServer, ServerReply, ServerScript
 from agentorchestra.workspace import Workspace
 from tests.models.support import Context, asking, effect_of
+from tests.support.formats import LoopbackAnthropicServer, LoopbackGoogleServer
 
 SERVERS: dict[str, tuple[type[LoopbackModelServer], str]] = {
     "openai": (LoopbackModelServer, "openai:gpt-5"),

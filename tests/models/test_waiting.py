@@ -16,17 +16,10 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.client import spent_by
 from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.testing import (
-    LoopbackAnthropicServer,
-    LoopbackGoogleServer,
-    LoopbackModelServer,
-    ServerReply,
-    call,
-    decide,
-    http_error,
-)
+from agentorchestra.testing import LoopbackModelServer, ServerReply, call, decide, http_error
 from agentorchestra.workspace import Workspace
 from tests.models.support import Context, Pieces, asking, effect_of, no_media
+from tests.support.formats import LoopbackAnthropicServer, LoopbackGoogleServer
 from tests.support.patience import growing
 
 SERVERS: dict[str, type[LoopbackModelServer]] = {

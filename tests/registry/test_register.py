@@ -23,7 +23,6 @@ from agentorchestra.core.errors import (
     UsageError,
 )
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.tea.registry.registration import read_manifest
 from tests.registry.support import PRICE
 
 TWICE = "def twice(number: int) -> int:\n    return 2 * number\n"
@@ -126,7 +125,7 @@ async def test_what_was_registered_is_there_in_another_process(tmp_path: Path) -
         assert (await ws.ecp.invoke("Counter", "add", {"by": 2})).ok
 
 
-async def test_a_manifest_is_loaded_again_when_it_changes(ws: Workspace, tmp_path: Path) -> None:
+async def test_a_manifest_that_changed_is_registered_again(ws: Workspace, tmp_path: Path) -> None:
     manifest = tmp_path / "tools.json"
     parts = {"agentorchestra_manifest": 1, "components": [{"kind": "tool", "name": "twice", "source": TWICE}]}
     manifest.write_text(json.dumps(parts), encoding="utf-8")
@@ -134,6 +133,7 @@ async def test_a_manifest_is_loaded_again_when_it_changes(ws: Workspace, tmp_pat
     assert await _value(ws, "twice", number=4) == 8
     parts["components"][0]["source"] = TWICE.replace("2 *", "20 *")  # type: ignore[index]
     manifest.write_text(json.dumps(parts), encoding="utf-8")
+    await ws.tcp.register(path=manifest)
     assert await _value(ws, "twice", number=4) == 80
     assert [one.version for one in await ws.tcp.versions("twice")] == ["1.0.0", "1.0.1"]
 
@@ -142,11 +142,10 @@ async def test_definitions_and_agents_of_a_manifest(ws: Workspace, tmp_path: Pat
     parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     agent = {"kind": "agent", "name": "guide", "description": "Knows cities.", "fields": {"tools": ["weather"]}}
     entries = [{"kind": "tool", "name": "weather", "description": "The weather.", "parameters": parameters}, agent]
-    (tmp_path / "inner.json").write_text(json.dumps({"agentorchestra_manifest": 1, "components": entries}))
-    outer = tmp_path / "outer.json"
-    outer.write_text(json.dumps({"agentorchestra_manifest": 1, "include": ["inner.json"]}))
-    await ws.tcp.register(path=outer)
-    await ws.acp.register(path=outer)
+    path = tmp_path / "city.json"
+    path.write_text(json.dumps({"agentorchestra_manifest": 1, "components": entries}))
+    await ws.tcp.register(path=path)
+    await ws.acp.register(path=path)
     assert (await ws.acp.get("guide")).tools == ("weather",)
     refused = await ws.tcp.invoke("weather", {"city": "Ulm"})
     assert not refused.ok and "known by its definition only" in (refused.error or "")
@@ -181,7 +180,7 @@ BAD_MANIFESTS: dict[str, tuple[str, str]] = {
     "not JSON": ("{", "cannot be read"),
     "no manifest": ("{}", "is no manifest; it begins with"),
     "newer": ('{"agentorchestra_manifest": 9}', "has the format 9.*install a later one"),
-    "cyclic": (_manifest(include=["m.json"]), "includes itself: m.json -> m.json"),
+    "others in it": (_manifest(include=["more.json"]), "does not fit at include"),
     "unknown field": (_manifest([{"kind": "tool", "name": "a", "colour": 1}]), "does not fit at components.0.colour"),
     "unknown kind": (_manifest([{"kind": "spoon", "name": "a"}]), "does not fit at components.0.kind"),
     "twice": (_manifest([{"kind": "tool", "name": "a", "source": TWICE}] * 2), "names the tool 'a' twice"),
@@ -275,18 +274,6 @@ async def test_what_fails_when_it_is_called_is_an_outcome(ws: Workspace) -> None
         (await ws.tcp.invoke("fails", {"number": "many"})).result()
 
 
-async def test_a_file_that_a_manifest_names_is_watched_too(ws: Workspace, tmp_path: Path) -> None:
-    manifest, source = tmp_path / "tools.json", tmp_path / "twice.py"
-    source.write_text(TWICE)
-    entries = [{"kind": "tool", "name": "twice", "file": "twice.py"}]
-    (tmp_path / "inner.json").write_text(_manifest(entries))
-    manifest.write_text(_manifest(include=["inner.json"]))
-    await ws.tcp.register(path=manifest, invokers=["user"])
-    source.write_text(TWICE.replace("2 *", "20 *"))
-    assert await _value(ws, "twice", number=4) == 80
-    assert [one.invokers for one in await ws.tcp.versions("twice")] == [("user",), ("user",)]
-
-
 async def test_a_manifest_that_changed_is_taken_whole_or_not(ws: Workspace, tmp_path: Path) -> None:
     manifest = tmp_path / "tools.json"
     held = {"kind": "tool", "name": "zwice", "version": "1.0.0", "source": TWICE.replace("twice", "zwice")}
@@ -299,17 +286,7 @@ async def test_a_manifest_that_changed_is_taken_whole_or_not(ws: Workspace, tmp_
     ]
     manifest.write_text(_manifest(changed))
     with pytest.raises(UsageError, match=r"zwice@1\.0\.0 is registered with other content"):
-        await ws.tcp.list()
-    assert await _value(ws, "twice", number=4) == 8
-
-
-async def test_what_several_manifests_include_is_read_once(ws: Workspace, tmp_path: Path) -> None:
-    for depth in range(18):
-        (tmp_path / f"m{depth}.json").write_text(_manifest(include=[f"m{depth + 1}.json"] * 2))
-    (tmp_path / "m18.json").write_text(_manifest([{"kind": "tool", "name": "twice", "source": TWICE}]))
-    read: dict[Path, Any] = {}
-    assert len(read_manifest(tmp_path / "m0.json", read=read)) == 1
-    await ws.tcp.register(path=tmp_path / "m0.json")
+        await ws.tcp.register(path=manifest)
     assert await _value(ws, "twice", number=4) == 8
 
 

@@ -1,4 +1,4 @@
-"""Followers of runs are told of what others append; where they listen, the poll that would find it too is off."""
+"""Followers of runs are told of what others append."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from sqlalchemy import event as sqlalchemy_event
 from tests.postgres import Postgres, postgres
@@ -28,7 +27,7 @@ from tests.support.patience import LONGEST_S
 
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.protocols import Store
-from agentorchestra.log.store import PostgresStore, SqliteStore, listening, sqlite
+from agentorchestra.log.store import SqliteStore, sqlite
 from agentorchestra.log.store.sql import SqlStore
 
 WRITER = """
@@ -44,12 +43,6 @@ async def main():
     await store.close()
 asyncio.run(main())
 """
-
-
-@pytest.fixture(autouse=True)
-def no_poll(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a follower on PostgreSQL gets, it was told."""
-    monkeypatch.setattr(PostgresStore, "look_s", 1e6)
 
 
 @asynccontextmanager
@@ -175,10 +168,7 @@ async def test_many_runs_are_followed_by_one_thread_and_one_connection(place: st
                 assert [one for one in store_threads() if "watcher" in one] == ["store-watcher"]
                 if remote:
                     await until(lambda: connections(server) <= 8)  # those of tests before end by themselves
-                    assert 0 < held_slots(server) <= listening.SLOTS
             await until(lambda: "store-watcher" not in store_threads())
-            if remote:
-                await until(lambda: held_slots(server) == 0)
 
 
 def connections(server: Postgres) -> int:
@@ -186,85 +176,7 @@ def connections(server: Postgres) -> int:
     return int(server.sql("select count(*) from pg_stat_activity where application_name = 'agentorchestra'"))
 
 
-def held_slots(server: Postgres) -> int:
-    return int(server.sql("select count(*) from pg_locks where locktype = 'advisory' and mode = 'ShareLock'"))
-
-
 # --- PostgreSQL ---------------------------------------------------------------------------------
-
-
-def heard(raw: psycopg.Connection[Any], store: PostgresStore) -> list[str]:
-    """What was notified on a store's channel so far."""
-    raw.execute("SELECT pg_notify(%s, 'now')", (store._news_channel,))
-    found = []
-    for one in raw.notifies():
-        if one.payload == "now":
-            break
-        found.append(one.payload)
-    return found
-
-
-async def test_only_who_is_followed_notifies(server: Postgres, schema: str) -> None:
-    """A NOTIFY makes commits of all writers wait for each other; where nobody follows there is none."""
-    async with opened(f"{server.url}#{schema}", "run_1", "run_2") as store:
-        with psycopg.connect(server.url, autocommit=True) as raw:
-            raw.execute(f"LISTEN {store._news_channel}")
-            await done(store.append("run_1", None, [told()]))
-            assert heard(raw, store) == []
-            with store.follow("run_1") as news:
-                await until(lambda: held_slots(server) == 1)
-                await done(store.append("run_1", None, [told(), told()]))
-                await done(store.append("run_2", None, [told()]))
-                assert heard(raw, store) == ["run_1"]
-                assert await seen(store, "run_1", news, 3) == [1, 2, 3]
-            await until(lambda: held_slots(server) == 0)
-            await done(store.append("run_1", None, [told()]))
-            assert heard(raw, store) == []
-
-
-class Held(PostgresStore):
-    """Its writer waits inside a transaction, after it looked whether somebody follows."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.hold: threading.Event | None = None
-        self.holding = threading.Event()
-
-    def before_commit(self, runs: list[str]) -> None:
-        if self.hold is not None:
-            self.holding.set()
-            assert self.hold.wait(60)
-
-
-async def test_a_transaction_that_began_before_the_follower_is_not_missed(server: Postgres, schema: str) -> None:
-    place = f"{server.url}#{schema}"
-    async with opened(place, "run_1", kind=Held) as writer, opened(place) as store:
-        hold = writer.hold = threading.Event()
-        written = writer.append("run_1", None, [told()])
-        assert await asyncio.to_thread(writer.holding.wait, 60)
-        with store.follow("run_1") as news:
-            await until(lambda: held_slots(server) == 1)
-            await until(news.is_set)  # it has looked for the first time
-            assert await store.load("run_1") == []
-            news.clear()
-            writer.hold = None
-            hold.set()
-            assert await done(written) == (1,)
-            await news.wait()
-            assert await seen(store, "run_1", news, 1) == [1]
-
-
-async def test_a_lost_notification_is_found_by_the_slow_poll(
-    server: Postgres, schema: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(PostgresStore, "look_s", 0.05)
-    async with opened(f"{server.url}#{schema}", "run_1") as store:
-        with store.follow("run_1") as news:
-            await until(news.is_set)
-            assert await store.load("run_1") == []
-            news.clear()
-            server.sql(f"update {schema}.runs set next_seq = next_seq + 1 where id = 'run_1'")  # notifies nobody
-            await news.wait()
 
 
 async def test_a_watcher_whose_connection_is_ended_goes_on(server: Postgres, schema: str) -> None:
@@ -274,9 +186,9 @@ async def test_a_watcher_whose_connection_is_ended_goes_on(server: Postgres, sch
             for last in range(1, 4):
                 await asyncio.to_thread(write, "run_1")
                 assert await seen(store, "run_1", news, last) == list(range(1, last + 1))
-                await until(lambda: held_slots(server) == 1)
                 server.sql(
-                    "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and mode = 'ShareLock'"
+                    "select pg_terminate_backend(pid) from pg_stat_activity "
+                    "where application_name = 'agentorchestra' and query like 'SELECT runs.id, runs.next_seq%'"
                 )
 
 
@@ -292,7 +204,6 @@ async def test_a_follower_outlives_a_restart_of_the_database(schema: str, how: s
                 await asyncio.to_thread(own.start)
                 await asyncio.to_thread(write, "run_1")
                 assert await seen(store, "run_1", news, 2) == [1, 2]
-                await until(lambda: held_slots(own) == 1)
                 await asyncio.to_thread(write, "run_1")
                 assert await seen(store, "run_1", news, 3) == [1, 2, 3]
 
@@ -347,7 +258,7 @@ async def test_an_idle_follower_reads_no_rows(tmp_path: Path, monkeypatch: pytes
         return real(connection)
 
     monkeypatch.setattr(sqlite, "_data_version", counted)
-    monkeypatch.setattr(sqlite, "LOOK_S", 0.001)
+    monkeypatch.setattr(SqliteStore, "look_s", 0.001)
     async with opened(str(tmp_path), "run_1") as store:
         statements: list[str] = []
         sqlalchemy_event.listen(store._read_engine, "before_cursor_execute", lambda *seen: statements.append(seen[2]))

@@ -15,13 +15,9 @@ from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.models.client import ModelClient
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.tea.calling.replies import read_reply
-from agentorchestra.testing import (
-    LoopbackAnthropicServer,
-    LoopbackGoogleServer,
-    LoopbackModelServer,
-    ServerReply,
-)
+from agentorchestra.testing import LoopbackModelServer, ServerReply
 from tests.models.support import KEY, Pieces, no_media
+from tests.support.formats import LoopbackAnthropicServer, LoopbackGoogleServer
 from tests.tea.replying import FINISHED, SCHEMAS, cases, faults, response_of
 
 CASES = cases()

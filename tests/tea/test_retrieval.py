@@ -96,14 +96,6 @@ def test_only_among_some(index: Index) -> None:
     assert index.search("weather", among=frozenset()) == []
 
 
-def test_usage_decides_between_equals() -> None:
-    made = Index()
-    for name in ("a", "b"):
-        made.add(name, Described("find", "Find a thing."))
-    assert _keys(made.search("thing")) == ["a", "b"]
-    assert _keys(made.search("thing", uses={"b": 3, "gone": 9})) == ["b", "a"]
-
-
 def test_vectors_find_what_words_do_not() -> None:
     made = Index()
     made.add("umbrella", Described("umbrella", "Opens."), vector=[1.0, 0.0])

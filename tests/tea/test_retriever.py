@@ -1,4 +1,4 @@
-"""The retriever: an embedder beside words, scopes, what was of use; one more component is one more text."""
+"""The retriever: an embedder beside words, scopes; one more component is one more text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentorchestra.tea.retrieval import index as retrieval
 from agentorchestra.tea.retrieval.finder import KeptVectors
 from agentorchestra.tea.retrieval.index import Described
 from agentorchestra.tea.retrieval.retriever import Retriever
-from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide, say
+from agentorchestra.testing import LoopbackModelServer, say
 
 MEANINGS = {"rain": (1.0, 0.1), "umbrella": (0.9, 0.2), "boat": (0.1, 1.0), "ship": (0.2, 0.9)}
 
@@ -133,26 +133,25 @@ async def test_vectors_of_another_length_are_left_out() -> None:
 
 
 def test_vectors_are_kept_between_processes(tmp_path: Path) -> None:
-    file = tmp_path / "vectors" / "a.vectors"
+    file = tmp_path / "vectors" / "a.jsonl"
     digest = {name: name[0] * 64 for name in ("a1", "b2", "c3")}
-    kept = KeptVectors(file, "m")
+    kept = KeptVectors(file)
     assert len(kept) == 0
     kept[digest["a1"]] = [1.0, 2.0]
     kept[digest["b2"]] = [3.0, 4.0]
-    again = KeptVectors(file, "m")
+    again = KeptVectors(file)
     assert {name: [*one] for name, one in again.items()} == {digest["a1"]: [1.0, 2.0], digest["b2"]: [3.0, 4.0]}
-    assert len(KeptVectors(file, "another")) == 0
     # A process was killed while it wrote: what is whole stays.
     file.write_bytes(file.read_bytes()[:-3])
-    torn = KeptVectors(file, "m")
+    torn = KeptVectors(file)
     assert [*torn] == [digest["a1"]]
     torn[digest["c3"]] = [5.0, 6.0]
-    assert {name: [*one] for name, one in KeptVectors(file, "m").items()} == {
+    assert {name: [*one] for name, one in KeptVectors(file).items()} == {
         digest["a1"]: [1.0, 2.0],
         digest["c3"]: [5.0, 6.0],
     }
     file.write_bytes(b"nothing of the sort\n")
-    assert len(KeptVectors(file, "m")) == 0
+    assert len(KeptVectors(file)) == 0
 
 
 @tool(effect="pure")
@@ -165,21 +164,6 @@ def open_door(name: str) -> str:
 def open_gate(name: str) -> str:
     """Open a thing."""
     return name
-
-
-async def test_what_was_of_use_comes_first(tmp_path: Path) -> None:
-    async def found(ws: Workspace) -> list[str]:
-        return [one.config.name for one in await ws.tcp.retrieve("open a thing", limit=2)]
-
-    steps = [decide(calls=[call("open_gate", name="x")]), decide(calls=[call("done", answer="x")])]
-    settings = Settings(model="scripted", system="react")
-    models = {"scripted": ScriptedModel(steps)}
-    async with Workspace(tmp_path, tools=[open_door, open_gate], settings=settings, models=models) as ws:
-        assert await found(ws) == ["open_door", "open_gate"]
-        await ws.run("Open.")
-        assert await found(ws) == ["open_gate", "open_door"]
-    async with Workspace(tmp_path, tools=[open_door, open_gate], settings=settings, models=models) as ws:
-        assert await found(ws) == ["open_gate", "open_door"]
 
 
 async def test_a_workspace_embeds_through_the_door_and_once(tmp_path: Path) -> None:

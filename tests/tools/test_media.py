@@ -21,17 +21,10 @@ from agentorchestra.core.settings import ModelProfile, Price, Settings, WebSetti
 from agentorchestra.core.spec import RunResult
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import tool
-from agentorchestra.testing import (
-    LoopbackAnthropicServer,
-    LoopbackGoogleServer,
-    LoopbackModelServer,
-    ScriptedModel,
-    ServerReply,
-    call,
-    decide,
-)
+from agentorchestra.testing import LoopbackModelServer, ScriptedModel, ServerReply, call, decide
 from agentorchestra.workspace import Workspace
 from tests.files import makers
+from tests.support.formats import LoopbackAnthropicServer, LoopbackGoogleServer
 from tests.support.web import serving
 
 with_ffmpeg = pytest.mark.skipif(not makers.has_ffmpeg(), reason=makers.NEEDS_FFMPEG)

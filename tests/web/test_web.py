@@ -14,7 +14,6 @@ from pydantic import SecretStr
 
 from agentorchestra.core.events import RunEnded
 from agentorchestra.core.settings import ServeSettings, Settings
-from agentorchestra.log.store import PostgresStore
 from agentorchestra.testing import ScriptedModel
 from agentorchestra.web import follow, queue
 from agentorchestra.workspace import Workspace
@@ -120,9 +119,8 @@ async def test_a_last_event_that_cannot_be_is_refused(tmp_path: Path, last: str)
 async def test_a_run_that_another_process_drives_is_followed(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, schema: str, store: str
 ) -> None:
-    # A stream that reads because time is over reads nothing here, and nothing but a notification tells it to read.
+    # A stream that reads because time is over reads nothing here: the store tells it to read.
     monkeypatch.setattr(follow, "ALIVE_S", 1e6)
-    monkeypatch.setattr(PostgresStore, "look_s", 1e6)
     database = request.getfixturevalue("server").url if store == "postgres" else None
     # Another workspace over the same log has its own connections, log writer and engine.
     models = {"scripted": ScriptedModel(script)}

@@ -54,6 +54,7 @@ _AGAIN_S = 0.3  # time between attempts to claim a run whose last driver may sti
 _DUE_S = 1.0  # time between looks for waiting runs that can go on
 _ORPHANS_S = 5.0  # time between looks for parts whose run was stopped
 _TIDY_S = 600.0  # time between looks for jobs that can be forgotten
+_KEPT = timedelta(days=7)  # after which the queue forgets a job that ended; the run itself stays
 
 
 class Suspects:
@@ -386,8 +387,7 @@ class Worker:
                     await self._parts.end_orphans()
                 if loop.time() - tidied > _TIDY_S:
                     tidied = loop.time()
-                    days = self._ws.settings.cluster.keep_jobs_days
-                    await self._jobs.forget((datetime.now(UTC) - timedelta(days=days)).isoformat())
+                    await self._jobs.forget((datetime.now(UTC) - _KEPT).isoformat())
             except (StoreError, ConnectionError) as exc:
                 logger.warning("which runs are due cannot be seen: %s", exc)
 

@@ -218,14 +218,12 @@ class ClusterSettings(BaseModel, frozen=True, extra="forbid"):
         limits: of the runs and requests of single models, by the model's name.
         hand_on_s: seconds that what is under way has to end when a worker is told to stop; then it is given up, as in
             a crash.
-        keep_jobs_days: days after which the queue forgets a job that ended; the run itself stays.
         sub_agents: where the sub-agents of a run work that a worker drives, and the agents that write to each other:
             `here`, or as `jobs` of their own, which any worker takes.
     """
 
     limits: dict[str, ModelLimit] = {}
     hand_on_s: float = Field(default=20.0, ge=0, allow_inf_nan=False)
-    keep_jobs_days: float = Field(default=7.0, gt=0, allow_inf_nan=False)
     sub_agents: Literal["here", "jobs"] = "here"
 
 
@@ -349,14 +347,12 @@ class WebSettings(BaseModel, frozen=True, extra="forbid"):
     redirects: int = Field(default=10, ge=0)  # that are followed
     per_host: int = Field(default=3, ge=1)  # requests that are under way at one host at the same time
     retry_after_s: float = Field(default=5.0, ge=0)  # how long a host that asks to wait is waited for, once; 0 not to
-    nameservers: tuple[str, ...] = ()  # asked in place of the system's, `IP` or `IP:PORT` (extra `reading`)
     ca_file: str = ""  # certificates of authorities that are believed beside the system's
     robots: bool = True  # whether robots.txt is respected by `fetch`
     # what `fetch` makes of an HTML page: its main content as Markdown (`text`), with the pages of its site that it
     # links to (`crawler`), its source (`raw`), or the answer of a reading service (`service`)
     reader: Literal["text", "raw", "crawler", "service"] = "text"
     crawl_pages: int = Field(default=8, ge=1, le=50)  # that the crawler reads for one address, the first one included
-    crawl_depth: int = Field(default=1, ge=0, le=5)  # links that it follows one after the other
     service_url: str = ""  # the service's address, in which `{url}` stands for the page's
     service_key_env: str = ""  # the environment variable that holds its key; "" for a service without one
     cache_mib: float = Field(default=200.0, ge=0)  # of the pages that are kept in the workspace; 0 to keep none
@@ -414,12 +410,10 @@ class ComputerSettings(BaseModel, frozen=True, extra="forbid"):
 
     Attributes:
         width, height: of the screen in pixels.
-        program_cpu_s: seconds of a processor that one process on the desktop may take, besides the `sandbox`'s limits.
     """
 
     width: int = Field(default=1280, ge=320, le=3840)
     height: int = Field(default=800, ge=240, le=2160)
-    program_cpu_s: int = Field(default=1800, ge=1)
 
 
 class SearchEngineSettings(BaseModel, frozen=True, extra="forbid"):
@@ -500,7 +494,6 @@ class ResearchSettings(BaseModel, frozen=True, extra="forbid"):
     pages_per_round: int = Field(default=5, ge=1, le=20)
     pages: int = Field(default=15, ge=1, le=200)
     parts: int = Field(default=2, ge=1, le=10)  # of a long page that are read, the first one included
-    pictures_per_page: int = Field(default=2, ge=0, le=8)  # that a model which sees is shown of a page
     # `insights_per_page`, `insights`: that are taken out of a page, and kept of all; 3 and 20 in 001
     insights_per_page: int = Field(default=3, ge=1, le=10)
     insights: int = Field(default=20, ge=1, le=200)

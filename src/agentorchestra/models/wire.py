@@ -1,7 +1,6 @@
 """Our messages in pydantic-ai's, and back. The only module that imports a provider's library; import it lazily.
 
-Three measures keep a request cheap (docs: two thirds of the processor time of a request went into them): messages and
-tools go past the SDK's walk over its own types, tool schemas are transformed once, and connections use aiohttp.
+Requests go past the SDK's walk over its own types, which is most of a long one's time, and connections use aiohttp.
 """
 
 from __future__ import annotations
@@ -9,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
 from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, NotGiven, Omit, not_given
@@ -57,7 +56,6 @@ from agentorchestra.models.render import render_block, render_blocks, render_mes
 from agentorchestra.models.schemas import constrained
 
 if TYPE_CHECKING:
-    from openai._models import FinalRequestOptions
     from pydantic_ai.embeddings import EmbeddingModel
 
 
@@ -76,7 +74,7 @@ _FINISH: dict[str | None, FinishReason] = {
 }
 
 
-# --- measure 1: past the SDK's walk ---------------------------------------------------------------------------------
+# --- OpenAI's format -------------------------------------------------------------------------------------------------
 
 
 class _PlainCompletions(AsyncCompletions):
@@ -127,9 +125,6 @@ async def _checked(answer: Any) -> Any:
     return answer
 
 
-_BODY = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)  # as the SDK writes it
-
-
 class _PlainChat(AsyncChat):
     @cached_property
     def completions(self) -> AsyncCompletions:
@@ -137,129 +132,17 @@ class _PlainChat(AsyncChat):
 
 
 class PlainOpenAI(AsyncOpenAI):
-    """The SDK's client with cheaper `chat.completions.create`; equal requests' address and headers are built once."""
-
-    _MOST = 64
-
-    @cached_property
-    def _known(self) -> dict[str, tuple[httpx2.URL, list[tuple[bytes, bytes]], dict[str, Any]]]:
-        """Address, headers and time limits of requests that the SDK has built."""
-        return {}
-
-    def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
-        body = options.json_data
-        whole = not (options.params or options.extra_json or options.files or options.content or retries_taken)
-        if not whole or not isinstance(body, dict) or self._client.cookies or self._idempotency_header:
-            return super()._build_request(options, retries_taken=retries_taken)
-        name = f"{options.method} {options.url} {options.headers!r} {options.timeout!r}"
-        if name not in self._known:
-            first = super()._build_request(options)
-            if len(self._known) >= self._MOST:
-                self._known.clear()
-            headers = [(key, value) for key, value in first.headers.raw if key.lower() != b"content-length"]
-            self._known[name] = (first.url, headers, dict(first.extensions))
-            return first
-        url, headers, extensions = self._known[name]
-        data = _BODY.encode(body).encode()
-        return httpx2.Request(options.method, url, headers=headers, content=data, extensions=dict(extensions))
+    """The SDK's client with cheaper `chat.completions.create`."""
 
     @cached_property
     def chat(self) -> AsyncChat:
         return _PlainChat(self)
 
 
-# --- measure 2: tool schemas once -----------------------------------------------------------------------------------
+class _Compatible(OpenAIChatModel):
+    """The library's model of OpenAI's format, which sends videos too."""
 
-
-class Tools:
-    """Tool definitions by digest, and what the model makes of each; never changed, so the same serve every request."""
-
-    _MOST = 4_096
-
-    def __init__(self, model: Model) -> None:
-        self._definitions: dict[str, ToolDefinition] = {}
-        self._customized: dict[int, tuple[ToolDefinition, ToolDefinition]] = {}
-        self._customize = model.customize_request_parameters
-        # The library asks the instance, so the memory applies to whatever class infer_model chose.
-        model.customize_request_parameters = self.customize  # type: ignore[method-assign]
-
-    def definition(self, tool: ToolSchema) -> ToolDefinition:
-        """Return the definition of a tool; strict mode is off because it changes what a schema means."""
-        found = self._definitions.get(tool.digest)
-        if found is None:
-            if len(self._definitions) >= self._MOST:
-                self._definitions.clear()
-                self._customized.clear()
-            found = self._definitions[tool.digest] = ToolDefinition(
-                name=tool.name,
-                description=tool.description,
-                parameters_json_schema=tool.parameters,
-                strict=False,
-            )
-        return found
-
-    def customize(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
-        """Return the customized parameters; each tool is transformed only the first time it is seen."""
-        parameters = model_request_parameters
-        for tool in parameters.function_tools:
-            if id(tool) not in self._customized:
-                try:
-                    (made,) = self._customize(dataclasses.replace(parameters, function_tools=[tool])).function_tools
-                except UserError as exc:  # does not always say whose schema it is
-                    raise UserError(f"tool {tool.name!r}: {exc.message}") from exc
-                # The tool itself is kept beside the result: its id cannot be given to another object.
-                self._customized[id(tool)] = (tool, made)
-        rest = self._customize(dataclasses.replace(parameters, function_tools=[]))
-        return dataclasses.replace(
-            rest, function_tools=[self._customized[id(tool)][1] for tool in parameters.function_tools]
-        )
-
-
-_Part = TypeVar("_Part", bound="theirs.ModelResponse | theirs.ModelRequestPart")
-
-
-# --- measure 3: each message translated once ------------------------------------------------------------------------
-
-
-class Translated:
-    """Parts of messages in pydantic-ai's types by digest, except media: a history is sent again in every step."""
-
-    _MOST = 8_192
-
-    def __init__(self, provider: str) -> None:
-        self.provider = provider
-        self._kept: dict[str | tuple[int, ...], Any] = {}
-        self._ids: set[int] = set()
-
-    def get(self, digest: str) -> Any:
-        """Return what was kept; None if nothing was."""
-        return self._kept.get(digest)
-
-    def keep(self, digest: str, one: _Part) -> _Part:
-        """Keep a part, and return it."""
-        if len(self._kept) >= self._MOST:
-            self._kept.clear()
-            self._ids.clear()
-        self._kept[digest] = one
-        self._ids.add(id(one))
-        return one
-
-    def together(self, parts: Sequence[theirs.ModelRequestPart]) -> theirs.ModelRequest:
-        """Return a request of these parts: of parts that are kept, the same object every time."""
-        names = tuple(map(id, parts))
-        found = self._kept.get(names)
-        if found is None:
-            found = theirs.ModelRequest(parts=list(parts))
-            if self._ids.issuperset(names):
-                self._kept[names] = found
-        return cast("theirs.ModelRequest", found)
-
-
-class _MappedOnce(OpenAIChatModel):
-    """The library's model of OpenAI's format; what `Translated` keeps is mapped to JSON once."""
-
-    _MOST = 8_192
-    _unsupported_file_inputs = frozenset()  # videos too, see below
+    _unsupported_file_inputs = frozenset()
 
     async def _map_binary_content_item(self, item: theirs.BinaryContent) -> Any:
         """Videos as the servers that take them have them (vLLM, OpenRouter): OpenAI's own have no place for one."""
@@ -267,44 +150,12 @@ class _MappedOnce(OpenAIChatModel):
             return {"type": "video_url", "video_url": {"url": item.data_uri}}
         return await super()._map_binary_content_item(item)
 
-    @cached_property
-    def _mapped(self) -> dict[int, tuple[Any, list[Any]]]:
-        # What was mapped is kept beside the result: its id cannot be given to another object.
-        return {}
 
-    def _keep(self, one: Any, mapped: list[Any]) -> list[Any]:
-        if len(self._mapped) >= self._MOST:
-            self._mapped.clear()
-        self._mapped[id(one)] = (one, mapped)
-        return mapped
-
-    def _map_model_response(self, message: theirs.ModelResponse) -> Any:
-        known = self._mapped.get(id(message))
-        mapped = known[1] if known is not None else self._keep(message, [super()._map_model_response(message)])
-        # The library adds this field to messages, as long as the model thinks.
-        own = mapped[0] is not None and self.profile.get("openai_chat_thinking_field") is not None
-        return dict(mapped[0]) if own else mapped[0]
-
-    def _map_tool_definition(self, f: ToolDefinition, model_settings: TheirSettings) -> Any:
-        known = self._mapped.get(id(f))
-        return (known[1] if known is not None else self._keep(f, [super()._map_tool_definition(f, model_settings)]))[0]
-
-    async def _map_user_message(self, message: theirs.ModelRequest) -> AsyncIterator[Any]:
-        if not all(isinstance(getattr(part, "content", None), str) for part in message.parts):
-            async for one in super()._map_user_message(message):  # media of several parts are put together
-                yield one
-            return
-        for part in message.parts:
-            known = self._mapped.get(id(part))
-            if known is not None:
-                mapped = known[1]
-            else:
-                alone = super()._map_user_message(theirs.ModelRequest(parts=[part]))
-                mapped = [one async for one in alone]
-                if isinstance(part, theirs.ToolReturnPart | theirs.SystemPromptPart):
-                    self._keep(part, mapped)
-            for one in mapped:
-                yield one
+def _definition(tool: ToolSchema) -> ToolDefinition:
+    """Return the definition of a tool; strict mode is off because it changes what a schema means."""
+    return ToolDefinition(
+        name=tool.name, description=tool.description, parameters_json_schema=tool.parameters, strict=False
+    )
 
 
 # --- the wire -------------------------------------------------------------------------------------------------------
@@ -328,8 +179,6 @@ class Wire:
         self._further = contextlib.AsyncExitStack()
         self._http: httpx2.AsyncClient | None = None
         self._model = self._build(endpoint)
-        self._tools = Tools(self._model)
-        self._translated = Translated(self._model.system)
 
     async def open(self) -> None:
         """Take the provider's connections into use."""
@@ -351,11 +200,11 @@ class Wire:
             request.messages,
             media=media,
             sent=self._sent,
-            translated=self._translated,
+            provider=self._model.system,
             says_errors=self._says_errors,
             marked=marked,
         )
-        parameters = ModelRequestParameters(function_tools=[self._tools.definition(tool) for tool in request.tools])
+        parameters = ModelRequestParameters(function_tools=[_definition(tool) for tool in request.tools])
         if request.settings.output_schema is not None and not request.tools:
             parameters = self._structured(parameters, request.settings.output_schema, request.settings.output_mode)
         settings = self._settings(request)
@@ -499,7 +348,7 @@ class Wire:
             if not _is_openai(endpoint):
                 profile["openai_chat_supports_max_completion_tokens"] = False
         provider = OpenAIProvider(openai_client=client)
-        return _MappedOnce(
+        return _Compatible(
             endpoint.model,
             provider=provider,
             profile=merge_profile(provider.model_profile(endpoint.model), profile),
@@ -580,7 +429,7 @@ async def to_theirs(
     *,
     media: Media,
     sent: Callable[[str], bool],
-    translated: Translated,
+    provider: str,
     says_errors: bool,
     marked: bool = False,
 ) -> list[theirs.ModelMessage]:
@@ -606,7 +455,7 @@ async def to_theirs(
     def end_request() -> None:
         end_results()
         if parts:
-            result.append(translated.together(parts))
+            result.append(theirs.ModelRequest(parts=list(parts)))
             parts.clear()
 
     for index, message in enumerate(messages):
@@ -615,27 +464,20 @@ async def to_theirs(
             parts.append(theirs.UserPromptPart(content=[theirs.CachePoint()]))
         if message.role == "assistant":
             end_request()
-            answer = translated.get(message.digest)
-            if answer is None:
-                answer = translated.keep(message.digest, _answer(message, translated.provider))
+            answer = _answer(message, provider)
             names.update({call.id: call.name for call in message.tool_calls})
             if answer.parts:
                 result.append(answer)
         elif message.role == "tool":
             call_id = message.tool_call_id or ""
             name = message.name or names.get(call_id, "tool")
-            known = f"{message.digest} {name}"
             in_words = message.is_error and not says_errors
             parts.append(
-                translated.get(known)
-                or translated.keep(
-                    known,
-                    theirs.ToolReturnPart(
-                        tool_name=name,
-                        content=f"Error: {render_message(message)}" if in_words else render_message(message),
-                        tool_call_id=call_id,
-                        outcome="failed" if message.is_error and says_errors else "success",
-                    ),
+                theirs.ToolReturnPart(
+                    tool_name=name,
+                    content=f"Error: {render_message(message)}" if in_words else render_message(message),
+                    tool_call_id=call_id,
+                    outcome="failed" if message.is_error and says_errors else "success",
                 )
             )
             for block in message.content:
@@ -643,19 +485,10 @@ async def to_theirs(
                     shown.extend([render_block(block), await _binary(block, media)])
         elif message.role == "system":
             end_results()
-            parts.append(
-                translated.get(message.digest)
-                or translated.keep(message.digest, theirs.SystemPromptPart(content=render_message(message)))
-            )
+            parts.append(theirs.SystemPromptPart(content=render_message(message)))
         else:
             end_results()
-            part = translated.get(message.digest)
-            if part is None:
-                part = theirs.UserPromptPart(content=await _user_content(message, media, sent))
-                once = message is messages[-1] or not isinstance(part.content, str)
-                if not once:
-                    translated.keep(message.digest, part)
-            parts.append(part)
+            parts.append(theirs.UserPromptPart(content=await _user_content(message, media, sent)))
     if marked and passing == len(messages) and messages[-1].role == "tool":
         end_results()
         parts.append(theirs.UserPromptPart(content=[theirs.CachePoint()]))

@@ -25,14 +25,11 @@ from agentorchestra.testing.servers import (
 )
 
 if TYPE_CHECKING:
-    from agentorchestra.testing.formats import LoopbackAnthropicServer, LoopbackGoogleServer
     from agentorchestra.testing.obedient import obedient_model
     from agentorchestra.testing.plans import plan_request
 
 __all__ = [
     "Body",
-    "LoopbackAnthropicServer",
-    "LoopbackGoogleServer",
     "LoopbackModelServer",
     "Reply",
     "ScriptFunction",
@@ -53,10 +50,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("LoopbackAnthropicServer", "LoopbackGoogleServer"):
-        from agentorchestra.testing import formats
-
-        return getattr(formats, name)
     if name == "obedient_model":
         from agentorchestra.testing import obedient
 

@@ -320,8 +320,6 @@ class RunDriver:
         finally:
             if over:
                 self._equipper.given.ended(run_id)
-        if result.status in FINAL and part is None:
-            self._parts.finding.ended(run_id)
         if result.status is RunStatus.WAITING:
             # What came while the job ended found nobody who would hear it.
             asked = await requested(parts.store, run_id)

@@ -14,7 +14,7 @@ from tests.site.browser import BrowserSite, browser_site
 from agentorchestra import AllowAll, Workspace
 from agentorchestra.core.content import text_of
 from agentorchestra.core.effects import Outcome
-from agentorchestra.core.settings import BrowserSettings, SearchEngineSettings, SearchSettings, Settings, WebSettings
+from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
 
 
 @dataclass
@@ -81,14 +81,11 @@ class Hand:
 
 
 @asynccontextmanager
-async def at_work(
-    folder: Path, *, archive: SearchEngineSettings | None = None, private: tuple[str, ...] = (), **given: Any
-) -> AsyncIterator[Hand]:
+async def at_work(folder: Path, *, private: tuple[str, ...] = (), **given: Any) -> AsyncIterator[Hand]:
     """A workspace with a browser, and the site that it may reach.
 
     Args:
         folder: of the workspace.
-        archive: where the archive of the web is asked.
         private: further services of this machine that may be reached.
         given: to the workspace.
     """
@@ -96,7 +93,6 @@ async def at_work(
         settings = Settings(
             browser=BrowserSettings(private=(site.host, *private)),
             web=WebSettings(private=(site.host, *private)),
-            search=SearchSettings(engine={"archive": archive} if archive is not None else {}),
         )
         async with Workspace(folder, settings=settings, policy=AllowAll(), **given) as ws:
             yield Hand(ws, site)

@@ -52,7 +52,6 @@ async def test_looking_and_pointing_is_not_asked_about_and_new_addresses_are(tmp
                 call("browser_open_tab", url=f"{site.address}/form?stolen=1782"),
                 call("browser_download", url=f"{other.address}/files/oysters.csv"),
                 call("browser_pdf_viewer", url=f"{other.address}/files/paper.pdf"),
-                call("browser_find_archive_url", url=f"{other.address}/", date="2020-01-01"),
             ]
             mistaken = [
                 call("browser_input_text", ref=name, text="Order oysters", site=other.host),
@@ -83,7 +82,7 @@ async def test_looking_and_pointing_is_not_asked_about_and_new_addresses_are(tmp
         asked_about = "nobody can be asked"
         assert not {name: said for name, said in allowed.items() if asked_about in said}
         assert not {name: said for name, said in refused.items() if asked_about not in said}
-        assert len(allowed) > 10 and len(refused) == 5
+        assert len(allowed) > 10 and len(refused) == 4
         assert len(wrong) == 4 and all(f"this is at {site.host}; look at the state" in one for one in wrong), wrong
         assert not other.requests and not any("stolen" in str(one.query) for one in site.requests)
 

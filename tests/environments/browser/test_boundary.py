@@ -16,6 +16,7 @@ from playwright.async_api import Browser, BrowserContext, Error, Page, async_pla
 from tests.browser import find_chromium
 from tests.environments.browser.leading import NAME, WAYS, Leading, Target, leading, target, to_this_machine
 from tests.support.again import real
+from tests.support.names import names_from
 from tests.support.patience import LONGEST_S
 from tests.tools.web.names import name_server
 
@@ -42,11 +43,10 @@ class World:
         private: tuple[str, ...] = (),
         allow: tuple[str, ...] = (),
         deny: tuple[str, ...] = (),
-        nameservers: tuple[str, ...] = (),
-        resolver: Resolver | None = to_this_machine,
+        resolver: Resolver = to_this_machine,
     ) -> AsyncIterator[tuple[BrowserContext, Boundary]]:
         """A run's context; the site is allowed."""
-        settings = WebSettings(private=(f"127.0.0.1:{self.site.port}", *private), nameservers=nameservers)
+        settings = WebSettings(private=(f"127.0.0.1:{self.site.port}", *private))
         boundary = Boundary(settings, allow=allow, deny=deny, resolver=resolver)
         async with BoundaryProxy(boundary) as proxy:
             context = await self.browser.new_context(proxy=proxy.for_context)
@@ -140,7 +140,7 @@ async def test_a_redirect_ends_at_the_refusal(world: World) -> None:
 async def test_a_name_that_leads_elsewhere_a_second_later_is_judged_each_time(world: World) -> None:
     """DNS rebinding: the page comes from an allowed service, its name then points to another machine."""
     async with name_server({"rebound.test": [["127.0.0.1"]], "mixed.test": [["93.184.216.34", "127.0.0.1"]]}) as names:
-        async with world.context(nameservers=(f"127.0.0.1:{names.port}",), resolver=None) as (context, _):
+        async with world.context(resolver=names_from(names.port)) as (context, _):
             page = await context.new_page()
             shown = await goto(page, f"http://rebound.test:{world.target.port}/")
             assert "the host rebound.test is at 127.0.0.1" in shown

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 from tests.environments.browser.leading import NAME, WAYS, Leading, Target, leading, target
+from tests.support.names import names_from
 from tests.tools.web.names import name_server
 
 from agentorchestra import AllowAll, Workspace
 from agentorchestra.core.content import text_of
 from agentorchestra.core.errors import SettingsError
-from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
+from agentorchestra.core.settings import BrowserSettings, Settings
 from agentorchestra.log.store import MemoryStore
+from agentorchestra.tools.web import http
 
 
 @dataclass
@@ -43,11 +45,12 @@ async def place(folder: Path, **lists: tuple[str, ...]) -> AsyncIterator[Place]:
     zone = {f"{way}.{NAME}": [["127.0.0.1"]] for way in ("a", *WAYS)}
     async with target() as to, leading(to) as site, name_server(zone) as names:
         settings = Settings(
-            web=WebSettings(nameservers=(f"127.0.0.1:{names.port}",)),
             browser=BrowserSettings(private=(f"127.0.0.1:{site.port}",), **lists),  # type: ignore[arg-type]
         )
-        async with Workspace(folder, settings=settings, store=MemoryStore(), policy=AllowAll()) as ws:
-            yield Place(ws, site, to)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(http, "system_names", names_from(names.port))
+            async with Workspace(folder, settings=settings, store=MemoryStore(), policy=AllowAll()) as ws:
+                yield Place(ws, site, to)
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""What a hand at the browser needs besides: what comes a moment later, clipboard, geometry, logins by HTTP."""
+"""What a hand at the browser needs besides: what comes a moment later, logins by HTTP."""
 
 from __future__ import annotations
 
@@ -42,12 +42,6 @@ _PAGES = {
     "/closing": "<title>Closing</title><div id=d style='padding:3000px 9px 9px'><button>Save</button><div "
     "style='position:fixed;inset:0'></div></div><script>let back = false; onscroll = () => { back ||= scrollY == 0; "
     "if (back && scrollY) setTimeout(() => d.remove(), 300) }</script>",
-    "/texts": "<title>Texts</title><p>The <b>quick brown</b> fox jumps.</p><input aria-label=To><div "
-    "contenteditable aria-label=Edit style='height:40px'></div>",
-    "/shapes": "<title>Shapes</title><style>body { margin: 0 }</style><button id=b style='position:absolute;left:40px;"
-    "top:30px;width:80px;height:20px;background:#f00;color:#fff;border:0;transform:rotate(90deg)'>Red</button>"
-    "<svg id=s tabindex=0 width=100 height=100 style='position:absolute;left:200px;top:0'>"
-    "<circle cx=50 cy=40 r=10 fill='#00f' /><polygon points='0,0 10,0 5,8' fill=lime /></svg>",
     "/links": "<title>Links</title><a href='http://ada:geheim@127.0.0.1:1/x'>A link</a>",
     "/window": "<title>Window</title><a href=/next target=_blank>New window</a>",
     "/windows": "<title>Windows</title><a href=/unhurried target=_blank>By a link</a><button "
@@ -246,41 +240,6 @@ async def test_a_window_for_a_file_is_not_waited_for(site: Site) -> None:
     assert "not there yet" not in site.said
     assert asyncio.get_running_loop().time() - began < BrowserSettings().call_s
     assert 'link "By a link"' in await site.state()
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_the_clipboard_is_of_the_run_and_of_one_site(site: Site) -> None:
-    await site.open("/texts")
-    assert not await site.did("press", keys="Control+V") and "the clipboard is empty" in site.said
-    assert not await site.did("press", keys="Control+C") and "nothing is selected" in site.said
-    assert not await site.did("select_text", text="no such words") and "does not stand on the page" in site.said
-    await site.do("select_text", text="the quick brown FOX")
-    assert "copied: 'The quick brown fox'" in await site.do("press", keys="Control+C")
-    await site.do("click", ref=await site.ref('textbox "To"'))
-    await site.do("press", keys="Control+V")
-    assert 'textbox "To" (active): "The quick brown fox"' in await site.state()
-    await site.do("select_text", text="brown ")
-    assert "cut: 'brown'" in await site.do("press", keys="Control+x")
-    await site.do("click", ref=await site.ref('textbox "Edit"'))
-    await site.do("press", keys="Control+V")
-    state = await site.state()
-    await site.do("go_to_url", url=f"http://localhost:{site.host.rpartition(':')[2]}/texts")
-    await site.do("click", ref=await site.ref('textbox "To"'))
-    assert not await site.did("press", keys="Control+V") and f"what was copied is of {site.host}" in site.said
-    assert '"The quick fox"' in state and re.search(r'textbox "Edit" \(active\): "brown', state), state
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_geometry_is_told_on_request(site: Site) -> None:
-    await site.open("/shapes")
-    red, drawing = await site.ref('button "Red"'), await site.ref("clickable")
-    red_line, *rest = (await site.do("inspect", refs=[red, drawing])).splitlines()
-    assert red_line.startswith(f"[{red}] button 20x80 at 70,0: colour rgb(255, 255, 255), on rgb(255, 0, 0)")
-    assert "turned 90 degrees" in red_line
-    assert rest[0].startswith(f"[{drawing}] svg 100x100 at 200,0")
-    assert rest[1] == "  circle 20x20 at 240,30: fill rgb(0, 0, 255), cx 50, cy 40, r 10"
-    assert rest[2] == "  polygon 10x8 at 200,0: fill rgb(0, 255, 0), points 0,0 10,0 5,8"
-    assert not await site.did("inspect", refs=["e9999"]) and "there is no element 'e9999'" in site.said
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.core.errors import MissingExtraError, WebError
-from agentorchestra.core.settings import WebSettings
+from agentorchestra.core.errors import WebError
 from agentorchestra.tools.files.formats import webpage
 from agentorchestra.tools.files.formats.base import Job, Refused
 from agentorchestra.tools.files.formats.charsets import text_of
 from agentorchestra.tools.files.formats.webpage import read_page
 from agentorchestra.tools.files.worker import refused
 from agentorchestra.tools.web.bodies import Body, accepted_codings
-from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.pages import LIMITS, artifact_name, file_name
 from tests.support.patience import LONGEST_S
 
@@ -251,7 +249,7 @@ def test_names() -> None:
 
 
 def test_what_is_missing_without_the_extra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("trafilatura", "markitdown.converters", "brotli", "backports.zstd", "dns.asyncresolver"):
+    for name in ("trafilatura", "markitdown.converters", "brotli", "backports.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(Refused) as caught:
         read(ARTICLE)
@@ -262,8 +260,6 @@ def test_what_is_missing_without_the_extra_is_said(monkeypatch: pytest.MonkeyPat
     assert accepted_codings() == "gzip, deflate"
     with pytest.raises(WebError, match="compressed as 'br', which was not asked for and cannot be unpacked here"):
         Body("br", 10, "http://site.example/")
-    with pytest.raises(MissingExtraError, match=r"web\.nameservers needs the extra `reading`: pip install"):
-        WebClient(WebSettings(nameservers=("127.0.0.1",)))
 
 
 def test_what_reads_pages_can_be_imported_before_what_reads_files() -> None:

@@ -14,6 +14,7 @@ from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
 from agentorchestra.tools.web.addresses import parse_address, why_not
 from agentorchestra.tools.web.http import WebClient, refuse_private
+from tests.support.names import names_from
 from tests.tools.web.names import name_server
 from tests.tools.web.traps import listening
 
@@ -146,10 +147,8 @@ async def test_a_name_server_that_changes_its_mind_gains_nothing() -> None:
         "mine.test": [["127.0.0.1"], ["127.0.0.2"]],
     }
     async with name_server(zone) as names, listening() as mine, listening("127.0.0.2", mine.port) as victim:
-        settings = WebSettings(
-            nameservers=(f"127.0.0.1:{names.port}",), private=(f"mine.test:{mine.port}",), idle_s=1, timeout_s=30
-        )
-        client = WebClient(settings)
+        settings = WebSettings(private=(f"mine.test:{mine.port}",), idle_s=1, timeout_s=30)
+        client = WebClient(settings, resolver=names_from(names.port))
         for name in ("inside", "both", "mapped", "translated", "alias", "metadata"):
             error = await _refusal(client, f"http://{name}.test:{mine.port}/")
             assert error.kind == "refused", name
@@ -270,7 +269,5 @@ async def test_a_service_of_ones_own_may_be_at_an_ipv6_address() -> None:
 def test_settings_name_services_by_host_and_port() -> None:
     with pytest.raises(SettingsError, match=r"web.private: 'intranet' names no private service; write HOST:PORT"):
         WebClient(WebSettings(private=("intranet",)))
-    with pytest.raises(SettingsError, match=r"web.nameservers holds 'dns.example'; give IP addresses"):
-        WebClient(WebSettings(nameservers=("dns.example",)))
     with pytest.raises(WebError, match=r"setting web.private = \['192.168.1.1:8080'\]"):
         refuse_private("192.168.1.1", parse_address("http://192.168.1.1:8080/"))

@@ -36,6 +36,7 @@ from agentorchestra.runtime.context import BranchContext
 SEARCH, FETCH, READ, PYTHON = "search", "fetch", "read_file", "python"
 
 _PICTURES = "pictures"
+PICTURES_PER_PAGE = 2  # that a model which sees is shown of a page
 _LISTED = re.compile(r"^- (?P<words>.*): (?P<address>https?://\S+)$", re.MULTILINE)
 _LONGEST_PART = 60
 _LONGEST_TITLE = 160
@@ -127,7 +128,7 @@ class PageReader:
             pieces += [picture] if picture is not None else []
             if pieces:
                 read.append(_Read(hit, pieces, about(outcome)))
-        if pictures and self.sees and self.limits.pictures_per_page:
+        if pictures and self.sees:
             listing = [hit for hit, outcome in zip(hits, outcomes, strict=True) if _has_pictures(outcome)]
             if not self._no_pictures(listing):
                 await self._add_pictures(listing, read)
@@ -142,7 +143,7 @@ class PageReader:
         found = [
             (hit, match["words"], match["address"])
             for hit, outcome in zip(hits, lists, strict=True)
-            for match in [*_LISTED.finditer(text_of(outcome.blocks()))][: self.limits.pictures_per_page]
+            for match in [*_LISTED.finditer(text_of(outcome.blocks()))][:PICTURES_PER_PAGE]
         ]
         if self._no_pictures([hit for hit, _, _ in found]):
             return

@@ -42,8 +42,8 @@ _LOOKS = 2.5  # times `call_s` that a look at a page takes at most: of a large p
 _AGAIN = frozenset(
     {
         *("go_to_url", "go_back", "go_forward", "reload", "open_tab", "switch_tab", "close_tab", "wait", "scroll"),
-        *("scroll_to_text", "hover", "read_page", "screenshot", "find_archive_url", "find_elements", "pdf_viewer"),
-        *("inspect", "video_viewer"),
+        *("scroll_to_text", "hover", "read_page", "screenshot", "find_elements", "pdf_viewer"),
+        "video_viewer",
     }
 )
 """Navigation by GET, looks and waits. A click, a key, a text or a file may have had an effect that is had once."""
@@ -60,9 +60,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Browser:
         """Return it as a workspace has it."""
-        made = cls(parts.settings.browser, parts.settings.web)
-        made.search = parts.settings.search
-        return made
+        return cls(parts.settings.browser, parts.settings.web)
 
     def repeatable(self, action: str) -> bool:
         """Return True if it may be done again after a crash: pages are got again, nothing was given to them."""

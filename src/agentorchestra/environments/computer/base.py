@@ -45,7 +45,7 @@ class DesktopEnvironment(ActionEnvironment):
         self._settings = settings or ComputerSettings()
         self._network = network
         self._safe = sandbox is None or sandbox.safe
-        self._programs = Programs(sandbox, limits or SandboxLimits(), network, self._settings.program_cpu_s)
+        self._programs = Programs(sandbox, limits or SandboxLimits(), network)
         self._desktop: Desktop | None = None
         self._folder: Path | None = None
         self._files: Path | None = None

@@ -14,13 +14,15 @@ from agentorchestra.sandbox.shell import Mount
 
 _NUMBERS = range(100, 1000)  # of displays that programs outside of a sandbox are given; people's own begin at 0
 
+CPU_S = 1800  # seconds of a processor that one process on the desktop may take
+
 
 class Programs:
-    """The programs of a desktop. `limits` are those of all together, `cpu_s` of one process; no sandbox: refuse all."""
+    """The programs of a desktop. `limits` are those of all together; no sandbox: refuse all."""
 
-    def __init__(self, sandbox: Sandbox | None, limits: SandboxLimits, network: bool, cpu_s: int) -> None:
+    def __init__(self, sandbox: Sandbox | None, limits: SandboxLimits, network: bool) -> None:
         self._sandbox, self._network = sandbox, network
-        self._limits = replace(limits, cpu_seconds=cpu_s)
+        self._limits = replace(limits, cpu_seconds=CPU_S)
         self._shell: Shell | None = None
         self._started: dict[int, str] = {}
         self._gone: set[int] = set()  # of a shell that is no more

@@ -17,7 +17,7 @@ from agentorchestra.core.errors import EditError, FileInputError, PatchError, To
 from agentorchestra.environments.files import disk
 from agentorchestra.environments.files.disk import Place
 from agentorchestra.environments.files.patch import parse_patch, patched
-from agentorchestra.environments.files.syntax import program_problem, syntax_problem
+from agentorchestra.environments.files.syntax import syntax_problem
 from agentorchestra.environments.files.trash import Trash
 from agentorchestra.environments.files.undo import Changes
 from agentorchestra.environments.folder import FolderEnvironment, rules_text
@@ -240,9 +240,7 @@ class FilesEnvironment(FolderEnvironment):
         await Changes(self.kept, ctx).note(place, before, data)
         self._saw(ctx, place, hashlib.sha256(data).hexdigest())
         lines = [said]
-        sandbox = self._parts.sandbox if self._parts is not None else None
-        problem = syntax_problem(place.shown, text) or await program_problem(place.shown, data, sandbox)
-        if problem:
+        if problem := syntax_problem(place.shown, text):
             lines.append(f"It has a syntax error, {problem}. The change stays: mend it, or take it back by undo.")
         return "\n".join([*lines, *(["Since you last saw it, it was changed by another:", told] if told else [])])
 

@@ -1,20 +1,13 @@
-"""The syntax of a file that was changed, by its language's own parser. Nothing of the file is run or expanded.
-
-Parsers that are programs work in the sandbox, where both are there; else nothing is said of such a file.
-"""
+"""The syntax of a file that was changed, by its language's own parser. Nothing of the file is run or expanded."""
 
 from __future__ import annotations
 
 import ast
 import json
-import re
 import tomllib
 import warnings
 from collections.abc import Callable
 from pathlib import PurePosixPath
-
-from agentorchestra.core.errors import SandboxUnavailableError
-from agentorchestra.sandbox import Program, Sandbox, SandboxLimits
 
 MOST_CHECKED = 200_000  # characters; a longer text is not looked at
 
@@ -28,22 +21,6 @@ def syntax_problem(name: str, text: str) -> str:
         return check(text)
     except (RecursionError, MemoryError):
         return "it is nested too deep to be read"
-
-
-async def program_problem(name: str, data: bytes, sandbox: Sandbox | None) -> str:
-    """Return the same for a language whose parser is a program."""
-    suffix = PurePosixPath(name).suffix.lower()
-    if (command := _PROGRAMS.get(suffix)) is None or len(data) > MOST_CHECKED or sandbox is None or not sandbox.safe:
-        return ""
-    file = f"checked{suffix}"
-    code = f"command -v {command.split()[0]} >/dev/null || exit 0\n{command} {file} 2>&1"
-    try:
-        ran = await sandbox.run(Program("bash", code, kept={file: data}), SandboxLimits(seconds=_PROGRAM_S))
-    except SandboxUnavailableError:
-        return ""
-    line = re.search(rf"{re.escape(file)}:(?: line )?(\d+)", ran.stdout)
-    said = re.search(r"(?im)\b(?:\w*error\b.*|unexpected end of file.*)", ran.stdout)
-    return f"line {line[1]}: {said[0].strip()[:300]}" if ran.exit_code and line and said else ""
 
 
 def _python(text: str) -> str:
@@ -92,8 +69,6 @@ def _yaml(text: str) -> str:
     return ""
 
 
-_PROGRAM_S = 10.0
-_PROGRAMS = dict.fromkeys((".sh", ".bash"), "bash -n") | dict.fromkeys((".js", ".mjs", ".cjs"), "node --check")
 _CHECKS: dict[str, Callable[[str], str]] = {
     ".py": _python,
     ".pyi": _python,

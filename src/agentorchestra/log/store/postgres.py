@@ -12,7 +12,7 @@ import os
 import socket
 import time
 import uuid
-import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +33,9 @@ from agentorchestra.core.errors import (
 from agentorchestra.log.store.address import Address, check_schema, load_driver
 from agentorchestra.log.store.blobs import FULL_ERRNOS
 from agentorchestra.log.store.database import READERS, Draw, closed_on_error
-from agentorchestra.log.store.listening import NOTIFY, Listener
 from agentorchestra.log.store.patience import Patience
 from agentorchestra.log.store.schema import REVISIONS, artifacts, events, metadata
 from agentorchestra.log.store.sql import SqlStore
-from agentorchestra.log.store.watcher import Asking, Bell, Ear
 
 if TYPE_CHECKING:
     from agentorchestra.log.store.artifacts import Artifacts
@@ -46,8 +44,8 @@ SCHEMA = "agentorchestra"
 
 RETRY_S = 120.0  # how long writes and reads wait for a database that is away
 
-STANDBY_S = 0.2
-"""Time between looks at the log of followed runs, all of them by one query, where the server is a standby."""
+LOOK_S = 0.2
+"""Time between looks at the log of followed runs, all of them by one query."""
 
 _LOCKED_S = 30  # how long a write waits for another process's transaction (they take milliseconds)
 _OLDEST = 130000  # PostgreSQL 13: pg_current_xact_id_if_assigned
@@ -65,7 +63,7 @@ _CONNECTION = {
 
 # One row per run. The lock in `locked` waits for whoever changes the row and then reads what they wrote, which a plain
 # read in the same statement would not; it holds until the commit. How far this writer came is noted on the way.
-_DRAW = f"""
+_DRAW = """
 WITH wanted AS MATERIALIZED (
     SELECT * FROM unnest(%b::text[], %b::bigint[], %b::bigint[], %b::text[]) AS w (run, epoch, k, status)
 ), marked AS (
@@ -77,7 +75,7 @@ WITH wanted AS MATERIALIZED (
 UPDATE runs SET next_seq = runs.next_seq + w.k, status = coalesce(w.status, runs.status)
 FROM wanted w LEFT JOIN locked l ON l.run = w.run
 WHERE runs.id = w.run AND (w.epoch IS NULL OR w.epoch = l.epoch)
-RETURNING runs.id, runs.next_seq, {NOTIFY}
+RETURNING runs.id, runs.next_seq
 """
 
 # Of a transaction that drew nothing; one that wrote nothing needs no mark, and stays one that writes nothing.
@@ -135,14 +133,13 @@ class PostgresStore(SqlStore):
 
     Attributes:
         stopped_s: after how long without a word inside a transaction the server ends it, in seconds.
-        look_s: how often the log of followed runs is looked at though nothing was heard: a notification may be lost.
 
     Raises:
         SettingsError, MissingExtraError.
     """
 
     stopped_s: float = 15
-    look_s = 5.0
+    look_s = LOOK_S
 
     def __init__(
         self,
@@ -170,7 +167,6 @@ class PostgresStore(SqlStore):
         self._last = 0
         self._marked = False
         self._opened = False
-        self._group = zlib.crc32(self._news_channel.encode()) - 2**31  # of advisory locks: an int4
 
     # --- connections -----------------------------------------------------------------------------
 
@@ -367,8 +363,8 @@ class PostgresStore(SqlStore):
         columns.append([draw.status for draw in draws])
         self._last += 1
         self._marked = True
-        values = [*columns, self._last, self._id, self._group, self._group, self._news_channel]
-        for run, next_seq, _ in raw.execute(_DRAW, values):
+        values = [*columns, self._last, self._id]
+        for run, next_seq in raw.execute(_DRAW, values):
             named[run].next_seq = next_seq
         if any(draw.epoch is None and draw.next_seq is not None for draw in draws):
             raw.execute(f"NOTIFY {self._channel}")
@@ -386,15 +382,8 @@ class PostgresStore(SqlStore):
     def _channel(self) -> str:
         return f"agentorchestra_{self.schema}"
 
-    @property
-    def _news_channel(self) -> str:
-        return f"ao_events_{self.schema}"  # a schema's name leaves no room for more
-
-    def _ear(self, connection: Connection, bell: Bell) -> Ear:
-        raw: Any = connection.connection.driver_connection
-        if raw.execute("SELECT pg_is_in_recovery()").fetchone()[0]:
-            return Asking(bell, lambda: True, STANDBY_S)  # a standby notifies nobody
-        return Listener(raw, channel=self._news_channel, group=self._group, bell=bell, look_s=self.look_s)
+    def _changes(self, connection: Connection) -> Callable[[], bool]:
+        return lambda: True
 
     def _hear(self, notify: Any) -> None:
         if notify.pid != self._backend:

@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,10 @@ from agentorchestra.log.store.database import READERS, Draw, closed_on_error
 from agentorchestra.log.store.machine import boot_clock, boot_clock_of, since_boot, wall
 from agentorchestra.log.store.schema import REVISIONS, events
 from agentorchestra.log.store.sql import SqlStore
-from agentorchestra.log.store.watcher import Asking, Bell, Ear
 
 DATABASE = "workspace.db"
 
 BUSY_S = 30.0  # how long a write waits for another process's transaction (they take milliseconds)
-LOOK_S = 0.1  # time between questions for changes where runs are followed; one reads no row
 _OLDEST = (3, 35)  # RETURNING
 
 # SQLite says SQLITE_FULL for ENOSPC and for max_page_count, but "disk I/O error" for the limit of a file's size and for
@@ -99,6 +98,8 @@ class SqliteStore(SqlStore):
         max_bytes: the most the database may take (files of large blobs not counted); appends that do not fit fail
             with StoreFullError.
     """
+
+    look_s = 0.1  # one look reads no row
 
     def __init__(self, folder: Path, *, max_bytes: int | None = None) -> None:
         self.folder = Path(folder).absolute()
@@ -366,7 +367,7 @@ class SqliteStore(SqlStore):
         changed, self._version = version != self._version, version
         return changed
 
-    def _ear(self, connection: Connection, bell: Bell) -> Ear:
+    def _changes(self, connection: Connection) -> Callable[[], bool]:
         last = 0
 
         def changed() -> bool:
@@ -374,7 +375,7 @@ class SqliteStore(SqlStore):
             before, last = last, _data_version(connection)
             return last != before
 
-        return Asking(bell, changed, LOOK_S)
+        return changed
 
     def _now(self) -> ColumnElement[float]:
         # unixepoch('subsec') needs SQLite 3.42. Milliseconds, which a day number in a double still holds.

@@ -10,7 +10,7 @@ import re
 import reprlib
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +35,6 @@ FORMAT = 1
 GROUP = "agentorchestra."
 """Entry points of other distributions: `agentorchestra.tools`, `agentorchestra.environments`, ..."""
 
-_DEEPEST = 20
 _LONGEST_PATH = 4000
 
 
@@ -307,20 +306,11 @@ class Manifest(BaseModel, extra="forbid"):
     """A JSON file that names components."""
 
     agentorchestra_manifest: int  # the format; later ones are refused
-    include: tuple[str, ...] = ()  # further manifests, relative to this one
     components: tuple[ManifestEntry, ...] = ()
 
 
-def read_manifest(
-    path: Path, *, above: tuple[Path, ...] = (), read: dict[Path, list[ManifestEntry]] | None = None
-) -> list[ManifestEntry]:
-    """Return a manifest's entries with included ones, or raise ManifestError; `read` takes them, `above` include it."""
-    here = path.resolve()
-    if here in above:
-        chain = " -> ".join(one.name for one in (*above[above.index(here) :], here))
-        raise ManifestError(f"the manifest {path} includes itself: {chain}; take one of these out")
-    if len(above) >= _DEEPEST:
-        raise ManifestError(f"the manifest {path} is included {_DEEPEST} deep; include it further up")
+def read_manifest(path: Path) -> list[ManifestEntry]:
+    """Return a manifest's entries, or raise ManifestError."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as exc:
@@ -341,35 +331,12 @@ def read_manifest(
             f"the manifest {path} does not fit at {place[:200]}: {first['msg'][:200]} ({reprlib.repr(first['input'])})"
         ) from None
     found = [one.model_copy(update={"folder": path.parent}) for one in manifest.components]
-    read = read if read is not None else {}
-    read[here] = found
-    for other in manifest.include:
-        inner = (path.parent / other).resolve()
-        if inner in (*above, here) or inner not in read:  # one that several include is read once
-            found += read_manifest(path.parent / other, above=(*above, here), read=read)
     seen: set[tuple[str, str]] = set()
     for one in found:
         if (one.kind, one.name) in seen:
             raise ManifestError(f"the manifest {path} names the {one.kind} {one.name!r} twice; leave one out")
         seen.add((one.kind, one.name))
     return found
-
-
-def file_stamps(path: Path, files: Iterable[Path] = ()) -> dict[Path, tuple[int, int]]:
-    """Return when files changed last, and their sizes; by default those that a manifest is made of."""
-    if not files:
-        read: dict[Path, list[ManifestEntry]] = {}
-        entries = read_manifest(path, read=read)
-        files = {*read, *(one.folder / one.file for one in entries if one.file)}
-    return {one: _stamp(one) for one in files}
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, 0
-    return found.st_mtime_ns, found.st_size
 
 
 def from_manifest(kind: Kind[Any], path: Path, known: Mapping[str, Any]) -> list[Given]:

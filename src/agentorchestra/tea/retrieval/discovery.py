@@ -46,7 +46,6 @@ class Finder:
 
     retriever: Retriever  # by the schemas' digests
     model: str = ""  # what its vectors were made with, "" for none
-    uses: Mapping[str, int] | None = None  # how often each was of use before, by name
 
 
 class Discovery:
@@ -230,7 +229,6 @@ async def matching(
             await asyncio.sleep(0)
     # Vectors of another model than the run's cannot be compared with its question.
     mine = bool(finder.model) and ctx.manifest.embedding_model == finder.model
-    used = finder.uses or {}
     matches = await retriever.search(
         query,
         limit=limit,
@@ -238,7 +236,6 @@ async def matching(
         among=schemas,
         embed=ctx.embed if mine else None,
         vectors=mine,
-        uses={key: used[one.name] for key, one in schemas.items() if used.get(one.name)} if used else {},
     )
     return [schemas[one.key] for one in matches]
 

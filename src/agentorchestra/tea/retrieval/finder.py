@@ -1,22 +1,21 @@
-"""What retrieval shares in a workspace: the embedder, the vectors that are kept, what was of use before."""
+"""What retrieval shares in a workspace: the embedder and the vectors that are kept."""
 
 from __future__ import annotations
 
+import base64
 import json
-import sys
 from array import array
-from collections import ChainMap, Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import ToolError
-from agentorchestra.core.ids import PART, sha256_text
+from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.query import LogQuery
-from agentorchestra.core.spec import FINAL
-from agentorchestra.core.vectors import unpack
+from agentorchestra.core.vectors import pack, unpack
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.log.store.pages import selected_events
 from agentorchestra.tea.retrieval.discovery import Finder
@@ -24,13 +23,6 @@ from agentorchestra.tea.retrieval.retriever import Embed, Retriever
 
 Perform = Callable[[Callable[[Any], Effect]], Awaitable[Outcome]]
 """Lets an effect through the door outside of a run: `DirectCalls.perform`."""
-
-FORMAT = 1
-"""Of the file with vectors. 1: a line of JSON (format, model, numbers), then for each text its SHA-256 and its vector,
-little-endian, in single precision."""
-
-RUNS_COUNTED = 50  # runs of earlier processes, the newest, whose calls count as having been of use
-
 
 CALLED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment", EffectKind.INVOKE_AGENT: "agent"}
 """The kinds of component whose calls are effects."""
@@ -66,20 +58,14 @@ class Finding:
         self._store = store
         self._perform = perform
         self._model = model
-        kept = folder / f"{sha256_text(model)[:16]}.vectors" if model and folder is not None else None
-        self._vectors: MutableMapping[str, Sequence[float]] = KeptVectors(kept, model) if kept is not None else {}
-        self._uses: dict[str, Counter[str]] = {kind: Counter() for kind in CALLED.values()}
-        self._uncounted: list[str] | None = None
-        counted = ChainMap(self._uses["tool"], self._uses["agent"])
-        self.finder = Finder(self._made({}), model=model, uses=counted)
+        kept = folder / f"{sha256_text(model)[:16]}.jsonl" if model and folder is not None else None
+        self._vectors: MutableMapping[str, Sequence[float]] = KeptVectors(kept) if kept is not None else {}
+        self.finder = Finder(self.retriever(), model=model)
 
-    def retriever(self, kind: str) -> Retriever:
-        """Return a retriever for the components of a kind, by name."""
-        return self._made(self._uses.get(kind, Counter()))
-
-    def _made(self, uses: MutableMapping[str, int]) -> Retriever:
+    def retriever(self) -> Retriever:
+        """Return a new retriever."""
         embed: Embed | None = self._embed if self._model else None
-        return Retriever(embed, uses=uses, vectors=self._vectors, refresh=self.count)
+        return Retriever(embed, vectors=self._vectors)
 
     async def _embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
         def effect(root: Any) -> Effect:
@@ -98,52 +84,32 @@ class Finding:
         value: dict[str, Any] = dict(outcome.value)
         return unpack(await self._store.get_blob(value["vectors"]), value["dimensions"])
 
-    # -- what was of use -----------------------------------------------------------------------------------------------
-
-    def ended(self, run_id: str) -> None:
-        """Have the calls of a run that ended for good counted before the next search."""
-        if self._uncounted is not None:
-            self._uncounted.append(run_id)
-
-    async def count(self) -> None:
-        """Count the calls of runs that ended since the last time; at first those of the newest runs there are."""
-        if self._uncounted is None:
-            states = [
-                one for one in await self._store.run_states() if one.status in FINAL and not one.id.startswith(PART)
-            ]
-            newest = sorted(states, key=lambda one: one.created)[-RUNS_COUNTED:]
-            self._uncounted = [one.id for one in newest]
-        runs, self._uncounted = self._uncounted, []
-        for one in await calls_in(self._store, dict.fromkeys(runs)):
-            self._uses[one.kind][one.name] += one.ok
-
 
 class KeptVectors(MutableMapping[str, Sequence[float]]):
-    """Vectors of one model by the SHA-256 of their texts, in a file that is only added to."""
+    """Vectors of one model by the SHA-256 of their texts, in a file that is only added to.
 
-    def __init__(self, path: Path, model: str) -> None:
+    A line is JSON: the SHA-256 and the vector, packed and in base64. Vectors of another length begin the file anew.
+    """
+
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._model = model
         self._known: dict[str, array[float]] | None = None
-        self._head = b""
 
     def __getitem__(self, digest: str) -> Sequence[float]:
         return self._read()[digest]
 
     def __setitem__(self, digest: str, vector: Sequence[float]) -> None:
         known = self._read()
+        other = any(len(one) != len(vector) for one in known.values())
+        if other:
+            known.clear()
         known[digest] = array("f", vector)
-        added = {digest: known[digest]}
-        head = json.dumps({"format": FORMAT, "model": self._model, "numbers": len(vector)}).encode() + b"\n"
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # One write for each vector, at the end of the file: several processes may do so.
-        with self._path.open("ab" if self._head == head else "wb") as file:
-            if self._head != head:
-                file.write(head)
-                self._head = head
-                added = {one: kept for one, kept in known.items() if len(kept) == len(vector)}
-            for one, numbers in added.items():
-                file.write(bytes.fromhex(one) + _little(numbers).tobytes())
+        line = json.dumps([digest, base64.b64encode(pack([vector])).decode()])
+        # One write for each vector, at the end of the file: several processes may do so. The new line comes first: it
+        # ends what a process that was killed left there.
+        with self._path.open("w" if other else "a", encoding="ascii") as file:
+            file.write(f"\n{line}")
 
     def __delitem__(self, digest: str) -> None:
         del self._read()[digest]
@@ -157,38 +123,12 @@ class KeptVectors(MutableMapping[str, Sequence[float]]):
     def _read(self) -> dict[str, array[float]]:
         if self._known is None:
             self._known = {}
-            try:
-                data = self._path.read_bytes()
-            except OSError:
-                return self._known
-            head, _, rest = data.partition(b"\n")
-            numbers = _numbers(head, self._model)
-            size = 32 + 4 * numbers
-            # What a process that was killed left at the end is no whole record, and nothing may be added behind it.
-            if numbers and len(rest) % size == 0:
-                self._head = head + b"\n"
-            for start in range(0, len(rest) - size + 1, size) if numbers else ():
-                vector = array("f")
-                vector.frombytes(rest[start + 32 : start + size])
-                self._known[rest[start : start + 32].hex()] = _little(vector)
+            lines: list[str] = []
+            with suppress(OSError, UnicodeDecodeError):
+                lines = self._path.read_text(encoding="ascii").splitlines()
+            for line in lines:
+                with suppress(ValueError, TypeError):  # what is no whole line
+                    digest, packed = json.loads(line)
+                    data = base64.b64decode(packed)
+                    self._known[digest] = array("f", unpack(data, len(data) // 4)[0])
         return self._known
-
-
-def _little(numbers: array[float]) -> array[float]:
-    """Return the same numbers with their bytes in the file's order, from either."""
-    if sys.byteorder == "little":
-        return numbers
-    swapped = array("f", numbers)
-    swapped.byteswap()
-    return swapped
-
-
-def _numbers(head: bytes, model: str) -> int:
-    """Return how many numbers a vector of the file has; 0 for a file of another format or model."""
-    try:
-        said = json.loads(head)
-    except ValueError:
-        return 0
-    fits = isinstance(said, dict) and said.get("format") == FORMAT and said.get("model") == model
-    numbers = said.get("numbers") if fits else 0
-    return numbers if isinstance(numbers, int) and 0 < numbers <= 100_000 else 0

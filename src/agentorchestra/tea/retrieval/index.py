@@ -213,9 +213,8 @@ class Index:
         limit: int = 10,
         among: frozenset[str] | None = None,
         vector: Sequence[float] | None = None,
-        uses: Mapping[str, int] | None = None,
     ) -> list[Match]:
-        """Return the components that fit, best first; none that shares nothing. `uses` decides between equals."""
+        """Return the components that fit, best first; none that shares nothing."""
         if not self._place or limit < 1:
             return []
         parts = [(1 - PIECES, self._by_words(query)), (PIECES, self._by_pieces(query))]
@@ -229,11 +228,6 @@ class Index:
         if among is not None:
             keys = self._keys
             score = {place: one for place, one in score.items() if keys[place] in among}
-        most = math.log1p(max((uses or {}).values(), default=0)) or 1.0
-        for key, used in (uses or {}).items():
-            place = self._place.get(key)
-            if place in score and used > 0:
-                score[place] *= 1 + _USED * math.log1p(used) / most
         # Thousands may fit a little: they are only counted past, and equal ones come in the order of their adding.
         least = min(heapq.nlargest(limit, score.values()), default=0.0)
         first = sorted((-one, place) for place, one in score.items() if one >= least and one > 0)[:limit]
@@ -273,9 +267,6 @@ class Index:
             for place, weight in zip(places, weights, strict=True):
                 score[place] = score.get(place, 0.0) + factor * weight
         return {place: one / self._norms[place] for place, one in score.items()}
-
-
-_USED = 0.1  # how much more what was of use most often counts than what never was
 
 
 def _added(parts: Iterable[tuple[float, dict[int, float]]]) -> dict[int, float]:

@@ -1,6 +1,6 @@
-"""Finding components of one kind: the index with what is around it - an embedder, scopes, what was of use before.
+"""Finding components of one kind: the index with what is around it - an embedder and scopes.
 
-    query ─> Index (words, pieces, vectors) ─> among those of a scope ─> what was of use before decides between equals
+    query ─> Index (words, pieces, vectors) ─> among those of a scope
 
 One more component adds its own words and has one text embedded; nothing is made anew. Without an embedder, or while
 the one there is fails, words find.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,28 +43,23 @@ class Group:
 class Retriever:
     """The components of one kind, to be found by what is wanted; without an embedder words find.
 
-    `uses` (how often each key was of use) is read at each search, after `refresh` has brought it up to date. `vectors`
-    keeps those of components by the SHA-256 of their texts, in memory by default.
+    `vectors` keeps those of components by the SHA-256 of their texts, in memory by default.
     """
 
     def __init__(
         self,
         embed: Embed | None = None,
         *,
-        uses: Mapping[str, int] | None = None,
         vectors: MutableMapping[str, Sequence[float]] | None = None,
-        refresh: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._index = Index()
         self._embed = embed
-        self._uses = uses if uses is not None else {}
         self._hash: dict[str, str] = {}
         self._text: dict[str, str] = {}
         self._waiting: dict[str, None] = {}
         self._vectors: MutableMapping[str, Sequence[float]] = {} if vectors is None else vectors
         self._queries: OrderedDict[str, Sequence[float]] = OrderedDict()
         self._path: dict[str, tuple[str, ...]] = {}
-        self._refresh = refresh
         self.problem = ""  # why the last search had no vectors though there is an embedder
 
     def __len__(self) -> int:
@@ -99,23 +94,19 @@ class Retriever:
         among: Collection[str] | None = None,
         embed: Embed | None = None,
         vectors: bool = True,
-        uses: Mapping[str, int] | None = None,
     ) -> list[Match]:
         """Return the components that fit, best first; those of a scope in their order where nothing is asked.
 
         `embed` embeds the query instead of the retriever's own embedder (`ctx.embed`, a run's own question); without
-        `vectors` words alone are compared; `uses` replaces the retriever's own.
+        `vectors` words alone are compared.
         """
         allowed = self._allowed(under, among)
         query = query[:LONGEST_QUERY]
         if not query.strip():
             listed = self.keys(under) if under is not None else ()
             return [Match(key, 0.0) for key in listed if among is None or key in among][: max(0, limit)]
-        if self._refresh is not None:
-            await self._refresh()
         vector = await self._vector(query, embed) if vectors else None
-        counted = self._uses if uses is None else uses
-        return self._index.search(query, limit=limit, among=allowed, vector=vector, uses=counted)
+        return self._index.search(query, limit=limit, among=allowed, vector=vector)
 
     def nearest(self, query: str, *, limit: int = 3, among: Collection[str] | None = None) -> list[str]:
         """Return keys that fit by words alone: for a name that was not spelt as it stands."""

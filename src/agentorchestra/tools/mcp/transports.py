@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import shutil
 import signal
 from collections.abc import AsyncIterator
@@ -28,7 +27,6 @@ from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
-from pydantic_core import from_json
 
 from agentorchestra.core.errors import McpError
 from agentorchestra.tools.mcp.config import Server
@@ -40,8 +38,6 @@ MAX_LINE_BYTES = 50_000_000
 EXIT_S = 2.0  # seconds a program has to end when its input is closed, and once more when it is told to
 _POLL_S = 0.01
 _LAST_WORDS = 4_000
-_DEEPEST = 128  # levels of a message that are kept; the SDK reads none that has about 200
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
 _Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 
@@ -128,8 +124,7 @@ class _Client(httpx2.AsyncClient):
             return _in_place_of(request, 502, sending, "its answer is compressed, which was not asked for")
         event_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            bounded = _Bounded(response.stream, None if event_stream else MAX_RESPONSE_BYTES, sending)
-            response.stream = _Shallow(bounded, by_line=event_stream)
+            response.stream = _Bounded(response.stream, None if event_stream else MAX_RESPONSE_BYTES, sending)
         return response
 
 
@@ -168,60 +163,6 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-class _Shallow(httpx2.AsyncByteStream):
-    """A body whose messages are `shallow`: the lines of a stream of events, or the whole."""
-
-    def __init__(self, inner: httpx2.AsyncByteStream, *, by_line: bool) -> None:
-        self._inner = inner
-        self._by_line = by_line
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        kept = bytearray()
-        async for chunk in self._inner:
-            kept += chunk
-            ends = (kept.rfind(end, -len(chunk)) for end in (b"\n", b"\r")) if self._by_line and chunk else (-1,)
-            end = max(ends) + 1
-            if end or (self._by_line and len(kept) > MAX_RESPONSE_BYTES):  # whoever reads it refuses a longer line
-                end = end or len(kept)
-                yield b"".join(_shallow_event(line) for line in bytes(kept[:end]).splitlines(keepends=True))
-                del kept[:end]
-        if kept:
-            yield bytes(kept) if self._by_line else shallow(bytes(kept))
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-def _shallow_event(line: bytes) -> bytes:
-    name, colon, text = line.partition(b":")
-    return name + colon + shallow(text) if name == b"data" else line
-
-
-def shallow(text: bytes) -> bytes:
-    """Return JSON with a few words in place of what is nested too deep: the SDK would drop the whole message."""
-    if text.count(b"[") + text.count(b"{") <= _DEEPEST:
-        return text
-    try:
-        from_json(text)
-    except ValueError as exc:
-        if "recursion limit" not in str(exc):
-            return text
-    else:
-        return text
-    pieces, depth, start = list[bytes](), 0, 0
-    for token in _TOKEN.finditer(text):
-        if token[0] in (b"[", b"{"):
-            depth += 1
-            if depth == _DEEPEST + 1:
-                pieces.append(text[start : token.start()])
-        elif token[0] in (b"]", b"}"):
-            if depth == _DEEPEST + 1:
-                pieces.append(b'"[left out: nested too deep]"')
-                start = token.end()
-            depth -= 1
-    return b"".join((*pieces, text[start:]))
 
 
 def quiet() -> None:
@@ -317,7 +258,7 @@ async def _read(
 
 def _message(line: bytes) -> SessionMessage | Exception:
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(shallow(line), by_name=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as exc:
         return exc  # whoever listens to the session passes over it
 

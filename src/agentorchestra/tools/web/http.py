@@ -37,7 +37,7 @@ from agentorchestra.tools.web.addresses import (
 )
 from agentorchestra.tools.web.bodies import Body, accepted_codings
 from agentorchestra.tools.web.denied import DeniedPages
-from agentorchestra.tools.web.resolver import Resolver, names_from, system_names
+from agentorchestra.tools.web.resolver import Resolver, system_names
 
 if TYPE_CHECKING:
     import aiohttp
@@ -118,8 +118,8 @@ class WebClient:
     """Asks sites for something; refuses what is not on the public network, on every hop.
 
     It reads no page of `web.deny`, keeps no cookies, no connection and no credentials, takes no proxy from the
-    environment, and can be used from several event loops. SettingsError for settings that name no service, page, name
-    server or file; MissingExtraError for name servers without the extra `reading`.
+    environment, and can be used from several event loops. SettingsError for settings that name no service, page or
+    file.
     """
 
     def __init__(self, settings: WebSettings | None = None, *, resolver: Resolver | None = None) -> None:
@@ -129,9 +129,7 @@ class WebClient:
         except WebError as error:
             raise SettingsError(f"web.private: {error}") from None
         self.denied = DeniedPages(self.settings.deny)
-        if resolver is None:
-            resolver = names_from(self.settings.nameservers) if self.settings.nameservers else system_names
-        self._resolver = resolver
+        self._resolver = resolver or system_names
         self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Lines] = weakref.WeakKeyDictionary()
 
     async def get(self, url: str, **options: Any) -> Answer:

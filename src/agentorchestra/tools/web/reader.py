@@ -83,17 +83,9 @@ class PageReader:
         loop = asyncio.get_running_loop()
         until = loop.time() + self.settings.timeout_s
         known = {first.url, first.final_url}
-        wave, left = [first], self.settings.crawl_pages - 1
-        for _ in range(self.settings.crawl_depth):
-            linked = dict.fromkeys(url for page in wave for url in _same_site(page))
-            wanted = [url for url in linked if url not in known][:left]
-            known.update(wanted)
-            left -= len(wanted)
-            wave = []
-            for found in await asyncio.gather(*(self._by(until, url, fresh) for url in wanted)):
-                if isinstance(found, Page):
-                    wave.append(found)
-                yield found
+        wanted = [url for url in _same_site(first) if url not in known][: self.settings.crawl_pages - 1]
+        for found in await asyncio.gather(*(self._by(until, url, fresh) for url in wanted)):
+            yield found
 
     async def _by(self, until: float, url: str, fresh: bool) -> Page | WebError:
         try:

@@ -1,4 +1,4 @@
-"""Actions that read: the text of the page, what of it serves a goal, pictures of it, copies in an archive."""
+"""Actions that read: the text of the page, what of it serves a goal, pictures of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError, WebError
-from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
 from agentorchestra.environments.browser.actions.arguments import Inside, Ref
 from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
 from agentorchestra.environments.browser.scripts import script
@@ -32,8 +31,6 @@ PROMPT = "browser_extract"
 
 
 class ExtractionActions(TargetActions):
-    search: SearchSettings = SearchSettings()  # settings of search engines, of which the archive is one
-
     @action(mutates=False)
     async def read_page(self, ctx: Any, part: Inside = "") -> ToolResult:
         """The text of the page as it is now, from its beginning or a part of it, with the place of each piece.
@@ -162,36 +159,6 @@ class ExtractionActions(TargetActions):
             picture, address = seen.artifacts[0].name, _source_of(seen)
         said: str = await ctx.ask(question, page=address, picture=picture)
         return said
-
-    @action(mutates=False, tags=("read", "network"))
-    async def find_archive_url(self, ctx: Any, url: str, date: Inside) -> TextBlock:
-        """The address of a copy that an archive made of a page on a day or last before it; open it with go_to_url.
-
-        Args:
-            url: of the page.
-            date: 2015-06-30.
-        """
-        from agentorchestra.tools.web.http import WebClient
-        from agentorchestra.tools.web.search.archive import Archive
-        from agentorchestra.tools.web.search.types import EngineError, query_of
-
-        if not {"auto", "archive"} & {*self.search.engines}:
-            raise ToolError("the archive is not among the search engines of the settings; open the page itself")
-        named = self.search.engine.get("archive", SearchEngineSettings())
-        archive = Archive(WebClient(self.web), named, {})
-        wanted = query_of(url, until=date, now=ctx.now)
-        if wanted.until is None:
-            raise ToolError("date is empty; give the day, e.g. 2015-06-30")
-        try:
-            found = await archive.copy_of(wanted.text, wanted.until)
-        except (EngineError, WebError) as error:
-            raise ToolError(f"the archive {error}; try it later, or open the page itself") from None
-        if found is None:
-            raise ToolError("the archive has no copy of this page; try a shorter address of the same site")
-        later = found.date is not None and found.date > wanted.until.isoformat()
-        note = f" (there is none of {wanted.until} or before)" if later else ""
-        said = f"{found.address} is from {found.date}{note}"
-        return TextBlock(text=said, source=Source(kind="web", ref=found.address), trust=Trust.UNTRUSTED)
 
 
 def _source_of(result: ToolResult) -> str:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pydantic
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.browser.actions.arguments import Count, Inside, Ref, Site, Switch, host_of, same_site
+from agentorchestra.environments.browser.actions.arguments import Count, Inside, Ref, Site, Switch, same_site
 from agentorchestra.environments.browser.actions.base import First, gone
 from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
 from agentorchestra.environments.browser.scripts import ask, of_page
 from agentorchestra.environments.browser.view.references import in_some_frame
 from agentorchestra.environments.browser.view.script_results import Field, Option, Options, as_told
-from agentorchestra.environments.browser.view.text import plain
 from agentorchestra.tea.calling.environment import action
 
 if TYPE_CHECKING:
@@ -38,11 +37,6 @@ _NAMED = (
 )
 _OTHERS = {"esc": "Escape", "return": "Enter", "del": "Delete", "pgup": "PageUp", "pgdn": "PageDown", " ": "Space"}
 _OTHERS |= {way.lower(): f"Arrow{way}" for way in ("Up", "Down", "Left", "Right")}
-# The browser's own clipboard is shared by all runs: these are done by one of the run's.
-_CLIPBOARD = {
-    f"{held}+{key}": how for held in ("Control", "Meta") for key, how in (("c", "copy"), ("x", "cut"), ("v", "paste"))
-}
-_CLIPBOARD |= {f"{held}+Shift+V": "paste" for held in ("Control", "Meta")}
 
 
 class KeyboardActions(TargetActions):
@@ -149,8 +143,6 @@ class KeyboardActions(TargetActions):
         """
         page = await self.tab(ctx)
         chord = checked_keys(keys)
-        if chord in _CLIPBOARD:
-            return f"{await self._by_clipboard(page, chord)}; {await self.settled(ctx)}"
 
         async def press() -> None:
             for _ in range(times):
@@ -158,41 +150,6 @@ class KeyboardActions(TargetActions):
 
         await self.within(f"pressing {chord}", press)
         return await self.settled(ctx)
-
-    async def _by_clipboard(self, page: Page, chord: str) -> str:
-        """Copy, cut or paste by the clipboard of this run; what was copied is pasted at the same site only."""
-        frame = await self.within("finding what has the keyboard", lambda: _focused(page))
-        here = host_of(address_of(frame))
-        if _CLIPBOARD[chord] != "paste":
-            cut = _CLIPBOARD[chord] == "cut"
-            text = str(await self.ask("copying", frame, "copied", cut))
-            if not text:
-                raise ToolError(
-                    "nothing is selected that can be copied; select it first, with select_text or Control+A"
-                )
-            self.session.clipboard = (text, here)
-            return f"{'cut' if cut else 'copied'}: {plain(text, 200)!r}"
-        text, there = self.session.clipboard
-        if not text:
-            raise ToolError("the clipboard is empty; copy something first, with select_text and Control+C")
-        if here != there:
-            raise ToolError(f"what was copied is of {there}, and this is {here}; give the text with input_text")
-        if await self.ask("pasting", frame, "pasted", text):
-            await self.within("pasting", lambda: page.keyboard.insert_text(text))
-        return f"pasted {len(text):,} characters"
-
-    @action(tags=("read", "network"))
-    async def select_text(self, ctx: Any, text: Inside) -> str:
-        """Select words, to copy or mark them.
-
-        Args:
-            text: as it stands in the field that has the focus, or on the page; capitals or not. The first place counts.
-        """
-        page = await self.tab(ctx)
-        for frame in page.frames:
-            if await self.ask("selecting the text", frame, "selectWords", text):
-                return f"selected; {await self.settled(ctx)}"
-        raise ToolError(f"{text!r} does not stand on the page as it is now; look at the state for how it is written")
 
     @action(tags=("read", "network"))
     async def select(self, ctx: Any, ref: Ref, options: Annotated[list[Inside], pydantic.Field(min_length=1)]) -> str:
@@ -295,10 +252,10 @@ def checked_keys(text: str) -> str:
     strong = [one for one in modifiers if one != "Shift"]
     if not key and len(last) == 1 and last.isprintable() and strong:
         key = last.upper() if last.isalpha() and "Shift" in modifiers else last
-        if "Shift" not in modifiers and last.lower() in ("c", "x", "v"):
-            key = last.lower()
-    if key == "Insert" and modifiers:  # the browser's own clipboard, which all runs share
-        raise ToolError("the keys of the clipboard are Control+C, Control+X and Control+V")
+    if (key.lower() in ("c", "x", "v") and strong) or (key == "Insert" and modifiers):
+        raise ToolError(
+            f"{text!r} copies or pastes, and the clipboard is shared by all runs; give the text with input_text"
+        )
     if not key:
         raise ToolError(
             f"{text!r} is no key; give one of {', '.join(_NAMED[:16])}, F1 to F12, or a letter with Control or Alt "

@@ -13,8 +13,7 @@ from agentorchestra.environments.browser.actions.base import First
 from agentorchestra.environments.browser.actions.targets import TargetActions, in_view
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.session.chromium import playwright_api
-from agentorchestra.environments.browser.view.script_results import Look, Scrolled, as_told
-from agentorchestra.environments.browser.view.text import plain
+from agentorchestra.environments.browser.view.script_results import Scrolled, as_told
 from agentorchestra.tea.calling.environment import action
 
 if TYPE_CHECKING:
@@ -180,23 +179,6 @@ class PointerActions(TargetActions):
             raise ToolError(f"it does not go further {_WAYS.get(direction, direction)}; {_rest(where)}")
         return f"scrolled; {_rest(where)}; {changed}"
 
-    @action(mutates=False)
-    async def inspect(self, ctx: Any, refs: Annotated[list[Ref], Field(min_length=1, max_length=20)]) -> str:
-        """Tell size, place, colours and shape of elements.
-
-        Args:
-            refs: their references. Of a drawing each part is told. Places are pixels in the view.
-        """
-        lines: list[str] = []
-        await self.tab(ctx)
-        for ref in refs:
-            element = await self.handle(ref, self.pointed(ref))
-            look = as_told(Look, await self.ask(f"looking at {ref}", element, "looks"))
-            box = await self.within(f"finding the place of {ref}", element.bounding_box)
-            moved = (box["x"] - look.box[0], box["y"] - look.box[1]) if box is not None else (0.0, 0.0)
-            lines += _told(ref, look, round(moved[0]), round(moved[1]))
-        return "\n".join(lines)
-
     @action(tags=("read", "network"))
     async def scroll_to_text(self, ctx: Any, text: Inside, nth: Annotated[Count, Field(ge=1, le=1000)] = 1) -> str:
         """Scroll to where a text stands on the page.
@@ -229,17 +211,6 @@ class PointerActions(TargetActions):
             )
         await self.on("the text", lambda ms: found.evaluate(of_page("toTheMiddle"), timeout=ms))
         return f"scrolled to {text!r}; {await self.settled(ctx)}"
-
-
-def _told(ref: str, look: Look, dx: float, dy: float) -> list[str]:
-    """Return an element's place, colours and shape, and those of what is drawn in it, a line each."""
-    lines = []
-    for depth, one in ((0, look), *((1, part) for part in look.parts)):
-        x, y, width, height = one.box
-        facts = ", ".join(plain(fact, 320) for fact in one.facts)
-        name = f"[{ref}] " if not depth else "  "
-        lines.append(f"{name}{plain(one.tag, 20)} {width:g}x{height:g} at {x + dx:g},{y + dy:g}: {facts}")
-    return lines
 
 
 def _rest(where: Scrolled) -> str:

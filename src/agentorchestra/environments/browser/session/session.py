@@ -67,7 +67,6 @@ class BrowserSession:
         self.settings = settings
         self.kept = kept
         self.credentials: dict[str, tuple[str, str]] = {}  # user and password of hosts that ask by HTTP
-        self.clipboard: tuple[str, str] = ("", "")  # what was copied, and the host where
         self.boundary = Boundary(web, private=settings.private, allow=settings.allow, deny=settings.deny)
         self.downloads = Downloads(settings, ground)
         self._keeper = Keeper(ground, kept, settings.call_s)

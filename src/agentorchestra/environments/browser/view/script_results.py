@@ -22,15 +22,6 @@ class Scrolled(BaseModel):
     right: float
 
 
-class Look(BaseModel):
-    """Place, colours and shape of an element; the box is x, y, width, height in CSS pixels of its frame."""
-
-    tag: str
-    box: tuple[float, float, float, float]
-    facts: list[str]
-    parts: list[Look] = []
-
-
 class Size(BaseModel):
     width: float
     height: float

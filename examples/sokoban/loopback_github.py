@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from agentorchestra.testing.repositories import CLEAN, Body, Refused, Repository, run
+from repositories import CLEAN, Body, Refused, Repository, run
 
 if TYPE_CHECKING:
     from aiohttp import web
