@@ -152,7 +152,7 @@ async def test_a_budget_without_room_for_the_judge_keeps_the_answer(tmp_path: Pa
         used = estimate_input_tokens(model.requests[0])
         tight = Budget(tokens=2 * used + USUAL + LEAST + 200)
         result = await ws.run(f"What is the code of {TOWN}?", budget=tight, **given)
-        assert first.answer == result.answer == "1111" and result.status is RunStatus.COMPLETED
+        assert first.answer_text == result.answer_text == "1111" and result.status is RunStatus.COMPLETED
         assert len(model.requests) == 3, "the judge was not asked"
         assert "Nobody judged whether the answer is complete: " in result.report
 

@@ -313,7 +313,7 @@ async def test_a_process_that_dies_leaves_a_run_that_goes_on_signed_in(tmp_path:
             result = await ws.resume(record.id)
             replayed = await ws.replay(record.id)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "1,204 shells"), result.error
-        assert replayed.answer == result.answer
+        assert replayed.answer == result.answer_text
         assert len(site.sessions) == 1  # it was not signed in a second time
         (gif,) = tmp_path.rglob("steps.gif")
         assert gif.parent == pictures[0].parent.parent  # the record goes on where it was

@@ -156,7 +156,7 @@ async def test_nothing_is_begun_after_the_limit_but_the_report(
     clock.happened = lambda: after == ""
     async with Workspace(tmp_path / "ws", **world(site, scripted, clock=clock, **given)) as ws:
         again = await ws.replay(result.run_id)
-    assert again.answer == result.answer
+    assert again.answer == result.answer_text
 
 
 def costly(start: str) -> Any:

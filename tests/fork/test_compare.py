@@ -37,8 +37,8 @@ async def test_the_first_difference_and_both_continuations(tmp_path: Path) -> No
         assert "-model: one" in found.difference.lines
         assert "+model: two" in found.difference.lines
         assert found.first.continuation[0].key == found.second.continuation[0].key == found.difference.key
-        assert found.first.answer == one.answer
-        assert found.second.answer == result.answer != one.answer
+        assert found.first.answer == one.answer_text
+        assert found.second.answer == result.answer_text != one.answer
         last = [
             step.result for side in (found.first, found.second) for step in side.continuation if "done" in step.what
         ]

@@ -87,7 +87,7 @@ async def test_what_was_found_is_carried_on_or_the_task_fails(tmp_path: Path, co
         assert told == "" and len(looked) == 2
         assert back[3]["status"] == "timed_out", "it began where the one before had begun"
         assert (result.status, len(back)) == (RunStatus.PARTIAL, 4)
-        assert result.answer != museum.answer
+        assert result.answer_text != museum.answer
         return
 
     # It is carried on in the context of the next delegation, which need not look there again.

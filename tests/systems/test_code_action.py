@@ -93,7 +93,7 @@ async def ask(folder: Path, model: ScriptedModel, calls: Calls, task: str = "Do 
         if result.status is RunStatus.COMPLETED:
             made = list(calls.made)
             report = await ws.replay(result.run_id, model=model)
-            assert report.answer == result.answer and calls.made == made
+            assert report.answer == result.answer_text and calls.made == made
         return result
 
 
@@ -396,7 +396,7 @@ async def test_a_loop_over_files_needs_fewer_requests_and_gives_the_same_answer(
         one = await ws.run("The total?", files=files, model=tools, system="react")
         other = await ws.run("The total?", files=files, model=code, system="react", action="code")
         made = list((effects(list(await ws.events(other.run_id)))).values())
-    assert one.answer == other.answer == str(sum(number * 3 for number in range(40)))
+    assert one.answer_text == other.answer_text == str(sum(number * 3 for number in range(40)))
     assert made.count("read_file") == 40
     assert (len(tools.requests), len(code.requests)) == (4, 2)
     assert other.usage.input_tokens < one.usage.input_tokens

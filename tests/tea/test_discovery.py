@@ -283,7 +283,7 @@ async def test_programs_call_what_they_find(tmp_path: Path) -> None:
     ) as ws:
         result = await ws.run(TASK)
         report = await ws.replay(result.run_id)
-    assert result.answer == report.answer == "count_violin_islands at Thun: 4711"
+    assert result.answer_text == report.answer == "count_violin_islands at Thun: 4711"
     assert "def count_violin_islands(place: str)" in _told(seen[1])
     assert "def count_violin_islands" not in _told(seen[0])
     assert "def measure_glacier_lakes(place: str)" in _told(seen[0])
@@ -339,7 +339,7 @@ async def test_a_planner_finds_agents_and_the_worker_its_tools(tmp_path: Path) -
     async with Workspace(tmp_path, tools=many(), agents=agents, settings=settings, models=models) as ws:
         result = await ws.run(TASK)
         report = await ws.replay(result.run_id)
-    assert result.answer == report.answer == "4711"
+    assert result.answer_text == report.answer == "4711"
     first, second = planner[:2]
     assert "measure_glacier_expert" in _names(first)
     assert {"deep_analyzer", "worker", "reporter", "find_agents"} <= set(_names(first))
@@ -375,7 +375,7 @@ async def test_with_an_embedder_the_run_embeds_its_questions_alone(tmp_path: Pat
                 async for e in ws.log(LogQuery(runs=(result.run_id,)))
                 if isinstance(e.data, EffectStarted) and e.data.effect["kind"] == "Embed"
             ]
-        assert result.answer == report.answer == "count_violin_islands at Thun: 4711"
+        assert result.answer_text == report.answer == "count_violin_islands at Thun: 4711"
         questions = [TASK, "count violin islands"]
         assert kinds == [{"texts": [one], "model": "vectors"} for one in questions]
         assert len(server.requests) == asked
@@ -389,6 +389,6 @@ async def test_a_fork_goes_on_with_what_was_open(tmp_path: Path) -> None:
         found = [e.seq async for e in ws.log() if e.type == "completed" and "'opened': ['count_violin" in str(e.data)]
         fork = await ws.fork(result.run_id, at=found[0], model="other")
         forked = await ws.resume(fork)
-    assert forked.answer == result.answer
+    assert forked.answer_text == result.answer_text
     assert seen[3].model == "other"
     assert _names(seen[3]) == _names(seen[1])

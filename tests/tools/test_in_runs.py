@@ -131,7 +131,7 @@ async def test_a_computation_is_replayed_and_its_interpreter_ends_with_the_works
         pids = interpreters()
         assert pids
         report = await ws.replay(result.run_id)
-        assert report.answer == result.answer
+        assert report.answer == result.answer_text
     await ended(pids)
 
 

@@ -379,7 +379,7 @@ async def test_calls_go_through_the_door(tmp_path: Path) -> None:
         ]
         # Every part and every call is in the log: a replay runs none of them again.
         report = await ws.replay(result.run_id)
-        assert report.answer == result.answer
+        assert report.answer == result.answer_text
     assert called == ["a", "b", "c"]
     assert len(counted.programs) == 1
     assert shown[0].splitlines()[:4] == ["a1", "b2", "c3", "refused: True"]
@@ -557,4 +557,4 @@ async def test_a_decision_that_is_a_program_may_need_the_sandbox(tmp_path: Path)
     assert "The harbour was built in 1873." in seen[1]
     assert "ToolError: This task has no file 'nothing'" in seen[1]
     assert "_program.py" not in seen[1]
-    assert result.answer == report.answer == "The harbour was built in 1873."
+    assert result.answer_text == report.answer == "The harbour was built in 1873."

@@ -91,7 +91,7 @@ async def test_an_imported_run_executes_nothing_of_an_environment_made_of_tools(
     async with Workspace(tmp_path / "two", environments={"panel": panel()}) as ws:
         await ws.import_file(tmp_path / "run.zip")
         report = await ws.replay(result.run_id)
-        assert report.answer == result.answer
+        assert report.answer == result.answer_text
     assert CALLED == []
 
 

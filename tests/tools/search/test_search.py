@@ -190,7 +190,7 @@ async def test_the_choice_and_every_engine_are_effects_of_their_own(site: Site, 
         asked = len(site.requests)
         events = await ws.store.load(result.run_id)
         report = await ws.replay(result.run_id)
-    assert result.answer == report.answer == "Ada Lindqvist"
+    assert result.answer_text == report.answer == "Ada Lindqvist"
     assert len(site.requests) == asked  # a replay asks nobody
     done: dict[str, Any] = {}
     names: dict[str, str] = {}
