@@ -87,7 +87,7 @@ def test_an_answer_that_is_a_paragraph_of_the_report_is_not_read_twice() -> None
     result = RunResult(status=RunStatus.COMPLETED, answer_text="It pays.", report="# Does it?\n\nIt pays.\n\n## Said")
     assert readable_answer(result) == result.report
     assert account_lines(result, result.report) == []
-    assert readable_answer(result.model_copy(update={"answer": "4", "report": "14 of 42"})) == "4"
+    assert readable_answer(result.model_copy(update={"answer_text": "4", "report": "14 of 42"})) == "4"
 
 
 def test_a_source_that_the_report_lists_is_not_listed_again() -> None:

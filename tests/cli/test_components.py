@@ -124,8 +124,8 @@ def test_a_tool_that_was_edited(app: Folder) -> None:
         ("tool", "1.1.0", True, "active"),
     ]
     lines = app.run("tools", "versions", "send_mail").out.splitlines()
-    assert [line.split()[:2] for line in lines] == [["1.0.0", "active"], ["*", "1.1.0"]]
-    assert lines[1].endswith("from send_mail@1.0.0")
+    assert [line.split()[:2] for line in lines] == [["1.0.0", "active"], ["*", "1.1.0"], ["minor:", "2"]]
+    assert lines[1].endswith("from send_mail@1.0.0") and lines[2].split()[0] == "minor:"
 
     diff = app.run("tools", "diff", "send_mail", "1.0.0")
     assert diff.out.splitlines()[0] == "tool send_mail: 1.0.0 -> 1.1.0, minor"
