@@ -29,7 +29,6 @@ from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import schema_problems
 from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tea.transformations.base import Carried
-from agentorchestra.tea.transformations.compatibility import cannot_fit, part_of, result_schema
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,8 @@ def compound(
         returns: the step whose result is the result; the last one by default.
 
     Raises:
-        ToolDefinitionError: for an unknown or missing argument, a step that is not there or comes later, a value or a
-            result that cannot be what the argument needs.
+        ToolDefinitionError: for an unknown or missing argument, a step that is not there or comes later, a value that
+            does not fit the argument. Whether a result fits, the call says.
     """
     if not steps:
         raise ToolDefinitionError(f"compound tool {name!r} has no steps; give at least one Step")
@@ -168,15 +167,6 @@ def _check_bound(where: str, argument: str, bound: Any, schema: Mapping[str, Any
             f"{where} takes {argument!r} from the step {bound.step!r}, which does not come before it; before it come: "
             f"{', '.join(before) or 'none'}"
         )
-    found = result_schema(before[bound.step].tool)
-    if found is None:
-        return  # not known before it is there; the tool checks it then
-    part = part_of(found, bound.path)
-    if isinstance(part, str):
-        raise ToolDefinitionError(f"{where} takes {argument!r} from the result of {bound.step!r}: {part}")
-    problem = cannot_fit(part, wanted)
-    if problem:
-        raise ToolDefinitionError(f"{where} takes {argument!r} from the result of {bound.step!r}: {problem}")
 
 
 def _parameters(name: str, steps: Sequence[Step]) -> dict[str, Any]:
@@ -189,14 +179,7 @@ def _parameters(name: str, steps: Sequence[Step]) -> dict[str, Any]:
         for argument, bound in step.arguments.items():
             if not isinstance(bound, Given):
                 continue
-            wanted = schema["properties"][argument]
-            held = properties.setdefault(bound.name, wanted)
-            problem = cannot_fit({**held, "$defs": definitions}, {**wanted, "$defs": schema.get("$defs", {})})
-            if problem:
-                raise ToolDefinitionError(
-                    f"{bound.name!r} is given to several steps of compound tool {name!r} that need different things: "
-                    f"{problem}; give it two names"
-                )
+            properties.setdefault(bound.name, schema["properties"][argument])
             for one, definition in schema.get("$defs", {}).items():
                 if definitions.setdefault(one, definition) != definition:
                     raise ToolDefinitionError(
