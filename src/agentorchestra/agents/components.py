@@ -133,7 +133,7 @@ class Components:
         await self.registry.refresh()
         closed = [one for one in self._toolkits if one not in self._opened] if toolkits else []
         started = self._started and not closed and not self._stale
-        if started and all(manager.is_settled and not manager.watches for manager in self.managers):
+        if started and all(manager.is_settled for manager in self.managers):
             return
         async with self._lock:
             if not self._started:
@@ -153,8 +153,6 @@ class Components:
                 self._take(toolkit, toolkit.tools())
             await self._open_owners()
             await self.registry.refresh()
-            for manager in self.managers:
-                await manager.reload()
             for manager in self.managers:
                 await manager.settle()
 

@@ -55,7 +55,7 @@ from agentorchestra.tea.registry.history import (
     identity_of,
 )
 from agentorchestra.tea.registry.kind import Kind, Made, Variable, check_variables, config_changes, marked
-from agentorchestra.tea.registry.registration import Given, components_of, file_stamps, from_manifest, place_of
+from agentorchestra.tea.registry.registration import Given, components_of, place_of
 from agentorchestra.tea.registry.registry import Entry, Registry
 from agentorchestra.tea.registry.rights import EVOLVABLE, INVOKERS, MODE, TOUCHES, check_rights
 from agentorchestra.tea.registry.saved import read_saved, saved, taken_over
@@ -112,14 +112,6 @@ class Access(NamedTuple):
     namespace: str = ""  # of the user's program (tea/programs/namespaces.py)
 
 
-class _Watched(NamedTuple):
-    """A manifest that was registered: when its files changed last, and how it was registered."""
-
-    stamps: dict[Path, tuple[int, int]]
-    state: LifeState
-    invokers: Sequence[str] | None
-
-
 def _changing(
     operation: Callable[Concatenate[ManagerT, P], Awaitable[R]],
 ) -> Callable[Concatenate[ManagerT, P], Awaitable[R]]:
@@ -168,7 +160,6 @@ class ContextManager(Generic[T]):
         self._index_of: tuple[tuple[int, int, int], frozenset[str]] = ((-1, -1, -1), frozenset())
         self._names: tuple[tuple[int, int], tuple[str, ...]] = ((-1, -1), ())
         self._settled = (-1, -1)
-        self._watched: dict[Path, _Watched] = {}
 
     # -- what is at hand -----------------------------------------------------------------------------------------------
 
@@ -193,11 +184,6 @@ class ContextManager(Generic[T]):
     def has(self, name: str) -> bool:
         """Return True if a component of this name is at hand."""
         return name in self._given
-
-    @property
-    def watches(self) -> bool:
-        """True if manifests were registered, which may change."""
-        return bool(self._watched)
 
     @property
     def is_settled(self) -> bool:
@@ -365,7 +351,9 @@ class ContextManager(Generic[T]):
 
     async def _make(self, name: str, wanted: Version) -> T:
         what = f"{self.kind.name} {name}@{wanted.version}"
-        if wanted.maker is None or (wanted.maker.how in ("module", "source", "prompt") and not wanted.source):
+        if wanted.maker is None or (
+            wanted.maker.how in ("module", "source", "prompt", "definition") and not wanted.source
+        ):
             raise VersionError(
                 f"{what} is not at hand and its text was not kept (it is not defined at the top of a module); "
                 "register it from its source, or give it to the workspace"
@@ -439,7 +427,7 @@ class ContextManager(Generic[T]):
         return self.names()
 
     async def init(self) -> Sequence[str]:
-        """Register what is at hand, read what others registered, load changed manifests again; return the names."""
+        """Register what is at hand, read what others registered; return the names."""
         return await self.list()
 
     async def get(self, name: str, version: str | None = None) -> T:
@@ -562,7 +550,7 @@ class ContextManager(Generic[T]):
             component: an object of the kind, for tools also a function, or a class or object with `@tool` methods; a
                 list of them; or
             source: its text (Python; for a prompt its file's text); or
-            path: a file (`.py`, `.md`), a manifest (`.json`, loaded again when it changes), or a folder of them.
+            path: a file (`.py`, `.md`), a manifest (`.json`), or a folder of them.
             name: another than its own; which function or class of a source.
             version: written down; by default computed from how it changed.
             state: `candidate` is kept and can be called by its version, and is not what the name means; it may have no
@@ -594,9 +582,6 @@ class ContextManager(Generic[T]):
             invokers=invokers,
             metadata=metadata or {},
         )
-        if path is not None and place_of(path).suffix == ".json":
-            self._watched[Path(path)] = _Watched(file_stamps(Path(path)), state, invokers)
-            self.registry.handed += 1
         await self.access.ready()
         return done
 
@@ -682,20 +667,6 @@ class ContextManager(Generic[T]):
             )
         if state not in ("active", "candidate"):
             raise LifecycleError(f"a new version cannot be {state!r}; register it as active or candidate")
-
-    async def reload(self) -> None:
-        """Load the manifests that were registered, and have changed since or name files that have: whole or not."""
-        for path, watched in list(self._watched.items()):
-            now = file_stamps(path, watched.stamps)
-            if not path.is_file() or now == watched.stamps:
-                continue
-            # What is wrong with it now is said once, and looked at again when a file changes.
-            self._watched[path] = watched._replace(stamps=now)
-            with within(self.access.namespace):
-                found = from_manifest(self.kind, path, self.access.environments())
-            by: By = {"author": "user", "reason": f"{path.name} changed"}
-            await self._register(found, origin="file", state=watched.state, invokers=watched.invokers, by=by)
-            self._watched[path] = watched._replace(stamps=file_stamps(path))
 
     @_changing
     async def update(

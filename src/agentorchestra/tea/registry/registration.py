@@ -10,7 +10,7 @@ import re
 import reprlib
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ from agentorchestra.core.errors import (
     UndeclaredToolWarning,
     UsageError,
 )
-from agentorchestra.tea.calling.definitions import tool_of_definition
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.dynamic import load_source, tools_from_source
 from agentorchestra.tea.prompts.prompt import parse_prompt
@@ -35,7 +34,6 @@ FORMAT = 1
 GROUP = "agentorchestra."
 """Entry points of other distributions: `agentorchestra.tools`, `agentorchestra.environments`, ..."""
 
-_DEEPEST = 20
 _LONGEST_PATH = 4000
 
 
@@ -268,18 +266,15 @@ class ManifestEntry(BaseModel, extra="forbid"):
     version: str | None = None  # written down; without it, computed
     file: str = ""  # with its source or prompt, relative to the manifest
     source: str = ""  # its text, in place of a file
-    description: str = ""  # and `parameters`: of a tool that is known by its schema only
-    parameters: dict[str, JsonValue] | None = None
-    fields: dict[str, JsonValue] | None = None  # of an agent
+    description: str = ""  # and `fields`: of an agent
+    fields: dict[str, JsonValue] | None = None
     environments: tuple[str, ...] = ()  # of the workspace or the manifest, which it needs
     folder: Path = Path()
 
     def given(self, kind: Kind[Any]) -> Given:
         """Return the component; raise SourceError or ManifestError if it cannot be made."""
         checked_component_name(self.kind, self.name)
-        if self.parameters is not None and self.kind == "tool":
-            found = Given(self.name, tool_of_definition(self.name, self.description, self.parameters))
-        elif self.fields is not None and self.kind == "agent":
+        if self.fields is not None and self.kind == "agent":
             fields = {"description": self.description, **self.fields, "name": self.name}
             found = Given(self.name, kind.make(self.name, Maker(how="fields", fields=fields), ""))
         else:
@@ -298,7 +293,7 @@ class ManifestEntry(BaseModel, extra="forbid"):
                 raise ManifestError(f"{self.kind} {self.name!r} names {path}, which cannot be read: {exc}") from None
         if not text:
             raise ManifestError(
-                f"{self.kind} {self.name!r} in the manifest has neither file, source, parameters nor fields; give one"
+                f"{self.kind} {self.name!r} in the manifest has neither file, source nor fields; give one"
             )
         return text
 
@@ -307,20 +302,11 @@ class Manifest(BaseModel, extra="forbid"):
     """A JSON file that names components."""
 
     agentorchestra_manifest: int  # the format; later ones are refused
-    include: tuple[str, ...] = ()  # further manifests, relative to this one
     components: tuple[ManifestEntry, ...] = ()
 
 
-def read_manifest(
-    path: Path, *, above: tuple[Path, ...] = (), read: dict[Path, list[ManifestEntry]] | None = None
-) -> list[ManifestEntry]:
-    """Return a manifest's entries with included ones, or raise ManifestError; `read` takes them, `above` include it."""
-    here = path.resolve()
-    if here in above:
-        chain = " -> ".join(one.name for one in (*above[above.index(here) :], here))
-        raise ManifestError(f"the manifest {path} includes itself: {chain}; take one of these out")
-    if len(above) >= _DEEPEST:
-        raise ManifestError(f"the manifest {path} is included {_DEEPEST} deep; include it further up")
+def read_manifest(path: Path) -> list[ManifestEntry]:
+    """Return the entries of a manifest, or raise ManifestError."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as exc:
@@ -341,35 +327,12 @@ def read_manifest(
             f"the manifest {path} does not fit at {place[:200]}: {first['msg'][:200]} ({reprlib.repr(first['input'])})"
         ) from None
     found = [one.model_copy(update={"folder": path.parent}) for one in manifest.components]
-    read = read if read is not None else {}
-    read[here] = found
-    for other in manifest.include:
-        inner = (path.parent / other).resolve()
-        if inner in (*above, here) or inner not in read:  # one that several include is read once
-            found += read_manifest(path.parent / other, above=(*above, here), read=read)
     seen: set[tuple[str, str]] = set()
     for one in found:
         if (one.kind, one.name) in seen:
             raise ManifestError(f"the manifest {path} names the {one.kind} {one.name!r} twice; leave one out")
         seen.add((one.kind, one.name))
     return found
-
-
-def file_stamps(path: Path, files: Iterable[Path] = ()) -> dict[Path, tuple[int, int]]:
-    """Return when files changed last, and their sizes; by default those that a manifest is made of."""
-    if not files:
-        read: dict[Path, list[ManifestEntry]] = {}
-        entries = read_manifest(path, read=read)
-        files = {*read, *(one.folder / one.file for one in entries if one.file)}
-    return {one: _stamp(one) for one in files}
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, 0
-    return found.st_mtime_ns, found.st_size
 
 
 def from_manifest(kind: Kind[Any], path: Path, known: Mapping[str, Any]) -> list[Given]:
