@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from agentorchestra import RunContext, Workspace, tool
+from agentorchestra import Workspace, tool
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.runtime.context import BranchContext

@@ -133,26 +133,20 @@ async def test_vectors_of_another_length_are_left_out() -> None:
 
 
 def test_vectors_are_kept_between_processes(tmp_path: Path) -> None:
-    file = tmp_path / "vectors" / "a.vectors"
-    digest = {name: name[0] * 64 for name in ("a1", "b2", "c3")}
-    kept = KeptVectors(file, "m")
-    assert len(kept) == 0
-    kept[digest["a1"]] = [1.0, 2.0]
-    kept[digest["b2"]] = [3.0, 4.0]
-    again = KeptVectors(file, "m")
-    assert {name: [*one] for name, one in again.items()} == {digest["a1"]: [1.0, 2.0], digest["b2"]: [3.0, 4.0]}
-    assert len(KeptVectors(file, "another")) == 0
-    # A process was killed while it wrote: what is whole stays.
-    file.write_bytes(file.read_bytes()[:-3])
-    torn = KeptVectors(file, "m")
-    assert [*torn] == [digest["a1"]]
-    torn[digest["c3"]] = [5.0, 6.0]
-    assert {name: [*one] for name, one in KeptVectors(file, "m").items()} == {
-        digest["a1"]: [1.0, 2.0],
-        digest["c3"]: [5.0, 6.0],
-    }
-    file.write_bytes(b"nothing of the sort\n")
-    assert len(KeptVectors(file, "m")) == 0
+    file = tmp_path / "vectors" / "a.sqlite"
+    kept, beside = KeptVectors(file), KeptVectors(file)
+    assert len(kept) == len(beside) == 0
+    kept["a1"] = [1.0, 2.0]
+    beside["b2"] = [3.0, 4.0]
+    assert {name: [*one] for name, one in KeptVectors(file).items()} == {"a1": [1.0, 2.0], "b2": [3.0, 4.0]}
+
+
+def test_a_damaged_file_of_vectors_keeps_nobody_from_searching(tmp_path: Path) -> None:
+    file = tmp_path / "a.sqlite"
+    file.write_bytes(b"nothing of the sort\n" * 100)
+    kept = KeptVectors(file)
+    kept["a1"] = [1.0, 2.0]
+    assert [*kept["a1"]] == [1.0, 2.0] and len(KeptVectors(file)) == 0
 
 
 @tool(effect="pure")

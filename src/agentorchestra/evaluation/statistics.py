@@ -10,6 +10,7 @@ Importing this module needs no extra; its functions need scipy and statsmodels (
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -84,47 +85,25 @@ def pass_at_k(scores: Scores, k: int, *, level: float = LEVEL) -> Estimate:
     return _share(shares, level)
 
 
-def maj_at_k(answers: Mapping[str, Sequence[tuple[str, bool]]], k: int, *, level: float = LEVEL) -> Estimate:
-    """Return how many questions the most frequent of k answers gets right (arXiv:2203.11171).
+def majority(answers: Mapping[str, Sequence[tuple[str, bool]]], *, level: float = LEVEL) -> Estimate:
+    """Return how many questions the most frequent of their answers gets right (maj@k of arXiv:2203.11171).
 
-    It is the mean over all ways to take k of a question's answers; answers that tie share the win evenly.
+    Answers that tie share the win evenly.
 
     Args:
         answers: Of each question: the answers, in the form in which equal ones are equal, and whether each is right.
-        k: How many answers vote.
         level: Of the interval.
 
     Raises:
-        EvaluationError: As `pass_at_k`.
+        EvaluationError: As `mean`.
     """
-    right = {one: [float(good) for _, good in each] for one, each in answers.items()}
-    _checked(right, at_least=k)
-    return _share([_majority(each, k) for each in answers.values()], level)
-
-
-def _majority(answers: Sequence[tuple[str, bool]], k: int) -> float:
-    """Return the chance that the vote of k of the answers, taken at random, is won by a right one."""
-    groups: dict[tuple[str, bool], int] = {}
-    for one in answers:
-        groups[one] = groups.get(one, 0) + 1
-    won = 0.0
-    for winner, size in groups.items():
-        if not winner[1]:
-            continue
-        for votes in range(1, min(size, k) + 1):
-            # Ways to give the other votes so that nobody has more, by (votes given, groups that tie).
-            ways = {(0, 0): math.comb(size, votes)}
-            for other, count in groups.items():
-                if other == winner:
-                    continue
-                more: dict[tuple[int, int], int] = {}
-                for (given, ties), number in ways.items():
-                    for taken in range(min(count, votes, k - votes - given) + 1):
-                        at = (given + taken, ties + (taken == votes))
-                        more[at] = more.get(at, 0) + number * math.comb(count, taken)
-                ways = more
-            won += sum(number / (1 + ties) for (given, ties), number in ways.items() if given == k - votes)
-    return won / math.comb(len(answers), k)
+    _checked({one: [float(good) for _, good in each] for one, each in answers.items()})
+    shares = []
+    for each in answers.values():
+        votes = Counter(each)
+        winners = [good for (_, good), number in votes.items() if number == max(votes.values())]
+        shares.append(sum(winners) / len(winners))
+    return _share(shares, level)
 
 
 def _share(shares: Sequence[float], level: float, answers: int = 0) -> Estimate:

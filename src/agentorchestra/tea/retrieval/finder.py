@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
+import sqlite3
 from array import array
 from collections import ChainMap, Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
@@ -24,10 +23,6 @@ from agentorchestra.tea.retrieval.retriever import Embed, Retriever
 
 Perform = Callable[[Callable[[Any], Effect]], Awaitable[Outcome]]
 """Lets an effect through the door outside of a run: `DirectCalls.perform`."""
-
-FORMAT = 1
-"""Of the file with vectors. 1: a line of JSON (format, model, numbers), then for each text its SHA-256 and its vector,
-little-endian, in single precision."""
 
 RUNS_COUNTED = 50  # runs of earlier processes, the newest, whose calls count as having been of use
 
@@ -66,8 +61,8 @@ class Finding:
         self._store = store
         self._perform = perform
         self._model = model
-        kept = folder / f"{sha256_text(model)[:16]}.vectors" if model and folder is not None else None
-        self._vectors: MutableMapping[str, Sequence[float]] = KeptVectors(kept, model) if kept is not None else {}
+        kept = folder / f"{sha256_text(model)[:16]}.sqlite" if model and folder is not None else None
+        self._vectors: MutableMapping[str, Sequence[float]] = KeptVectors(kept) if kept is not None else {}
         self._uses: dict[str, Counter[str]] = {kind: Counter() for kind in CALLED.values()}
         self._uncounted: list[str] | None = None
         counted = ChainMap(self._uses["tool"], self._uses["agent"])
@@ -119,31 +114,21 @@ class Finding:
 
 
 class KeptVectors(MutableMapping[str, Sequence[float]]):
-    """Vectors of one model by the SHA-256 of their texts, in a file that is only added to."""
+    """Vectors of one model by the SHA-256 of their texts, in a SQLite file that several processes may have open."""
 
-    def __init__(self, path: Path, model: str) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._model = model
-        self._known: dict[str, array[float]] | None = None
-        self._head = b""
+        self._known: dict[str, Sequence[float]] | None = None
+        self._file: sqlite3.Connection | None = None
 
     def __getitem__(self, digest: str) -> Sequence[float]:
         return self._read()[digest]
 
     def __setitem__(self, digest: str, vector: Sequence[float]) -> None:
-        known = self._read()
-        known[digest] = array("f", vector)
-        added = {digest: known[digest]}
-        head = json.dumps({"format": FORMAT, "model": self._model, "numbers": len(vector)}).encode() + b"\n"
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        # One write for each vector, at the end of the file: several processes may do so.
-        with self._path.open("ab" if self._head == head else "wb") as file:
-            if self._head != head:
-                file.write(head)
-                self._head = head
-                added = {one: kept for one, kept in known.items() if len(kept) == len(vector)}
-            for one, numbers in added.items():
-                file.write(bytes.fromhex(one) + _little(numbers).tobytes())
+        numbers = array("f", vector)
+        self._read()[digest] = numbers
+        if self._file is not None:
+            self._file.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (digest, numbers.tobytes()))
 
     def __delitem__(self, digest: str) -> None:
         del self._read()[digest]
@@ -154,41 +139,17 @@ class KeptVectors(MutableMapping[str, Sequence[float]]):
     def __len__(self) -> int:
         return len(self._read())
 
-    def _read(self) -> dict[str, array[float]]:
+    def _read(self) -> dict[str, Sequence[float]]:
         if self._known is None:
             self._known = {}
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = sqlite3.connect(self._path, isolation_level=None, timeout=30, check_same_thread=False)
             try:
-                data = self._path.read_bytes()
-            except OSError:
-                return self._known
-            head, _, rest = data.partition(b"\n")
-            numbers = _numbers(head, self._model)
-            size = 32 + 4 * numbers
-            # What a process that was killed left at the end is no whole record, and nothing may be added behind it.
-            if numbers and len(rest) % size == 0:
-                self._head = head + b"\n"
-            for start in range(0, len(rest) - size + 1, size) if numbers else ():
-                vector = array("f")
-                vector.frombytes(rest[start + 32 : start + size])
-                self._known[rest[start : start + 32].hex()] = _little(vector)
+                self._file.execute("PRAGMA synchronous = OFF")  # what is lost can be embedded again
+                self._file.execute("CREATE TABLE IF NOT EXISTS vectors (digest TEXT PRIMARY KEY, vector BLOB NOT NULL)")
+                for digest, data in self._file.execute("SELECT digest, vector FROM vectors"):
+                    self._known[digest] = array("f", data)
+            except sqlite3.DatabaseError:  # a damaged file keeps nothing, and nobody from searching
+                self._file.close()
+                self._file = None
         return self._known
-
-
-def _little(numbers: array[float]) -> array[float]:
-    """Return the same numbers with their bytes in the file's order, from either."""
-    if sys.byteorder == "little":
-        return numbers
-    swapped = array("f", numbers)
-    swapped.byteswap()
-    return swapped
-
-
-def _numbers(head: bytes, model: str) -> int:
-    """Return how many numbers a vector of the file has; 0 for a file of another format or model."""
-    try:
-        said = json.loads(head)
-    except ValueError:
-        return 0
-    fits = isinstance(said, dict) and said.get("format") == FORMAT and said.get("model") == model
-    numbers = said.get("numbers") if fits else 0
-    return numbers if isinstance(numbers, int) and 0 < numbers <= 100_000 else 0
