@@ -105,8 +105,8 @@ def test_the_exact_test_with_repeats_counts_every_way_to_swap() -> None:
     assert difference(first, second).p == pytest.approx(fmean(one >= abs(sum(pairs)) for one in ways))
 
 
-def test_scores_that_are_no_simple_fractions_are_swapped_by_lot() -> None:
-    """Judges give any number; the lots are the same each time."""
+def test_scores_that_are_no_simple_fractions_are_rounded() -> None:
+    """Judges give any number."""
     chance = random.Random(3)
     first, second = ({str(q): [chance.random() ** power] for q in range(40)} for power in (1, 4))
     assert 0 < difference(first, second).p < 0.05

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -50,12 +50,3 @@ class Bus:
             yield queue
         finally:
             self._queues.remove(queue)
-
-
-async def drain(queue: asyncio.Queue[Notice]) -> AsyncIterator[Notice]:
-    """Yield the notices of a queue up to and including the end."""
-    while True:
-        notice = await queue.get()
-        yield notice
-        if notice.kind == "end":
-            return

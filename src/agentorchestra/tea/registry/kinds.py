@@ -146,7 +146,7 @@ def tool_kind(
         )
         said = config.metadata.get("evolvable") if config is not None else None
         if isinstance(said, bool | list):  # what its author said stands in a decorator, which is not executed
-            found = found.evolving(said if isinstance(said, bool) else tuple(map(str, said)))
+            found = found.with_traits(evolvable=said if isinstance(said, bool) else tuple(map(str, said)))
         return found
 
     return Kind(
@@ -173,7 +173,7 @@ def tool_kind(
         worded=lambda one, maker: one.described(with_words(one.schema, maker)),
         evolvable=lambda one: one.traits.evolvable,
         rights=lambda one, made: _rights_of_tool(one, made, frozenset(may_call)),
-        limited=lambda one, invokers: one.limited(invokers),
+        limited=lambda one, invokers: one.with_traits(invokers=invokers),
     )
 
 

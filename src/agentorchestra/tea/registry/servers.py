@@ -60,7 +60,7 @@ class TCPServer(ContextManager[Tool[..., Any]]):
             raise LifecycleError(
                 f"the tool {name}@{version} is archived: it can be read and not called; restore another"
             )
-        return await self.access.invoke_tool(await self._object(name, version), _arguments(arguments))
+        return await self.access.invoke_tool(await self.version(name, version), _arguments(arguments))
 
 
 class ECPServer(ContextManager[EnvironmentFactory]):

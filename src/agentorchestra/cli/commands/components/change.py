@@ -114,7 +114,7 @@ async def export(path: Path, kind: str | None, as_json: bool, folder: Path) -> i
     """
     async with opened(folder) as workspace:
         asked = servers(workspace, kind)
-        done = [
+        done: list[dict[str, Any]] = [
             {"kind": one, "path": str(target), "components": len(await asked[one].list())}
             for one, target in _targets(asked, path, kind).items()
             if await asked[one].save(target)
