@@ -1,4 +1,4 @@
-"""`components export|import`: registry files."""
+"""`components export|import`: registry files and Agent Skills."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from skills_ref import read_properties, validate  # type: ignore[import-untyped]
 
 from tests.cli.support import Folder
 
@@ -88,3 +89,22 @@ def test_files_that_are_none(app: Folder, other: Folder) -> None:
     wrong = other.run("agents", "import", app.path / "mine.json")
     assert wrong.code == 2 and "holds components of the kind tool, not agent" in wrong.error
     assert "send_mail" not in other.run("tools", "list").out
+
+
+def test_skills(app: Folder) -> None:
+    done = app.run("components", "export", "skills", "--as", "skills", "--json").json
+    folders = sorted((app.path / "skills").iterdir())
+    assert sorted(name for one in done for name in one["skills"]) == [folder.name for folder in folders]
+    assert {one["kind"]: one["components"] for one in done}["tool"] > 5
+    for folder in folders:
+        assert validate(folder) == []
+    mail = app.path / "skills" / "send-mail"
+    assert read_properties(mail).description.startswith("Send a mail.")
+    assert "- `to` (string): the address." in (mail / "SKILL.md").read_text()
+    assert (app.path / "skills" / "reporter-prompt").is_dir() and (app.path / "skills" / "reporter").is_dir()
+    assert app.run("tools", "export", "skills", "--as", "skills").code == 0
+    (app.path / "hand" / "send-mail").mkdir(parents=True)
+    refused = app.run("tools", "export", "hand", "--as", "skills")
+    assert refused.code == 2
+    assert "send-mail is there already and is no export of tool send_mail" in refused.error
+    assert [path.name for path in (app.path / "hand").iterdir()] == ["send-mail"]

@@ -32,6 +32,7 @@ from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.spec import RunResult
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.programs.namespaces import within
+from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.entries import (
     FIRST_VERSION,
@@ -943,3 +944,23 @@ class ContextManager(Generic[T]):
         await self.access.ready()
         await self.access.ready()
         return sorted(file.changes)
+
+    async def export_skills(self, folder: str | Path) -> Sequence[Path]:
+        """Write every component as an Agent Skill: a folder with a SKILL.md that says how it is used.
+
+        Returns:
+            The folders, by name.
+
+        Raises:
+            ManifestError: a folder of that name is there that is no export of that component; nothing is written.
+        """
+        from agentorchestra.tea.registry.skills import skills_of, write_skills
+
+        return write_skills(skills_of(await self.described()), Path(folder))
+
+    async def described(self) -> Sequence[tuple[ComponentConfig, str]]:
+        """Return what is known of every component, with the template of a prompt, else ""."""
+        await self.access.ready()
+        live = self.live()
+        templates = {name: one.template for name, one in live.items() if isinstance(one, Prompt)}
+        return [(self.config(name), templates.get(name, "")) for name in self.names()]

@@ -102,23 +102,36 @@ def _changed(kind: str, config: Any, said: str, *, as_json: bool) -> int:
     return 0
 
 
-@async_command("export", short_help="Write components into a file.")
+@async_command("export", short_help="Write components into a file, or as Agent Skills.")
 @click.argument("path", metavar="PATH", type=FilePath())
 @kind_option
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["registry", "skills"]),
+    default="registry",
+    show_default=True,
+    help="With all their versions for another workspace, or as a folder of skills for other agents.",
+)
 @json_option("a list with an object for each kind")
 @workspace_option
-async def export(path: Path, kind: str | None, as_json: bool, folder: Path) -> int:
+async def export(path: Path, kind: str | None, form: str, as_json: bool, folder: Path) -> int:
     """Write the components of a kind with all their versions, histories and texts into the file PATH.
 
     Without a kind, PATH is a folder with a file for each kind (tools.json, ...). Nothing that is there is overwritten.
+    With `--as skills`, PATH is a folder in which each component gets a folder with a SKILL.md that says how to use it;
+    skills that were exported there before are written anew.
     """
     async with opened(folder) as workspace:
         asked = servers(workspace, kind)
-        done: list[dict[str, Any]] = [
-            {"kind": one, "path": str(target), "components": len(await asked[one].list())}
-            for one, target in _targets(asked, path, kind).items()
-            if await asked[one].save(target)
-        ]
+        if form == "skills":
+            done = await _export_skills(asked, path)
+        else:
+            done = [
+                {"kind": one, "path": str(target), "components": len(await asked[one].list())}
+                for one, target in _targets(asked, path, kind).items()
+                if await asked[one].save(target)
+            ]
     if as_json:
         emit_json(done)
         return 0
@@ -127,6 +140,18 @@ async def export(path: Path, kind: str | None, as_json: bool, folder: Path) -> i
     for one in done:
         say(f"{number(one['components'])} {KINDS[one['kind']]} in {one['path']}")
     return 0
+
+
+async def _export_skills(asked: dict[str, Any], path: Path) -> list[dict[str, Any]]:
+    from agentorchestra.tea.registry.skills import skills_of, write_skills
+
+    # Together: two kinds may have a component of one name, and each skill a folder of its own.
+    described = [one for server in asked.values() for one in await server.described()]
+    names = [folder.name for folder in write_skills(skills_of(described), path)]
+    of_kind: dict[str, list[str]] = {one: [] for one in asked}
+    for (config, _), name in zip(described, names, strict=True):
+        of_kind[config.kind].append(name)
+    return [{"kind": one, "path": str(path), "components": len(some), "skills": some} for one, some in of_kind.items()]
 
 
 def _targets(asked: dict[str, Any], path: Path, kind: str | None) -> dict[str, Path]:

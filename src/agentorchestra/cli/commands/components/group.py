@@ -56,7 +56,7 @@ components = click.Group(
         "components list --under package --kind agent",
         "components info read_file --kind tool --json",
         "components diff read_file 1.0.0 1.1.0",
-        "components export components",
+        "components export --as skills skills",
         "components contract --kind agent",
     ),
 )
