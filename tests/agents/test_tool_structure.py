@@ -19,7 +19,6 @@ SPEC = specified(f"<task>\n{TASK}\n</task>", "")
     ("code", "reason"),
     [
         ("import requests\n" + RIGHT, "imports 'requests' in line 1"),
-        (RIGHT.replace("number: int", "number: str"), "'number' takes string, and is to take integer"),
         (RIGHT.replace("number: int", "number: int, base: int"), "'base' is not specified"),
         ("print('imported')\n" + RIGHT, "line 1: at the top of the code stand imports and the one function"),
         (RIGHT.replace("    text =", "    open('/etc/passwd')\n    text =", 1), r"open\(\) may not be used"),

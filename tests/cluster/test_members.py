@@ -168,7 +168,7 @@ async def test_whoever_does_not_beat_is_taken_over_by_one_though_it_holds_its_lo
         clock.s += WATCHED_S
     (found,) = await first.dead()
     assert (found.id, found.locked, found.alive, found.overdue) == (stopped.id, True, False, True)
-    assert found.silent_s is not None and found.silent_s >= LEASE_S
+    assert found.silent_s >= LEASE_S
     assert await second.dead() == [], "another one has it"
     assert [one.id for one in await first.dead()] == [stopped.id], "until it is buried"
     with pytest.raises(LostLockError, match=r"stopped for longer than its lease \(lease_s, 30 s\) or cut off from the"):
@@ -256,31 +256,6 @@ async def test_another_one_leads_when_the_leader_is_stopped(store: PostgresStore
     await other.leave()
     assert await leader.leads() is False, "whoever is taken leads nobody"
     await leader.leave()
-
-
-@pytest.mark.usefixtures("prompt")
-async def test_a_worker_of_a_version_without_beats_is_judged_by_its_lock(
-    store: PostgresStore, database_server: Postgres
-) -> None:
-    database_server.sql(
-        f"CREATE TABLE {store.schema}.members (id text PRIMARY KEY, about jsonb NOT NULL, "
-        "since timestamptz NOT NULL DEFAULT now())"
-    )
-    about = '{"kind": "worker", "host": "elsewhere", "pid": 7}'
-    database_server.sql(f"INSERT INTO {store.schema}.members (id, about) VALUES ('earlier', '{about}')")
-    assert [(one.id, one.beats, one.alive) for one in members_of(store, store.schema)] == [("earlier", None, False)]
-    clock = Hands()
-    looking = member(store, clock=clock)
-    await looking.join()
-    with store.connect() as earlier:
-        earlier.autocommit = True
-        earlier.execute("SELECT pg_advisory_lock(hashtextextended('earlier', 0))")
-        for _ in range(3):
-            clock.s += 2 * LEASE_S
-            assert await looking.dead() == []
-    await until(lambda: [one.locked for one in members_of(store, store.schema)].count(True) == 1)
-    assert await looked(looking) == ["earlier"]
-    await looking.leave()
 
 
 async def test_whoever_counts_as_dead_keeps_nobody_out(store: PostgresStore, database_server: Postgres) -> None:

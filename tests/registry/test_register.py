@@ -125,31 +125,22 @@ async def test_what_was_registered_is_there_in_another_process(tmp_path: Path) -
         assert (await ws.ecp.invoke("Counter", "add", {"by": 2})).ok
 
 
-async def test_a_manifest_that_changed_is_registered_again(ws: Workspace, tmp_path: Path) -> None:
+async def test_tools_and_agents_of_a_manifest(ws: Workspace, tmp_path: Path) -> None:
     manifest = tmp_path / "tools.json"
-    parts = {"agentorchestra_manifest": 1, "components": [{"kind": "tool", "name": "twice", "source": TWICE}]}
-    manifest.write_text(json.dumps(parts), encoding="utf-8")
-    await ws.tcp.register(path=manifest)
+    (tmp_path / "twice.py").write_text(TWICE)
+    agent = {"kind": "agent", "name": "guide", "description": "Knows cities.", "fields": {"tools": ["twice"]}}
+    manifest.write_text(_manifest([{"kind": "tool", "name": "twice", "file": "twice.py"}, agent]))
+    await ws.tcp.register(path=manifest, invokers=["user"])
+    await ws.acp.register(path=manifest)
+    assert (await ws.acp.get("guide")).tools == ("twice",)
     assert await _value(ws, "twice", number=4) == 8
-    parts["components"][0]["source"] = TWICE.replace("2 *", "20 *")  # type: ignore[index]
-    manifest.write_text(json.dumps(parts), encoding="utf-8")
-    await ws.tcp.register(path=manifest)
+    (tmp_path / "twice.py").write_text(TWICE.replace("2 *", "20 *"))
+    await ws.tcp.register(path=manifest, invokers=["user"])
     assert await _value(ws, "twice", number=4) == 80
-    assert [one.version for one in await ws.tcp.versions("twice")] == ["1.0.0", "1.0.1"]
-
-
-async def test_definitions_and_agents_of_a_manifest(ws: Workspace, tmp_path: Path) -> None:
-    parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-    agent = {"kind": "agent", "name": "guide", "description": "Knows cities.", "fields": {"tools": ["weather"]}}
-    entries = [{"kind": "tool", "name": "weather", "description": "The weather.", "parameters": parameters}, agent]
-    path = tmp_path / "city.json"
-    path.write_text(json.dumps({"agentorchestra_manifest": 1, "components": entries}))
-    await ws.tcp.register(path=path)
-    await ws.acp.register(path=path)
-    assert (await ws.acp.get("guide")).tools == ("weather",)
-    refused = await ws.tcp.invoke("weather", {"city": "Ulm"})
-    assert not refused.ok and "known by its definition only" in (refused.error or "")
-    assert (await ws.tcp.invoke("weather", {})).status == "mistake"
+    assert [(one.version, one.invokers) for one in await ws.tcp.versions("twice")] == [
+        ("1.0.0", ("user",)),
+        ("1.0.1", ("user",)),
+    ]
 
 
 async def test_entry_points_of_other_distributions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +175,7 @@ BAD_MANIFESTS: dict[str, tuple[str, str]] = {
     "unknown field": (_manifest([{"kind": "tool", "name": "a", "colour": 1}]), "does not fit at components.0.colour"),
     "unknown kind": (_manifest([{"kind": "spoon", "name": "a"}]), "does not fit at components.0.kind"),
     "twice": (_manifest([{"kind": "tool", "name": "a", "source": TWICE}] * 2), "names the tool 'a' twice"),
-    "nothing in it": (_manifest([{"kind": "tool", "name": "a"}]), "has neither file, source, parameters nor fields"),
+    "nothing in it": (_manifest([{"kind": "tool", "name": "a"}]), "has neither file, source nor fields"),
     "outside": (_manifest([{"kind": "tool", "name": "a", "file": "../a.py"}]), "is outside of"),
     "missing file": (_manifest([{"kind": "tool", "name": "a", "file": "a.py"}]), "cannot be read"),
     "missing environment": (
@@ -213,13 +204,7 @@ BAD_NAMES: dict[str, str] = {
 
 @pytest.mark.parametrize("name", BAD_NAMES)
 async def test_bad_names(ws: Workspace, name: str) -> None:
-    await _refused(ws, lambda: ws.tcp.register(source=TWICE, name=name), UsageError, None)
-    await _refused(
-        ws,
-        lambda: ws.tcp.register_definition(name=name, description="", parameters={"type": "object"}),
-        ComponentNameError,
-        BAD_NAMES[name],
-    )
+    await _refused(ws, lambda: ws.tcp.register(source=TWICE, name=name), ComponentNameError, BAD_NAMES[name])
 
 
 BAD_SOURCES: dict[str, tuple[str, type[Exception], str | None]] = {
@@ -307,17 +292,6 @@ ODD: dict[str, tuple[Callable[[Workspace, Any], Any], list[Any], str]] = {
     "save": (lambda ws, odd: ws.tcp.save(odd), [None, 3], "no path"),
     "load": (lambda ws, odd: ws.tcp.load(odd), [None, "a\0"], "no path"),
     "arguments": (lambda ws, odd: ws.tcp.invoke("todo", odd), [[1], "x", {1: 2}, {"a": 10**5000}], "arguments"),
-    "parameters": (
-        lambda ws, odd: ws.tcp.register_definition(name="odd", description="x", parameters=odd),
-        [
-            None,
-            {"type": "object", "required": [[1]]},
-            {"type": "object", "properties": {"a": {"enum": 3}}},
-            {"type": "object", "properties": {"a": {"default": float("nan")}}},
-            {"type": "object", "properties": {"a": {"default": b"x"}}},
-        ],
-        "definition|JSON schema",
-    ),
 }
 
 
@@ -328,26 +302,6 @@ async def test_odd_input(case: str) -> None:
         for one in odd:
             await _refused(ws, lambda one=one: work(ws, one), UsageError, f"{said}|cannot be written as JSON")  # type: ignore[misc]
         await ws.tcp.contract()
-
-
-async def test_a_schema_that_refers_to_itself(ws: Workspace) -> None:
-    loop: dict[str, Any] = {
-        "type": "object",
-        "properties": {"a": {"$ref": "#/$defs/A"}},
-        "$defs": {"A": {"$ref": "#/$defs/A"}},
-    }
-    await ws.tcp.register_definition(name="loop", description="x", parameters=loop)
-    outcome = await ws.tcp.invoke("loop", {"a": 1})
-    assert outcome.status == "mistake" and "refers to itself" in (outcome.error or "")
-
-
-async def test_a_pattern_that_takes_for_ever_is_not_tried(ws: Workspace) -> None:
-    slow: dict[str, Any] = {"type": "object", "properties": {"pattern": {"type": "string", "pattern": "^(a+)+$"}}}
-    slow |= {"required": ["pattern"]}
-    await ws.tcp.register_definition(name="slow", description="x", parameters=slow)
-    outcome = await ws.tcp.invoke("slow", {"pattern": "a" * 40 + "!"})
-    assert not outcome.ok and "known by its definition only" in (outcome.error or "")
-    assert (await ws.tcp.invoke("slow", {"pattern": 3})).status == "mistake"
 
 
 async def test_a_secret_is_not_kept(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from agentorchestra import RunContext, Workspace, tool
+from agentorchestra import Workspace, tool
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.runtime.context import BranchContext
@@ -167,13 +167,11 @@ def test_what_cannot_work_is_refused_when_it_is_made(steps: list[Any], more: dic
     assert sentence in str(caught.value)
 
 
-def test_what_cannot_be_told_is_left_to_the_call() -> None:
-    @tool
-    def anything(ctx: RunContext[Any]) -> Any:
-        """Anything."""
+async def test_a_result_that_does_not_fit_is_a_failure_of_its_step(tmp_path: Path) -> None:
+    wrong = compound("wrong", "Wrong.", [Step(offer_of, {"item": "a"}), Step(convert, {"amount": Result("offer_of")})])
 
-    for steps in (
-        [Step(anything), Step(convert, {"amount": Result("anything")})],
-        [Step(offer_of, {"item": "a"}), Step(count, {"words": Result("offer_of", ("notes",))})],
-    ):
-        assert compound("x", "X.", steps).schema.parameters["properties"] == {}
+    async def probe(ctx: BranchContext[Any]) -> Any:
+        return (await ctx.call_tool("wrong")).error
+
+    result = await probed(tmp_path, probe, tools=[wrong])
+    assert result.answer.startswith("wrong: step 'convert' failed: convert: amount: Input should be a valid number")

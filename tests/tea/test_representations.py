@@ -63,7 +63,7 @@ async def test_every_kind_has_its_representations(tmp_path: Path) -> None:
         assert priced.function["function"] == {
             "name": "price_of", "description": "What something costs.", "parameters": price_of.schema.parameters,
         }  # fmt: skip
-        assert '- `currency` (one of "EUR", "USD", optional)' in priced.text
+        assert '- `currency` ("EUR" | "USD", optional)' in priced.text
         model = price_of.arguments_model
         assert model.__name__ == "PriceOfArguments" and set(model.model_fields) == {"item", "currency", "count"}
         assert model(item="pear", count=2).model_dump(exclude_unset=True) == {"item": "pear", "count": 2}

@@ -228,6 +228,6 @@ async def served(
         async with aiohttp.ClientSession(headers=headers, raise_for_status=False) as http:
             yield Served(address_of(listener), ws, app, http, gate, outbox)
     finally:
-        app.stop_streams()
+        app.stop()
         server.should_exit = True
         await serving

@@ -402,7 +402,7 @@ async def test_the_end_of_the_server_hands_runs_on_to_the_next_one(tmp_path: Pat
         await web.gate.reached()
         reading = asyncio.create_task(stay())
         await reads.wait()
-        web.app.stop_streams()
+        web.app.stop()
         await reading
         assert "run_ended" not in kinds and "end" not in kinds
     assert not web.ws.is_open

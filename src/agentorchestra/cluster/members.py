@@ -61,7 +61,8 @@ VANISHED_S = 30.0
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS {schema}.members (
-    id text PRIMARY KEY, about jsonb NOT NULL, since timestamptz NOT NULL DEFAULT now()
+    id text PRIMARY KEY, about jsonb NOT NULL, since timestamptz NOT NULL DEFAULT now(),
+    beats bigint NOT NULL, beat timestamptz NOT NULL, lease_s double precision NOT NULL, taker text
 );
 CREATE TABLE IF NOT EXISTS {schema}.leader (place integer PRIMARY KEY, member text NOT NULL);
 CREATE TABLE IF NOT EXISTS {schema}.requests (
@@ -69,15 +70,6 @@ CREATE TABLE IF NOT EXISTS {schema}.requests (
     over boolean NOT NULL DEFAULT false
 );
 CREATE INDEX IF NOT EXISTS requests_of_models ON {schema}.requests (model, began)
-"""
-
-# Not in one statement with the tables: it locks out whoever reads the members, so it runs only where they lack these.
-_LACKS_BEATS = """
-SELECT NOT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'beats')
-"""
-_ADD_BEATS = """
-ALTER TABLE {schema}.members
-ADD COLUMN beats bigint, ADD COLUMN beat timestamptz, ADD COLUMN lease_s double precision, ADD COLUMN taker text
 """
 
 _JOIN = """
@@ -95,7 +87,7 @@ _THERE = "SELECT id FROM {schema}.members WHERE id = %s AND taker IS NULL"
 # beat that comes in between counts. Whoever is taken itself takes nobody.
 _TAKE = """
 UPDATE {schema}.members m SET taker = %(taker)s
-WHERE m.id = %(id)s AND m.beats IS NOT DISTINCT FROM %(beats)s
+WHERE m.id = %(id)s AND m.beats = %(beats)s
 AND (m.taker IS NULL OR m.taker = %(taker)s OR NOT EXISTS (SELECT 1 FROM {schema}.members t WHERE t.id = m.taker))
 AND EXISTS (SELECT 1 FROM {schema}.members o WHERE o.id = %(taker)s AND o.taker IS NULL)
 RETURNING m.id
@@ -115,16 +107,15 @@ WHERE NOT EXISTS (SELECT 1 FROM {schema}.members o WHERE o.id = l.member AND o.t
 RETURNING l.member
 """
 
-# Members of versions without beats have NULL there, or no such columns: their lock alone tells whether they live.
 _LOOK = """
 SELECT m.id, m.about, extract(epoch FROM now() - m.since), EXISTS (
     SELECT 1 FROM pg_locks l
     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(m.id, 0)
-), (j ->> 'beats')::bigint, extract(epoch FROM now() - (j ->> 'beat')::timestamptz),
-(j ->> 'lease_s')::double precision, j ->> 'taker', extract(epoch FROM now() - pg_postmaster_start_time())
-FROM {schema}.members m, to_jsonb(m) j ORDER BY m.since, m.id
+), m.beats, extract(epoch FROM now() - m.beat), m.lease_s, m.taker,
+extract(epoch FROM now() - pg_postmaster_start_time())
+FROM {schema}.members m ORDER BY m.since, m.id
 """
 
 
@@ -135,20 +126,20 @@ class Member(NamedTuple):
     about: dict[str, Any]  # host, pid, kind, version, code, concurrency, tags, and a digest of each setting
     since_s: float  # for how long
     locked: bool  # whether it holds its lock
-    beats: int | None  # how many it has made; None for a version that makes none
-    silent_s: float | None  # how old its last beat is
-    lease_s: float | None  # how old that may be
+    beats: int  # how many it has made
+    silent_s: float  # how old its last beat is
+    lease_s: float  # how old that may be
     taker: str | None  # who takes its runs over
 
     @property
     def overdue(self) -> bool:
         """Return True if its last beat is older than its lease."""
-        return self.silent_s is not None and self.lease_s is not None and self.silent_s >= self.lease_s
+        return self.silent_s >= self.lease_s
 
     @property
     def missing(self) -> bool:
         """Return True if several of its beats did not come: it is stopped, hangs, or its machine is very busy."""
-        return self.silent_s is not None and self.silent_s >= MISSED * beat_s(self.lease_s or 0.0)
+        return self.silent_s >= MISSED * beat_s(self.lease_s)
 
     @property
     def alive(self) -> bool:
@@ -195,7 +186,7 @@ class Members:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="members")
         self._clock = clock or SystemClock()
         self._free: dict[str, int] = {}
-        self._heard: dict[str, tuple[int | None, float]] = {}  # the last beat of each other one, and when it was seen
+        self._heard: dict[str, tuple[int, float]] = {}  # the last beat of each other one, and when it was seen
         self._locks: set[str] = set()  # of the dead that this process takes over
         self._joined = False
         self._returned = False  # the connection is a new one, and nobody has looked yet
@@ -219,9 +210,6 @@ class Members:
             # One at a time, or two could pass each other by.
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{self._schema} members",))
             connection.execute(_TABLES.format(schema=self._schema))
-            (lacks,) = connection.execute(_LACKS_BEATS, (f"{self._schema}.members",)).fetchone() or (True,)
-            if lacks:
-                connection.execute(_ADD_BEATS.format(schema=self._schema))
             for other in self._look():
                 if other.alive:
                     _compare(self._about, other)
@@ -293,15 +281,13 @@ class Members:
         living = {row.id for row in others}
         return [row for row in others if (row.taker is None or row.taker not in living) and self._is_taken(row, now)]
 
-    def _hear(self, row: Member, now: float) -> tuple[int | None, float]:
+    def _hear(self, row: Member, now: float) -> tuple[int, float]:
         """Return the last beat of another member, and when this process saw it first."""
         before = self._heard.get(row.id)
         return before if before is not None and before[0] == row.beats else (row.beats, now)
 
     def _is_silent(self, row: Member, now: float) -> bool:
         """Return True if a member is dead though it holds its lock."""
-        if row.lease_s is None:
-            return False
         watched_s = now - self._heard[row.id][1]
         return watched_s >= row.lease_s or (row.overdue and watched_s >= min(row.lease_s / 2, WATCHED_S))
 
@@ -436,8 +422,7 @@ class Members:
 
 def _member(row: tuple[Any, ...]) -> Member:
     member, about, since_s, locked, beats, silent_s, lease_s, taker, _ = row
-    silent_s = None if silent_s is None else float(silent_s)
-    return Member(str(member), about, float(since_s), bool(locked), beats, silent_s, lease_s, taker)
+    return Member(str(member), about, float(since_s), bool(locked), beats, float(silent_s), lease_s, taker)
 
 
 def members_of(store: PostgresStore, schema: str) -> list[Member]:

@@ -23,7 +23,7 @@ class WorkerStanding(BaseModel, frozen=True):
         alive: whether it holds its lock, and has answered within its lease; a dead one is gone as soon as another
             worker has taken its runs over.
         silent_s: for how long it has not answered, where several of its beats did not come; else None.
-        lease_s: for how long it may be silent; None for a version that makes no beats.
+        lease_s: for how long it may be silent.
         runs: that it has taken.
     """
 
@@ -37,7 +37,7 @@ class WorkerStanding(BaseModel, frozen=True):
     since_s: float
     alive: bool
     silent_s: float | None = None
-    lease_s: float | None = None
+    lease_s: float
     runs: tuple[str, ...]
 
 
@@ -93,7 +93,7 @@ async def standing(ws: Workspace[Any], jobs: Jobs, *, most: int = 20) -> Standin
                 id=one.id,
                 since_s=round(one.since_s, 1),
                 alive=one.alive,
-                silent_s=round(one.silent_s, 1) if one.missing and one.silent_s is not None else None,
+                silent_s=round(one.silent_s, 1) if one.missing else None,
                 lease_s=one.lease_s,
                 runs=tuple(
                     run_of(job.workflow_id)

@@ -19,7 +19,7 @@ from agentorchestra.evaluation.statistics import (
     Estimate,
     difference,
     independent_spread,
-    maj_at_k,
+    majority,
     mean,
     need_statistics,
     paired,
@@ -511,7 +511,7 @@ def _repeats(plan: Plan, scores: Sequence[Score]) -> Table:
             if one.arm == arm.name and one.question in whole:
                 votes[one.question].append((plain(one.answer), one.score == 1))
         tries = [pass_at_k(whole, k) for k in range(1, plan.repeats + 1)]
-        rows.append((arm.name, *map(share, [*tries, maj_at_k(votes, plan.repeats)])))
+        rows.append((arm.name, *map(share, [*tries, majority(votes)])))
     note = "pass: one of k tries is right. maj: the most frequent answer is. Over questions with all their repeats."
     return Table("Repeats", head, tuple(rows), note)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -128,10 +128,7 @@ class Runner:
         at_once: int = 4,  # runs at the same time; one where later questions reuse what earlier ones made
         progress: Callable[[Progress], None] | None = None,  # is told of every run that ended
         again: bool = False,  # whether runs that failed are tried again
-        # makes the run of a place from its spec, and returns its id; `Workspace.create` by default
-        begin: Callable[[Workspace[Any], RunSpec], Awaitable[str]] = Workspace.create,
     ) -> None:
-        self._begin = begin
         self._folder, self._plan, self._questions, self._workspaces = folder, plan, questions.by_id, workspaces
         self._faults = questions.faults
         self._missing = {one: why for one, why in questions.faults.items() if one in plan.ids}
@@ -309,7 +306,7 @@ class Runner:
                 try:
                     async with self._on_machine(question, arm, workspace) as there:
                         spec = self._spec(question, arm, repeat, attempt, there)
-                        run_id = record.id if record else await self._begin(there, spec)
+                        run_id = record.id if record else await there.create(spec)
                         result = await there.resume(run_id)
                 except AgentOrchestraError as exc:  # of this run alone: the others go on
                     self._refused[question.id, arm.name] = f"{type(exc).__name__}: {exc}"

@@ -10,6 +10,7 @@ Importing this module needs no extra; its functions need scipy and statsmodels (
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,8 +22,7 @@ from agentorchestra.core.errors import EvaluationError, MissingExtraError
 Scores: TypeAlias = Mapping[str, Sequence[float]]  # the scores of each question, one for each repeat
 
 LEVEL = 0.95
-_FINEST = 10_000  # differences are added up exactly where they are multiples of 1/10,000 or coarser fractions
-_RESAMPLES = 100_000
+_FINEST = 10_000  # differences are added up exactly where they are multiples of 1/10,000, others are rounded to it
 _BETS = tuple(sign * size for size in (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9) for sign in (1, -1))
 
 
@@ -84,47 +84,25 @@ def pass_at_k(scores: Scores, k: int, *, level: float = LEVEL) -> Estimate:
     return _share(shares, level)
 
 
-def maj_at_k(answers: Mapping[str, Sequence[tuple[str, bool]]], k: int, *, level: float = LEVEL) -> Estimate:
-    """Return how many questions the most frequent of k answers gets right (arXiv:2203.11171).
+def majority(answers: Mapping[str, Sequence[tuple[str, bool]]], *, level: float = LEVEL) -> Estimate:
+    """Return how many questions the most frequent of their answers gets right (maj@k of arXiv:2203.11171).
 
-    It is the mean over all ways to take k of a question's answers; answers that tie share the win evenly.
+    Answers that tie share the win evenly.
 
     Args:
         answers: Of each question: the answers, in the form in which equal ones are equal, and whether each is right.
-        k: How many answers vote.
         level: Of the interval.
 
     Raises:
-        EvaluationError: As `pass_at_k`.
+        EvaluationError: As `mean`.
     """
-    right = {one: [float(good) for _, good in each] for one, each in answers.items()}
-    _checked(right, at_least=k)
-    return _share([_majority(each, k) for each in answers.values()], level)
-
-
-def _majority(answers: Sequence[tuple[str, bool]], k: int) -> float:
-    """Return the chance that the vote of k of the answers, taken at random, is won by a right one."""
-    groups: dict[tuple[str, bool], int] = {}
-    for one in answers:
-        groups[one] = groups.get(one, 0) + 1
-    won = 0.0
-    for winner, size in groups.items():
-        if not winner[1]:
-            continue
-        for votes in range(1, min(size, k) + 1):
-            # Ways to give the other votes so that nobody has more, by (votes given, groups that tie).
-            ways = {(0, 0): math.comb(size, votes)}
-            for other, count in groups.items():
-                if other == winner:
-                    continue
-                more: dict[tuple[int, int], int] = {}
-                for (given, ties), number in ways.items():
-                    for taken in range(min(count, votes, k - votes - given) + 1):
-                        at = (given + taken, ties + (taken == votes))
-                        more[at] = more.get(at, 0) + number * math.comb(count, taken)
-                ways = more
-            won += sum(number / (1 + ties) for (given, ties), number in ways.items() if given == k - votes)
-    return won / math.comb(len(answers), k)
+    _checked({one: [float(good) for _, good in each] for one, each in answers.items()})
+    shares = []
+    for each in answers.values():
+        votes = Counter(each)
+        winners = [good for (_, good), number in votes.items() if number == max(votes.values())]
+        shares.append(sum(winners) / len(winners))
+    return _share(shares, level)
 
 
 def need_statistics() -> None:
@@ -163,7 +141,7 @@ def difference(first: Scores, second: Scores, *, level: float = LEVEL) -> Differ
 
     The interval is that of Agresti and Min (2005, `two more pairs`), for repeats with pairs as small as one repeat
     is. The test swaps the two systems' scores of a question; with one repeat of right or wrong it is McNemar's exact
-    test. Where differences are no fractions of 10,000 the swaps are drawn (100,000, always the same).
+    test. Differences are rounded to 1/10,000 where no coarser fractions hold them.
 
     Raises:
         EvaluationError: As `mean`, or the systems have no question in common.
@@ -216,35 +194,17 @@ def _swapped(pairs: Sequence[float]) -> float:
     import numpy as np
 
     parts = [Fraction(abs(one)).limit_denominator(_FINEST) for one in pairs if one]
-    whole = math.lcm(*(one.denominator for one in parts))
-    if whole > _FINEST:
-        return _drawn(pairs)
-    sizes = [int(one * whole) for one in parts]
-    observed = abs(round(math.fsum(pairs) * whole))
+    whole = min(math.lcm(*(one.denominator for one in parts)), _FINEST)
+    signed = [round(one * whole) for one in pairs if one]
+    observed = abs(sum(signed))
     # Of all ways to turn the pairs so far, the share with each sum, from -reach to reach.
     shares, reach = np.ones(1), 0
-    for size in sizes:
+    for size in map(abs, signed):
         more = np.zeros(2 * (reach + size) + 1)
         more[: shares.size] += shares / 2
         more[2 * size :] += shares / 2
         shares, reach = more, reach + size
     return min(1.0, float(shares[np.abs(np.arange(-reach, reach + 1)) >= observed].sum()))
-
-
-def _drawn(pairs: Sequence[float]) -> float:
-    """Return what `_swapped` does, from ways that are drawn."""
-    import numpy as np
-    from scipy.stats import permutation_test
-
-    found = permutation_test(
-        (np.asarray(pairs),),
-        np.mean,
-        permutation_type="samples",
-        n_resamples=_RESAMPLES,
-        random_state=np.random.default_rng(0),
-        vectorized=True,
-    )
-    return float(found.pvalue)
 
 
 def sequential(pairs: Iterable[float]) -> list[float]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
 
 from pydantic import BaseModel
 
@@ -17,30 +16,12 @@ from agentorchestra.agents.optimiser.constraints import check_text
 from agentorchestra.agents.optimiser.evidence import Limits, Variable
 from agentorchestra.core.errors import OverlapError, ProposalError
 from agentorchestra.core.ids import sha256_text
+from agentorchestra.evolution.optimiser import Change
 
 WORDS = 8  # words in a row that no text has by chance
 SHORTEST = 4  # characters of a short answer below which it says nothing that it stands in a text
 
 _COMMON = frozenset({"true", "false", "none", "null", "unknown"})
-
-
-class ProposedText(Protocol):
-    """A change that is proposed; `evolution.optimiser.Change` is one."""
-
-    @property
-    def component(self) -> str:
-        """`kind:name`."""
-        ...
-
-    @property
-    def variable(self) -> str:
-        """The name of the variable."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """Its new text."""
-        ...
 
 
 class HeldApart(BaseModel, frozen=True, extra="forbid"):
@@ -72,7 +53,7 @@ class HeldApart(BaseModel, frozen=True, extra="forbid"):
 
 def check_changes(
     variables: Sequence[Variable],  # that may change, with their present texts
-    changes: Sequence[ProposedText],  # as an optimiser lists them
+    changes: Sequence[Change],  # as an optimiser lists them
     *,
     limits: Limits | None = None,  # within which texts change
     apart: HeldApart | None = None,  # the questions and answers of the validation

@@ -7,7 +7,7 @@ app. C.4). What a candidate may not be is checked before anything is spent on it
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import fmean
@@ -18,7 +18,6 @@ from filelock import FileLock, Timeout
 from agentorchestra.agents.optimiser.evidence import Past
 from agentorchestra.core.errors import EvolutionError, UsageError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.core.spec import RunSpec
 from agentorchestra.evaluation.plan import PLAN, Arm, amend, folder_of, planned
 from agentorchestra.evaluation.plan import keep as keep_plan
 from agentorchestra.evaluation.plan import read as read_plan
@@ -31,7 +30,6 @@ from agentorchestra.evolution.gate import decide
 from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Proposal, Trial, parted
 from agentorchestra.evolution.optimisers import check
 from agentorchestra.evolution.record import FOLDER, Evolution, Round, Source, add_round, rounds
-from agentorchestra.evolution.validation import Forks, Prefix, prefixes, recorded
 from agentorchestra.tea.registry.entries import By
 from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
@@ -151,8 +149,6 @@ class Evolver:
             await self._promoted(workspace, ended, current, why)
             return self._closed(ended, before_usd, "promoted" if evolution.canary == 1 else "canary", why=why)
         arms = {CURRENT: dict(current), CANDIDATE: {**current, **ended.versions}}
-        gates = [f"{evolution.name}-{earlier}-gate" for earlier in range(1, number)]
-        forks = Forks(await recorded(self._folder, workspace, gates, current), ended.versions)
         scores = await self._asked(
             workspace,
             f"{number}-gate",
@@ -160,12 +156,9 @@ class Evolver:
             evolution.validation.ids,
             arms,
             repeats=evolution.repeats,
-            begin=forks.begin,
         )
-        spared = await prefixes(workspace, [one.run_id for one in scores if one.run_id])
-        costs = _costs(scores, spared)
-        decision = decide(values(scores, CURRENT), values(scores, CANDIDATE), evolution.terms, costs=costs)
-        ended = ended.model_copy(update={"decision": decision, "spared": sum(one.requests for one in spared.values())})
+        decision = decide(values(scores, CURRENT), values(scores, CANDIDATE), evolution.terms, costs=_costs(scores))
+        ended = ended.model_copy(update={"decision": decision})
         evidence = f"{decision.why} (evaluation {evolution.name}-{number}-gate)"
         if decision.verdict == "reject":
             return self._closed(ended, before_usd, "rejected", why=decision.why)
@@ -325,7 +318,6 @@ class Evolver:
         ids: Sequence[str],
         arms: Mapping[str, Mapping[str, str]],
         repeats: int = 1,
-        begin: Callable[[Workspace[Any], RunSpec], Awaitable[str]] = Workspace.create,
     ) -> list[Score]:
         """Ask questions of the arms (versions by component), or find what was asked; return the scores.
 
@@ -358,7 +350,7 @@ class Evolver:
             )
             plan = keep_plan(self._folder, made.model_copy(update={"ids": tuple(ids), "budget_usd": left}))
         self._tell(f"{name}: {len(plan.ids)} questions, {len(plan.arms)} versions")
-        runner = Runner(self._folder, plan, questions, workspaces=self._workspaces, at_once=self._at_once, begin=begin)
+        runner = Runner(self._folder, plan, questions, workspaces=self._workspaces, at_once=self._at_once)
         ending = await runner.run()
         scores = await score(workspace, plan, questions, at_once=self._at_once)
         if ending.left_out:
@@ -414,13 +406,13 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f}%"
 
 
-def _costs(scores: Sequence[Score], spared: Mapping[str, Prefix]) -> tuple[float, float] | None:
-    """Return what both arms cost for an answer, with what a fork was spared: dollars if all are known, else tokens."""
+def _costs(scores: Sequence[Score]) -> tuple[float, float] | None:
+    """Return what both arms cost for an answer: dollars if all are known, else tokens."""
     asked = {arm: [one for one in scores if one.arm == arm and one.run_id] for arm in (CURRENT, CANDIDATE)}
     if not all(asked.values()):
         return None
-    usd = [total(c for one in each for c in (one.cost_usd, spared[one.run_id].usd)) for each in asked.values()]
-    tokens = [float(sum(one.tokens + spared[one.run_id].tokens for one in each)) for each in asked.values()]
+    usd = [total(one.cost_usd for one in each) for each in asked.values()]
+    tokens = [float(sum(one.tokens for one in each)) for each in asked.values()]
     found = tokens if None in usd or 0.0 in usd else [one or 0.0 for one in usd]
     current, candidate = (sum_ / len(each) for sum_, each in zip(found, asked.values(), strict=True))
     return (current, candidate) if current else None

@@ -106,7 +106,6 @@ class Round(BaseModel, frozen=True):
     before: float | None = None
     after: float | None = None
     decision: Decision | None = None  # of the gate
-    spared: int = 0  # requests of the validation that were copied from earlier runs and not asked again
     usd: float | None = 0.0  # what the round cost, None where a price is unknown
 
 

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field, JsonValue, model_validator
+from pydantic import BaseModel, Field, JsonValue
 
 from agentorchestra.core.content import MediaBlock, TextBlock, Trust
 from agentorchestra.core.effects import OF_AGENTS, EffectKind
@@ -51,109 +51,22 @@ Long = Literal["sliding", "cut"]
 
 # --- records, as TRL documents them ---------------------------------------------------------------------
 
-
-class Function(BaseModel, frozen=True, extra="forbid"):
-    """The function of a call, with its arguments as an object."""
-
-    name: str = Field(min_length=1)
-    arguments: dict[str, JsonValue]
+Kind = Literal["language modeling", "prompt-completion", "preference"]
+"""The types of records: a conversation that ends with what the assistant said (`messages`); a state and the action in
+it (`prompt`, `completion`); a state and two actions in it, of which one led to a better end (`prompt`, `chosen`,
+`rejected`)."""
 
 
-class Call(BaseModel, frozen=True, extra="forbid"):
-    """A call of a tool."""
+@dataclass(frozen=True)
+class Record:
+    """A record: its columns as TRL names them, and `tools`, which the Hermes form does not have."""
 
-    id: str | None = None
-    type: Literal["function"] = "function"
-    function: Function
-
-
-class ChatMessage(BaseModel, frozen=True, extra="forbid"):
-    """A message of a conversation; the assistant's may hold calls, a tool's names the call that it answers."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    content: str
-    tool_calls: list[Call] | None = None
-    tool_call_id: str | None = None
-    name: str | None = None
-
-
-class FunctionSchema(BaseModel, frozen=True, extra="forbid"):
-    """A tool's name, its description, and the JSON schema of its arguments."""
-
-    name: str = Field(min_length=1)
-    description: str
-    parameters: dict[str, Any]
-
-
-class OfferedTool(BaseModel, frozen=True, extra="forbid"):
-    """A tool that the assistant may call."""
-
-    type: Literal["function"] = "function"
-    function: FunctionSchema
-
-
-class Record(BaseModel, frozen=True, extra="forbid"):
-    """Base of the records: the tools that were offered; None in the Hermes form."""
-
-    tools: list[OfferedTool] | None = None
+    kind: Kind
+    columns: Mapping[str, JsonValue]
 
     def line(self) -> str:
-        """Return it as a line of JSON, without what is None."""
-        return json.dumps(self.model_dump(mode="json", exclude_none=True), ensure_ascii=False) + "\n"
-
-
-R = TypeVar("R", bound=Record)
-
-
-class Conversation(Record):
-    """The type `language modeling`: a conversation that ends with what the assistant said."""
-
-    messages: list[ChatMessage]
-
-    @model_validator(mode="after")
-    def _fits(self) -> Conversation:
-        _check_order(self.messages)
-        return self
-
-
-class Step(Record):
-    """The type `prompt-completion`: a state and the action in it."""
-
-    prompt: list[ChatMessage]
-    completion: list[ChatMessage] = Field(min_length=1, max_length=1)
-
-    @model_validator(mode="after")
-    def _fits(self) -> Step:
-        _check_order([*self.prompt, *self.completion])
-        return self
-
-
-class Preference(Record):
-    """The type `preference`: a state, and two actions in it of which one led to a better end."""
-
-    prompt: list[ChatMessage]
-    chosen: list[ChatMessage] = Field(min_length=1, max_length=1)
-    rejected: list[ChatMessage] = Field(min_length=1, max_length=1)
-
-    @model_validator(mode="after")
-    def _fits(self) -> Preference:
-        for ending in (self.chosen, self.rejected):
-            _check_order([*self.prompt, *ending])
-        return self
-
-
-def _check_order(messages: Sequence[ChatMessage]) -> None:
-    """Raise ValueError unless the messages end with the assistant's and each tool's answers a call before it."""
-    if not messages or messages[-1].role != "assistant":
-        raise ValueError("a record ends with a message of the assistant")
-    open_: set[str | None] = set()
-    for number, one in enumerate(messages):
-        if one.role == "assistant":
-            open_ = {call.id for call in one.tool_calls or ()} | ({None} if "<tool_call>" in one.content else set())
-        elif one.role == "tool" and one.tool_call_id not in open_:
-            raise ValueError(f"message {number} answers the call {one.tool_call_id!r}, which nobody made before it")
-        elif one.role == "system" and number:
-            raise ValueError(f"message {number} is the system's, which stands first or nowhere")
+        """Return it as a line of JSON."""
+        return json.dumps(self.columns, ensure_ascii=False) + "\n"
 
 
 # --- what an agent did ----------------------------------------------------------------------------------
@@ -427,7 +340,7 @@ class _Form:
                 keys = tuple(str(one.key) for one in decided[first:last])
                 yield f"{actions} {first}", keys, self._conversation(part, tools)
 
-    def pair(self, chosen: Decided, rejected: Decided, data: Data) -> Preference | None:
+    def pair(self, chosen: Decided, rejected: Decided, data: Data) -> Record | None:
         """Return the pair of two actions in one state; None where it has no room or cannot be read."""
         unread = [one for one in (chosen, rejected) if not one.readable]
         prompt = self._state(max(unread or (chosen, rejected), key=lambda one: one.said.chars), data)
@@ -435,22 +348,22 @@ class _Form:
             return None
         tools, words = chosen.request.tools, self._chat(prompt, chosen.request.tools)
         endings = [self._chat([one.said], ()) for one in (chosen, rejected)]
-        return self._made(Preference, tools, prompt=words, chosen=endings[0], rejected=endings[1])
+        return self._made("preference", tools, prompt=words, chosen=endings[0], rejected=endings[1])
 
-    def _step(self, prompt: Sequence[Message], said: Message, tools: Sequence[ToolSchema]) -> Step:
-        return self._made(Step, tools, prompt=self._chat(prompt, tools), completion=self._chat([said], ()))
+    def _step(self, prompt: Sequence[Message], said: Message, tools: Sequence[ToolSchema]) -> Record:
+        return self._made(
+            "prompt-completion", tools, prompt=self._chat(prompt, tools), completion=self._chat([said], ())
+        )
 
-    def _conversation(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Conversation:
-        return self._made(Conversation, tools, messages=self._chat(messages, tools))
+    def _conversation(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Record:
+        return self._made("language modeling", tools, messages=self._chat(messages, tools))
 
-    def _made(self, kind: type[R], tools: Sequence[ToolSchema], **columns: list[dict[str, Any]]) -> R:
+    def _made(self, kind: Kind, tools: Sequence[ToolSchema], **columns: list[dict[str, Any]]) -> Record:
         """Return a record, without the values of secrets."""
-        offered = [
-            {"function": {"name": one.name, "description": one.description, "parameters": one.parameters}}
-            for one in tools
-        ]
-        body: dict[str, Any] = {**columns, "tools": offered if self._wanted.wire == "openai" else None}
-        return kind.model_validate(self._redactor.json(body))
+        body: dict[str, Any] = {**columns}
+        if self._wanted.wire == "openai":
+            body["tools"] = [_tool(one) for one in tools]
+        return Record(kind, self._redactor.json(body))
 
     # -- length ----------------------------------------------------------------------------------------------------
 
@@ -510,8 +423,7 @@ class _Form:
         """Return what a system prompt says of the tools."""
         if not tools:
             return ""
-        named = [{"name": one.name, "description": one.description, "parameters": one.parameters} for one in tools]
-        lines = [json.dumps({"type": "function", "function": one}, ensure_ascii=False) for one in named]
+        lines = [json.dumps(_tool(one), ensure_ascii=False) for one in tools]
         return self._tools_prompt.render(tools=lines)
 
 
@@ -580,11 +492,17 @@ def _file_of(block: TextBlock | MediaBlock) -> str:
     return block.source.ref or "a file" if block.source is not None and block.source.kind == "file" else ""
 
 
+def _tool(schema: ToolSchema) -> dict[str, Any]:
+    """Return a tool as it is offered."""
+    named = {"name": schema.name, "description": schema.description, "parameters": schema.parameters}
+    return {"type": "function", "function": named}
+
+
 def _openai(message: Message) -> dict[str, Any]:
     body: dict[str, Any] = {"role": message.role, "content": render_message(message)}
     if message.tool_calls:
         body["tool_calls"] = [
-            {"id": one.id or None, "function": {"name": one.name, "arguments": one.arguments}}
+            {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
             for one in message.tool_calls
         ]
     if message.role == "tool":
@@ -643,8 +561,8 @@ def command(data: Data, folder: Path, *, model: str = "Qwen/Qwen3-8B", window: i
         model: to be trained; 002 takes Qwen3-8B.
         window: tokens of the longest record.
     """
-    pairs = any(isinstance(one, Preference) for one, _ in data.records)
-    whole = any(isinstance(one, Conversation) for one, _ in data.records)
+    kinds = {one.kind for one, _ in data.records}
+    pairs, whole = "preference" in kinds, "language modeling" in kinds
     words = ["trl", "dpo" if pairs else "sft", "--model_name_or_path", model, "--dataset_name", str(folder)]
     words += ["--max_length", str(window), "--output_dir", f"{folder}-model", "--bf16", "true"]
     if not pairs:

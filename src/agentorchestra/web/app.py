@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import hashlib
 import importlib
-import logging
 import re
 import tempfile
 from collections import Counter
@@ -63,8 +62,6 @@ from agentorchestra.web.metrics import MEDIA_TYPE, Metrics
 from agentorchestra.web.queue import RunQueue
 from agentorchestra.web.shared import SharedRead
 from agentorchestra.workspace import Workspace
-
-logger = logging.getLogger("agentorchestra.web")
 
 STATUS_CODES: tuple[tuple[type[AgentOrchestraError], int], ...] = (
     (UnknownRunError, 404),
@@ -146,10 +143,6 @@ class WebApp:
         except (TimeoutError, StoreError):
             return False
         return True
-
-    def stop_streams(self) -> None:
-        """End the streams of events: a server that is about to stop would wait for them."""
-        self._closing.set()
 
     def stop(self, *, now: bool = False) -> None:
         """Begin to stop: streams end, no run is begun, those under way stop before their next effect, or `now`."""

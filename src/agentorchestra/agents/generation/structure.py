@@ -113,35 +113,3 @@ def _signature(has: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[st
     for name in sorted(set(has.get("required", ())) - needed):
         what = "is not specified" if name not in asked else "is optional: give it a default"
         yield f"the parameter {name!r} {what}"
-    for name in sorted(set(asked) & set(own)):
-        takes, given = _types(own[name]), _types(asked[name])
-        if takes is not None and given is not None and not given <= takes:
-            yield f"the parameter {name!r} takes {_or(takes)}, and is to take {_or(given)}"
-
-
-def _types(schema: Any) -> frozenset[str] | None:
-    """Return the types of JSON values that a schema takes; None for any."""
-    if not isinstance(schema, Mapping):
-        return None
-    for several in ("anyOf", "oneOf"):
-        if isinstance(schema.get(several), list):
-            kinds = [_types(one) for one in schema[several]]
-            return None if None in kinds else frozenset().union(*(one for one in kinds if one is not None))
-    if isinstance(schema.get("enum"), list):
-        return frozenset().union(*(_type_of(one) for one in schema["enum"]))
-    kind = schema.get("type")
-    if kind is None:
-        return None
-    named = {kind} if isinstance(kind, str) else {str(one) for one in kind}
-    return frozenset(named | ({"integer"} if "number" in named else set()))
-
-
-def _type_of(value: object) -> frozenset[str]:
-    for kind, name in ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array")):
-        if isinstance(value, kind):
-            return frozenset({name})
-    return frozenset({"null" if value is None else "object"})
-
-
-def _or(types: Collection[str]) -> str:
-    return " or ".join(sorted(types))

@@ -6,7 +6,6 @@ An optimiser asks again where one is broken; the gate checks them once more befo
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,7 +37,7 @@ def check_text(variable: Variable, text: str, limits: Limits) -> None:
     Raises:
         GrowthError: it is empty or too long.
         LostPlaceholderError: of a prompt, a variable of the old text is lost, or an unknown one is used.
-        UnloadableError: it cannot be read as a template, as Python or as JSON, or defines something else.
+        UnloadableError: it cannot be read as a template or as Python, or defines something else.
         SchemaChangeError: calls that fitted the old text are refused by the new one.
         RightsError: a decorator, an import or a protection differs.
     """
@@ -50,8 +49,6 @@ def check_text(variable: Variable, text: str, limits: Limits) -> None:
         raise GrowthError(f"{what} has {len(text):,} characters; at most {most:,} are allowed, so shorten it")
     if variable.is_code:
         _check_code(variable, text, what)
-    elif variable.role == "schema":
-        _check_schema(variable, text, what)
     elif variable.is_template:
         _check_template(variable, text, what)
     if not variable.is_code:
@@ -97,16 +94,6 @@ def _check_template(variable: Variable, text: str, what: str) -> None:
         )
     if _USER in variable.text and _USER not in text:
         raise LostPlaceholderError(f"{what} lacks the line {_USER}, behind which the user's message begins; keep it")
-
-
-def _check_schema(variable: Variable, text: str, what: str) -> None:
-    try:
-        after = json.loads(text)
-    except ValueError as exc:
-        raise UnloadableError(f"{what} is no JSON: {exc}; give a JSON schema") from None
-    if not isinstance(after, dict):
-        raise UnloadableError(f"{what} is no JSON schema but {text.strip()[:60]!r}; give an object")
-    _check_compatible(json.loads(variable.text), after, what)
 
 
 def _check_compatible(before: Mapping[str, Any], after: Mapping[str, Any], what: str) -> None:

@@ -37,7 +37,7 @@ class Variable(BaseModel, frozen=True, extra="forbid"):
         component: `kind:name`.
         variable: its name in the component, as `vars` gives it.
         text: its present value.
-        role: what it is: `prompt`, `tool code`, `description`, `schema`, ...
+        role: what it is: `prompt`, `tool code`, `description`, ...
         description: what it does.
         source: of code, the whole text that it stands in, with its imports; "" where it stands alone.
         placeholders: of a prompt, the variables that it is given; None for those that the text renders.

@@ -202,8 +202,7 @@ def _terms(make: Any, given: dict[str, Any]) -> Any:
 
 def _line(one: Round) -> str:
     versions = ", ".join(f"{name}@{version}" for name, version in one.versions.items())
-    spared = f"; {plural(one.spared, 'request')} spared by forks" if one.spared else ""
-    return f"round {one.number}  {one.ended}  {versions or '-'}  {dollars(one.usd)}  {one.why}{spared}"
+    return f"round {one.number}  {one.ended}  {versions or '-'}  {dollars(one.usd)}  {one.why}"
 
 
 @group.command(short_help="Show how far evolutions and canaries are.")

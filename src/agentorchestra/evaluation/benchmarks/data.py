@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from agentorchestra.core.errors import EvaluationError, MissingExtraError
 from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet, read_lines
@@ -21,14 +21,6 @@ def need(module: str) -> Any:
         raise MissingExtraError(
             f"benchmarks need the extra `eval` ({exc}); install it: pip install 'agentorchestra[eval]'"
         ) from None
-
-
-class Place(Protocol):
-    """Where a benchmark lies."""
-
-    def fetch(self) -> Path:
-        """Return the file or folder with its data, loaded down where it is not here yet."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -166,11 +166,6 @@ class Tool(Generic[P, R]):
         return getattr(self._function, "__self__", None)
 
     @property
-    def source_text(self) -> str:
-        """The text that its hash is made of besides its schema, where that is not the function's source."""
-        return self._source
-
-    @property
     def arguments_model(self) -> Any:
         """The arguments as a pydantic model that accepts exactly the values of the schema."""
         from agentorchestra.tea.calling.schemas import arguments_model  # here: a call needs no models
@@ -196,23 +191,15 @@ class Tool(Generic[P, R]):
         other.content_hash = sha256_json([self._source or source_of(self._function), schema.digest])
         return other
 
-    def evolving(self, evolvable: bool | tuple[str, ...] | None) -> Tool[P, R]:
-        """Return the same tool, of which these variables may be optimised."""
+    def with_traits(self, **changes: Any) -> Tool[P, R]:
+        """Return the same tool with other traits: which of its variables may be optimised, who may call it."""
         other = copy(self)
-        other._settle(replace(self.traits, evolvable=evolvable))
-        return other
-
-    def limited(self, invokers: tuple[str, ...]) -> Tool[P, R]:
-        """Return the same tool, which only these may call: names of agents, `user` for calls outside of runs."""
-        other = copy(self)
-        other._settle(replace(self.traits, invokers=invokers))
+        other._settle(replace(self.traits, **changes))
         return other
 
     def finishing(self) -> Tool[P, R]:
         """Return the same tool, marked as the call that ends the work of an agent."""
-        other = copy(self)
-        other._settle(replace(self.traits, finishes=True, cut=False))
-        return other
+        return self.with_traits(finishes=True, cut=False)
 
     def __repr__(self) -> str:
         return f"<Tool {self.component} {self.mode.value}>"

@@ -41,7 +41,7 @@ KNOWN: Mapping[str, str] = {
     **_members("collections", "Counter OrderedDict defaultdict deque namedtuple"),
     **_members("collections.abc", "AsyncIterator Awaitable Callable Collection Iterable Iterator Mapping Sequence"),
     **_members("dataclasses", "asdict dataclass field"),
-    **_members("datetime", "UTC date timedelta timezone"),
+    **_members("datetime", "UTC date datetime timedelta timezone"),
     **_members("decimal", "Decimal"),
     **_members("enum", "Enum IntEnum StrEnum"),
     **_members("fractions", "Fraction"),
@@ -53,8 +53,6 @@ KNOWN: Mapping[str, str] = {
 }
 """The imports that bind a name; only these are added."""
 
-_OF_DATETIME = frozenset({"datetime", "date", "time", "timedelta", "timezone", "tzinfo", "UTC", "MINYEAR", "MAXYEAR"})
-_ALSO_FUNCTIONS = frozenset({"copy", "pprint"})  # modules with a function of their own name
 FOREIGN_MODULES = frozenset(
     _words(
         "__future__ abc array ast asyncio base64 binascii bisect calendar cmath collections colorsys contextlib copy "
@@ -109,7 +107,7 @@ def complete_imports(text: str, *, known: Mapping[str, str] = KNOWN, where: str 
         raise SourceError(
             f"{where} is not Python: {f'line {line}: ' if line else ''}{getattr(exc, 'msg', exc)}; correct it"
         ) from None
-    wanted = {_statement(name, tree, known) for name in free if name in known or name in _ALSO_FUNCTIONS | {"datetime"}}
+    wanted = {known[name] for name in free if name in known}
     if not wanted:
         return Completed(text)
     added = tuple(sorted(wanted, key=lambda one: (one.startswith("from"), one)))
@@ -117,21 +115,6 @@ def complete_imports(text: str, *, known: Mapping[str, str] = KNOWN, where: str 
     lines = re.sub("\r\n?", "\n", text).split("\n")
     lines.insert(after, "; ".join(added))
     return Completed("\n".join(lines), added, after)
-
-
-def _statement(name: str, tree: ast.AST, known: Mapping[str, str]) -> str:
-    if name == "datetime":
-        # The class has methods of these names as well, but they are called on an instance of it.
-        used = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and _is_name(n.value, name)}
-        return "import datetime" if used & _OF_DATETIME else "from datetime import datetime"
-    if name in _ALSO_FUNCTIONS:
-        called = any(isinstance(n, ast.Call) and _is_name(n.func, name) for n in ast.walk(tree))
-        return f"from {name} import {name}" if called else f"import {name}"
-    return known[name]
-
-
-def _is_name(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def _header_end(tree: ast.Module) -> int:

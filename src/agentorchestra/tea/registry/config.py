@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
+from agentorchestra.tea.calling.signatures import kind_of
 from agentorchestra.tea.retrieval.index import Described
 
 KindName = Literal["tool", "environment", "agent", "prompt", "memory"]
@@ -40,7 +40,7 @@ class Operation(BaseModel, frozen=True):
 
     @property
     def arguments_model(self) -> type[BaseModel]:
-        """The arguments as a pydantic model that accepts exactly the values of the schema, or SourceError."""
+        """The arguments as a pydantic model that accepts exactly the values of the schema."""
         from agentorchestra.tea.calling.schemas import arguments_model  # here: describing a component needs no models
 
         return arguments_model(self.name, self.parameters)
@@ -120,25 +120,9 @@ def parameter_lines(schema: Mapping[str, Any]) -> list[str]:
         told = inner if isinstance(inner, Mapping) else {}
         described = str(told.get("description") or "").strip()
         optional = "" if name in needed else ", optional"
-        lines.append(f"- `{name}` ({_type(told)}{optional}){': ' + described if described else ''}")
+        kind = kind_of(told, schema.get("$defs", {}))
+        lines.append(f"- `{name}` ({kind}{optional}){': ' + described if described else ''}")
     return lines
-
-
-_DEEPEST = 10  # so deep a type is told; schemas come from elsewhere too
-
-
-def _type(schema: Any, depth: int = 0) -> str:
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return "any"
-    if isinstance(schema.get("enum"), list):
-        return "one of " + ", ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
-    for several in ("anyOf", "oneOf"):
-        if isinstance(schema.get(several), list):
-            return " or ".join(_type(one, depth + 1) for one in schema[several])
-    kind = schema.get("type", "any")
-    if kind == "array" and isinstance(schema.get("items"), Mapping):
-        return f"list of {_type(schema['items'], depth + 1)}"
-    return " or ".join(str(one) for one in kind) if isinstance(kind, list) else str(kind)
 
 
 def _said(value: JsonValue) -> str:

@@ -325,7 +325,8 @@ class ContextManager(Generic[T]):
         held = self._version(name, version)
         return held.config.model_copy(update={"state": held.state, "origin": held.origin})
 
-    async def _object(self, name: str, version: str | None = None) -> T:
+    async def version(self, name: str, version: str | None = None) -> T:
+        """Return a version as a run uses it that names it, or raise UnknownComponentError or VersionError."""
         wanted = self._version(name, version)
         found = await self._load(name, wanted.version)
         if found is None:
@@ -351,7 +352,9 @@ class ContextManager(Generic[T]):
 
     async def _make(self, name: str, wanted: Version) -> T:
         what = f"{self.kind.name} {name}@{wanted.version}"
-        if wanted.maker is None or (wanted.maker.how in ("module", "source", "prompt") and not wanted.source):
+        if wanted.maker is None or (
+            wanted.maker.how in ("module", "source", "prompt", "definition") and not wanted.source
+        ):
             raise VersionError(
                 f"{what} is not at hand and its text was not kept (it is not defined at the top of a module); "
                 "register it from its source, or give it to the workspace"
@@ -431,11 +434,7 @@ class ContextManager(Generic[T]):
     async def get(self, name: str, version: str | None = None) -> T:
         """Return the component itself, or raise UnknownComponentError or VersionError with what there is instead."""
         await self.access.ready()
-        return await self._object(name, version)
-
-    async def version(self, name: str, version: str) -> T:
-        """Return a version as a run uses it that names it, or raise UnknownComponentError or VersionError."""
-        return await self._object(name, version)
+        return await self.version(name, version)
 
     async def info(self, name: str, version: str | None = None) -> ComponentConfig:
         """Return description, version, operations with their schemas; raise UnknownComponentError or VersionError."""
@@ -643,7 +642,7 @@ class ContextManager(Generic[T]):
         if not history.usable:
             return new
         held, kind, name = history.version(), self.kind, new.name
-        present = await self._object(name)
+        present = await self.version(name)
         had = {**kind.rights(present, await self._made(name)), EVOLVABLE: kind.evolvable(present)}
         has = {**kind.rights(new.one, new.made), EVOLVABLE: kind.evolvable(new.one)}
         if not new.trusted and not held.foreign:  # in the sandbox it touches nothing, whatever it says of itself
@@ -709,7 +708,7 @@ class ContextManager(Generic[T]):
         held = self.history(name).version()
         if new_name in self.names():
             raise VersionError(f"there is a {self.kind.name} {new_name!r} already; choose another name for the copy")
-        one = self.kind.renamed(await self._object(name), new_name, version or FIRST_VERSION)
+        one = self.kind.renamed(await self.version(name), new_name, version or FIRST_VERSION)
         made = await self._made(name)
         if made is not None:  # what no text makes is at hand under its own name only
             made = self.kind.copied(made, name, new_name) if made.maker.how != "given" else None
@@ -760,7 +759,7 @@ class ContextManager(Generic[T]):
             raise LifecycleError(
                 f"{self.kind.name} {name}@{held.version} is a candidate, which never was in use; activate it instead"
             )
-        await self._object(name, held.version)
+        await self.version(name, held.version)
 
         def plan() -> Iterable[Entry]:
             now = self.history(name, hidden=True)
@@ -789,7 +788,7 @@ class ContextManager(Generic[T]):
     @_changing
     async def activate(self, name: str, version: str, **by: Unpack[By]) -> ComponentConfig:
         """Make a candidate or deprecated version active, and what the name means; from another state LifecycleError."""
-        await self._object(name, self.history(name, hidden=True).version(version).version)
+        await self.version(name, self.history(name, hidden=True).version(version).version)
         return await self._to_state(name, version, "active", by)
 
     @_changing
@@ -851,7 +850,7 @@ class ContextManager(Generic[T]):
     async def vars(self, name: str, version: str | None = None) -> Sequence[Variable]:
         """Return the parts of a component that may be optimised, with their texts (000, app. C.4)."""
         await self.access.ready()
-        return self._variables(name, await self._object(name, version), await self._made(name, version))
+        return self._variables(name, await self.version(name, version), await self._made(name, version))
 
     def _variables(self, name: str, one: T, made: Made | None) -> Sequence[Variable]:
         return marked(self.kind.variables(one, made), self.kind.evolvable(one), builtin=name in self._builtin)
@@ -883,7 +882,7 @@ class ContextManager(Generic[T]):
         if not isinstance(values, Mapping):
             raise UsageError(f"the values of variables are {reprlib.repr(values)}; give them by name, as `vars` does")
         said, kind, what = checked_by(by), self.kind, f"{self.kind.name} {name!r}"
-        held, present, made = self.history(name).version(), await self._object(name), await self._made(name)
+        held, present, made = self.history(name).version(), await self.version(name), await self._made(name)
         check_variables(what, values, self._variables(name, present, made), candidate=candidate)
         if made is None or (not made.text and made.maker.how in ("module", "source", "prompt")):
             raise VersionError(

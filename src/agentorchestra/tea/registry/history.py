@@ -41,8 +41,8 @@ class Maker(BaseModel, frozen=True):
     """How a component is made again from its text."""
 
     # `module` (a name in the text of a module), `source` (a text that was registered), `prompt`, `fields` (the values
-    # of a definition), `definition` (known by its schema only), `given` (the component at hand itself, which no text
-    # makes: a tool of a server, a method, an agent with a drive of its own)
+    # of a definition), `given` (the component at hand itself, which no text makes: a tool of a server, a method, an
+    # agent with a drive of its own); `definition` of former versions (a schema alone) makes nothing any more
     how: Literal["module", "source", "prompt", "fields", "definition", "given"]
     symbol: str = ""  # the name in the module, where it is another than the component's
     package: str = ""  # for relative imports in the text

@@ -10,14 +10,13 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from agentorchestra.core.conditions import conditions_of
 from agentorchestra.core.errors import SourceError, VersionError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
-from agentorchestra.tea.calling.definitions import defined_tool, is_definition
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.programs.dynamic import class_from_source, tools_from_source
 from agentorchestra.tea.programs.foreign import TIMEOUT_S, Programs, called_tools, foreign_tool
@@ -70,8 +69,6 @@ def _describe_tool(name: str, tool: Tool[..., Any], builtin: bool) -> ComponentC
 
 
 def _made_of_tool(tool: Tool[..., Any]) -> Made | None:
-    if is_definition(tool):
-        return Made("", Maker(how="definition", fields=tool.schema.model_dump(mode="json")))
     text = module_text(tool)
     if not text:
         return None
@@ -80,19 +77,9 @@ def _made_of_tool(tool: Tool[..., Any]) -> Made | None:
 
 
 def _make_tool(name: str, maker: Maker, text: str) -> Tool[..., Any]:
-    if maker.how == "definition":
-        return _make_definition(name, maker, checked=True)
     text = definitions_of(text) if maker.script else text
     (found,) = tools_from_source(text, name=maker.symbol or name, package=maker.package)
     return found
-
-
-def _make_definition(name: str, maker: Maker, *, checked: bool) -> Tool[..., Any]:
-    try:
-        schema = ToolSchema.model_validate({**maker.fields, "name": name})
-    except ValidationError as exc:
-        raise SourceError(f"the definition of the tool {name!r} does not fit: {exc.errors()[0]['msg']}") from None
-    return defined_tool(schema, checked=checked)
 
 
 def definitions_of(text: str) -> str:
@@ -152,8 +139,6 @@ def tool_kind(
     """Return the kind of tools; `may_call` and `may_import` are for code that the workspace's user did not write."""
 
     async def foreign(name: str, maker: Maker, text: str, config: ComponentConfig | None) -> Tool[..., Any]:
-        if maker.how == "definition":
-            return _make_definition(name, maker, checked=False)
         seconds = config.metadata.get("timeout_s") if config is not None else None
         limit = min(TIMEOUT_S, seconds) if isinstance(seconds, int | float) else TIMEOUT_S
         found = foreign_tool(
@@ -161,7 +146,7 @@ def tool_kind(
         )
         said = config.metadata.get("evolvable") if config is not None else None
         if isinstance(said, bool | list):  # what its author said stands in a decorator, which is not executed
-            found = found.evolving(said if isinstance(said, bool) else tuple(map(str, said)))
+            found = found.with_traits(evolvable=said if isinstance(said, bool) else tuple(map(str, said)))
         return found
 
     return Kind(
@@ -173,7 +158,7 @@ def tool_kind(
         made=_made_of_tool,
         make=_make_tool,
         make_foreign=foreign,
-        is_code=lambda maker: maker.how != "definition",
+        is_code=lambda maker: True,
         written=lambda one: (one.version, True) if one.traits.explicit else None,
         version_of=lambda one: one.version,
         copied=_copied,
@@ -188,7 +173,7 @@ def tool_kind(
         worded=lambda one, maker: one.described(with_words(one.schema, maker)),
         evolvable=lambda one: one.traits.evolvable,
         rights=lambda one, made: _rights_of_tool(one, made, frozenset(may_call)),
-        limited=lambda one, invokers: one.limited(invokers),
+        limited=lambda one, invokers: one.with_traits(invokers=invokers),
     )
 
 

@@ -23,7 +23,6 @@ from agentorchestra.core.errors import (
     UndeclaredToolWarning,
     UsageError,
 )
-from agentorchestra.tea.calling.definitions import tool_of_definition
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.dynamic import load_source, tools_from_source
 from agentorchestra.tea.prompts.prompt import parse_prompt
@@ -267,18 +266,15 @@ class ManifestEntry(BaseModel, extra="forbid"):
     version: str | None = None  # written down; without it, computed
     file: str = ""  # with its source or prompt, relative to the manifest
     source: str = ""  # its text, in place of a file
-    description: str = ""  # and `parameters`: of a tool that is known by its schema only
-    parameters: dict[str, JsonValue] | None = None
-    fields: dict[str, JsonValue] | None = None  # of an agent
+    description: str = ""  # and `fields`: of an agent
+    fields: dict[str, JsonValue] | None = None
     environments: tuple[str, ...] = ()  # of the workspace or the manifest, which it needs
     folder: Path = Path()
 
     def given(self, kind: Kind[Any]) -> Given:
         """Return the component; raise SourceError or ManifestError if it cannot be made."""
         checked_component_name(self.kind, self.name)
-        if self.parameters is not None and self.kind == "tool":
-            found = Given(self.name, tool_of_definition(self.name, self.description, self.parameters))
-        elif self.fields is not None and self.kind == "agent":
+        if self.fields is not None and self.kind == "agent":
             fields = {"description": self.description, **self.fields, "name": self.name}
             found = Given(self.name, kind.make(self.name, Maker(how="fields", fields=fields), ""))
         else:
@@ -297,7 +293,7 @@ class ManifestEntry(BaseModel, extra="forbid"):
                 raise ManifestError(f"{self.kind} {self.name!r} names {path}, which cannot be read: {exc}") from None
         if not text:
             raise ManifestError(
-                f"{self.kind} {self.name!r} in the manifest has neither file, source, parameters nor fields; give one"
+                f"{self.kind} {self.name!r} in the manifest has neither file, source nor fields; give one"
             )
         return text
 

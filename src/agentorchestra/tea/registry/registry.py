@@ -49,7 +49,7 @@ class Registry:
         self._kinds: dict[str, dict[str, History]] = {}
         self._kept: dict[str, str] = {}
         self.count = 0  # entries that were read or written here
-        self.handed = 0  # grows whenever something at hand changes: what is given or taken back, a file to watch
+        self.handed = 0  # grows whenever something at hand changes: what is given or taken back
         self._writing = asyncio.Lock()
 
     def history(self, kind: str, name: str) -> History | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import reprlib
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -15,12 +15,8 @@ from agentorchestra.core.errors import LifecycleError, UnknownComponentError, Us
 from agentorchestra.core.ids import is_flat
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.spec import RunResult
-from agentorchestra.tea.calling.definitions import tool_of_definition
 from agentorchestra.tea.calling.tool import Tool
-from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.context import ContextManager
-from agentorchestra.tea.registry.entries import By
-from agentorchestra.tea.registry.history import checked_component_name
 from agentorchestra.tea.registry.kind import Made
 from agentorchestra.tea.registry.kinds import EnvironmentFactory
 from agentorchestra.tea.registry.registration import warn_undeclared
@@ -43,20 +39,6 @@ class TCPServer(ContextManager[Tool[..., Any]]):
             warn_undeclared(one)
         return super()._identify(name, one, made)
 
-    async def register_definition(
-        self, *, name: str, description: str, parameters: dict[str, JsonValue], **by: Unpack[By]
-    ) -> ComponentConfig:
-        """Register a tool that is known by its schema only: it is found and described, and refused when it is called.
-
-        Args:
-            name, description: as a model reads them; the words count as untrusted.
-            parameters: JSON schema of an object.
-        """
-        checked_component_name("tool", name)
-        one = tool_of_definition(name, description, parameters)
-        (config,) = await self.register(one, **by)
-        return config
-
     async def invoke(
         self, name: str, arguments: Mapping[str, JsonValue] | None = None, *, version: str | None = None
     ) -> Outcome:
@@ -78,7 +60,7 @@ class TCPServer(ContextManager[Tool[..., Any]]):
             raise LifecycleError(
                 f"the tool {name}@{version} is archived: it can be read and not called; restore another"
             )
-        return await self.access.invoke_tool(await self._object(name, version), _arguments(arguments))
+        return await self.access.invoke_tool(await self.version(name, version), _arguments(arguments))
 
 
 class ECPServer(ContextManager[EnvironmentFactory]):

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Collection, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from agentorchestra.core.errors import AgentOrchestraError
 from agentorchestra.core.ids import sha256_text
@@ -23,12 +23,8 @@ QUERIES_KEPT = 256  # vectors of queries that are kept
 TOGETHER = 128  # texts of components that are embedded by one call
 
 
-class Embed(Protocol):
-    """Gives a vector for each text: `ctx.embed` within a run, or a function that makes a run for it."""
-
-    async def __call__(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
-        """Return one vector for each text, all of one length."""
-        ...
+Embed: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
+"""Gives a vector for each text, all of one length: `ctx.embed` within a run, or a function that makes a run for it."""
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def compound(
 
     Raises:
         ToolDefinitionError: for an unknown or missing argument, a step that is not there or comes later, a value that
-            does not fit. Whether a result is what an argument needs is checked by the tool when it is called.
+            does not fit the argument. Whether a result fits, the call says.
     """
     if not steps:
         raise ToolDefinitionError(f"compound tool {name!r} has no steps; give at least one Step")
@@ -179,8 +179,7 @@ def _parameters(name: str, steps: Sequence[Step]) -> dict[str, Any]:
         for argument, bound in step.arguments.items():
             if not isinstance(bound, Given):
                 continue
-            wanted = schema["properties"][argument]
-            properties.setdefault(bound.name, wanted)
+            properties.setdefault(bound.name, schema["properties"][argument])
             for one, definition in schema.get("$defs", {}).items():
                 if definitions.setdefault(one, definition) != definition:
                     raise ToolDefinitionError(
