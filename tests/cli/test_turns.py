@@ -29,7 +29,7 @@ def test_a_run_is_gone_on_from_by_the_next_one_and_by_name(folder: Folder) -> No
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("run", "a", "b"), "Got unexpected extra argument (b): put the whole TASK into quotation marks"),
+        (("run", "a", "b"), "TASK is 2 arguments; put the whole of it into quotation marks"),
         (("run", "--continue", "a", "b", "--session", "c"), "two sessions: 'a' and --session 'c'"),
         (("run", "--continue", "again?"), "there is no run yet to go on from"),
         (("run", "--continue", "nope", "again?"), "there is no session and no run 'nope' to go on from"),
