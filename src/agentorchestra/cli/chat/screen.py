@@ -57,6 +57,7 @@ class ChatScreen:
         )
         self._session.app.ttimeoutlen = 0.1  # seconds until Esc is the key, and no beginning of another one
         self._session.app.timeoutlen = 0.3
+        self._session.app.renderer.cpr_not_supported_callback = lambda: None  # a slow terminal is no news to its user
         self._buffer.on_text_changed += lambda buffer: setattr(self, "_leaving", False)
 
     @property
@@ -83,6 +84,15 @@ class ChatScreen:
         """Show a text above the prompt until another one takes its place; it may hold colours."""
         self._drawn = to_formatted_text(ANSI(text))
         self._session.app.invalidate()
+
+    def refresh(self) -> None:
+        """Draw the line at the bottom anew."""
+        self._session.app.invalidate()
+
+    @property
+    def asking(self) -> bool:
+        """True while the line that is typed answers a question."""
+        return self._reading is not None
 
     @property
     def free_rows(self) -> int:
