@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from agentorchestra.cli.chat.loop import Chat
 from agentorchestra.cli.output import account_lines, bill, one_line, plural
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import ChatError
 from agentorchestra.core.names import did_you_mean, nearest
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL
-
-if TYPE_CHECKING:
-    from agentorchestra.cli.chat.loop import Chat
 
 _ALSO = {"exit": "quit", "bye": "quit", "clear": "new", "reset": "new"}
 """Names that other programs have for these commands."""
@@ -39,6 +36,11 @@ KEYS = {
 def prompts(saved: Path) -> dict[str, Path]:
     """Return the files of the saved prompts by name."""
     return {one.stem: one for one in sorted(saved.glob("*.md")) if one.stem not in COMMANDS}
+
+
+def names(saved: Path) -> list[str]:
+    """Return the commands and the saved prompts."""
+    return [*COMMANDS, *prompts(saved)]
 
 
 async def carry_out(chat: Chat, line: str) -> str | None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Never
 
 from rich.console import RenderableType
 
-from agentorchestra.cli.chat.commands import COMMANDS, carry_out, prompts
 from agentorchestra.cli.chat.conversation import Conversation
 from agentorchestra.cli.chat.display import Answer, TurnDisplay
 from agentorchestra.cli.chat.message import files_in, kept_as_file
@@ -62,8 +61,16 @@ class ChatAsker(TerminalAsker):
 class Chat:
     """A conversation at a terminal; `folder` is the workspace as the user named it, for the commands in messages."""
 
-    def __init__(self, talk: Conversation, folder: Path) -> None:
+    def __init__(
+        self,
+        talk: Conversation,
+        folder: Path,
+        carry_out: Callable[[Chat, str], Awaitable[str | None]],  # a line that begins with a /
+        commands: Callable[[Path], list[str]],  # what may stand behind it, of a folder of saved prompts
+    ) -> None:
         self.talk = talk
+        self._carry_out = carry_out
+        self._commands = commands
         self.folder = folder
         self.saved = talk.workspace.folder / "chat"  # saved prompts (`NAME.md`), the history, pasted texts
         self.screen = ChatScreen(self)
@@ -143,7 +150,7 @@ class Chat:
     async def _take(self, line: str) -> None:
         if self._turn is not None and self._work is not None and self._work.done():
             await asyncio.wait([self._turn])  # its account is being given
-        text = await carry_out(self, line) if line.startswith("/") else line
+        text = await self._carry_out(self, line) if line.startswith("/") else line
         if text is None:
             return
         if self.at_work and self._turn is not None:
@@ -279,7 +286,7 @@ class Chat:
 
     def names(self) -> list[str]:
         """Return what may stand behind a /."""
-        return [*COMMANDS, *prompts(self.saved)]
+        return self._commands(self.saved)
 
     def stop(self) -> bool:
         """End the turn that is under way or was left open; return False where there is none."""
