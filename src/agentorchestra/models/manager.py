@@ -351,7 +351,7 @@ class ModelManager:
         return None
 
 
-def check_address(address: str, subject: str) -> None:
+def check_address(address: str, subject: str = "the address (--base-url)") -> None:
     """Raise SettingsError, about `subject`, for what is no address of a server."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -25,8 +25,7 @@ GREETING = "Hello"  # what a model is asked to see whether it answers
 _PATIENCE_S = 60.0  # of silence, after which a model does not answer
 _ROOM = 1024  # tokens of its answer: some think before they greet
 _ALWAYS = ("openai", "anthropic", "google", "ollama", "vllm")  # providers that are listed in any case
-_STORES = {"environment": "env", "keyring": "keyring"}  # words of `setup --key-store`; any other place is a file
-_NO_KEY = {"no key": "not set"}
+_STORES = {"": "-", "environment": "env", "keyring": "keyring"}  # `setup --key-store`; any other place is a file
 
 
 class Configured(NamedTuple):
@@ -155,27 +154,25 @@ def models(ctx: click.Context, check: bool, as_json: bool, folder: Path) -> int:
     return int(any(row.get("check", {}).get("status") == "failed" for row in rows))
 
 
-def _listed(provider: dict[str, Any]) -> bool:
-    return provider["provider"] in _ALWAYS or bool(provider["key_place"])
-
-
 def _print(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
     lines, details = [["model", "for", "key", "window", "$ in", "$ out"]], []
     for row in rows:
         dollars = [f"{price:.3g}" for price in row["dollars"] or ()] or ["?", "?"]
-        key = _STORES.get(row["key_place"], "file") if row["key_place"] else _NO_KEY.get(row["state"], "-")
+        key = "not set" if row["state"] == "no key" else _STORES.get(row["key_place"], "file")
         window = f"{row['window'] // 1000}k" if row["window"] >= 1000 else str(row["window"])
         lines.append([row["name"], ", ".join(row["uses"]) or "-", key, window, *dollars])
         if row["address"] or row["model"] != row["name"]:
-            parts = [row["model"], f"at {row['address']}" if row["address"] else ""]
-            parts.append(f"with {row['key']} ({row['key_place']})" if row["key"] else "")
-            details.append(f"{row['name']}: {' '.join(filter(None, parts))}")
+            at = f" at {row['address']}" if row["address"] else ""
+            at += f" with {row['key']} ({row['key_place']})" if row["key"] else ""
+            details.append(f"{row['name']}: {row['model']}{at}")
     below = [(row["name"], row["check"]["detail"] if "check" in row else row["problem"]) for row in rows]
     notes = [f"{name}: {one_line(note, 1000)}" for name, note in below if note]
-    notes += [f"{row['provider']}: {row['install']}" for row in providers if row["install"] and _listed(row)]
+    notes += [
+        f"{row['provider']}: {row['install']}" for row in providers if row["install"] and row["provider"] in _ALWAYS
+    ]
     listed = [["provider", "library", "key"]]
     for row in providers:
-        if _listed(row):
+        if row["provider"] in _ALWAYS or row["key_place"]:
             library = "not installed" if row["install"] else "installed"
             key = f"{row['key']} ({row['key_place'] or 'not set'})" if row["key"] else "-"
             listed.append([row["provider"], library, key])

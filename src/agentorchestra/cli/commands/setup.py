@@ -81,7 +81,7 @@ def setup(ctx: click.Context, /, as_json: bool, folder: Path, **options: Any) ->
     asks = sys.stdin.isatty() and not as_json and not options["key_stdin"]
     where = "" if ctx.get_parameter_source("folder") is ParameterSource.DEFAULT else folder
     if asks and not where:
-        answer = _ask("Folder of the workspace", _writable, default=str(folder))
+        answer = _ask("Folder of the workspace", lambda typed: settings_target(Path(typed)), default=str(folder))
         where, folder = "" if answer == str(folder) else answer, Path(answer)
     target = settings_target(folder)
     if target.exists():
@@ -120,12 +120,6 @@ def _ask(question: str, check: Callable[[str], Any] | None = None, **options: An
     return answer.strip()
 
 
-def _writable(answer: str) -> None:
-    from agentorchestra.workspace.settings_file import settings_target
-
-    settings_target(Path(answer))
-
-
 def _provider(answer: str) -> str:
     from agentorchestra.models.providers import PROVIDERS
 
@@ -135,12 +129,6 @@ def _provider(answer: str) -> str:
             f"no provider {name!r}; type a number from 1 to 5, or one of {', '.join([*_MENU, *PROVIDERS][3:])}"
         )
     return name
-
-
-def _address(answer: str) -> None:
-    from agentorchestra.models.manager import check_address
-
-    check_address(answer, "the address (--base-url)")
 
 
 def _named(answer: str) -> None:
@@ -172,6 +160,7 @@ class Dialogue:
         self.key, self.store = self._new_key() if self.variable else (None, "")
 
     def _choice(self) -> tuple[str, dict[str, Any], str]:
+        from agentorchestra.models.manager import check_address
         from agentorchestra.models.prices import is_loopback
         from agentorchestra.models.providers import PROVIDERS
 
@@ -189,7 +178,7 @@ class Dialogue:
                 raise click.UsageError("offline is no model of a provider: it takes no model, address or key")
             return "offline", {}, ""
         if provider == SERVER and address is None and self._asks:
-            address = _ask("Address of the server", _address, default=self.profile.get("base_url", _ADDRESS))
+            address = _ask("Address of the server", check_address, default=self.profile.get("base_url", _ADDRESS))
         if model is None and self._asks:
             proposed = _MENU.get(provider, ("",))[0]
             model = _ask("Model", _named, default=proposed, show_default=bool(proposed))
@@ -202,7 +191,7 @@ class Dialogue:
         address = address or (entry.address if entry is not None else None)
         if address is None:
             return full, {}, variable
-        _address(address)
+        check_address(address)
         name = "local" if is_loopback(address) else SERVER
         if name == "local":
             same = (name in before and before[name].base_url == address and before[name].api_key_env) or ""
