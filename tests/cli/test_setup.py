@@ -84,6 +84,7 @@ def test_a_key_from_stdin_lies_in_the_env_file_and_nowhere_else(folder: Folder) 
         assert folder.run("run", QUESTION).out == "Hello!\n"
         shown = folder.run("models")
         assert "MODEL_API_KEY (.env)" in shown.out
+        assert max(map(len, shown.out.partition("further")[0].splitlines())) <= 80
     doctor = folder.run("doctor", "--json")
     found = {one["name"]: one for one in doctor.json["checks"]}
     assert found["model local (default)"]["detail"] == (
