@@ -259,7 +259,8 @@ class Dialogue:
                 why = str(exc).replace(f"base_url in [models.{self.name}]", "the address (--base-url)")
                 why = why.replace(f"name its variable with api_key_env in [models.{self.name}]", "add --key-stdin")
                 if not self._asks:
-                    raise type(exc)(f"{why}; nothing was written (--no-check writes without asking)") from None
+                    exc.args = (f"{why}; nothing was written (--no-check writes without asking)",)
+                    raise
                 say(f"error: {one_line(why, 1000)}")
                 if isinstance(exc, ModelAuthError) and (self.key is not None or not self.variable):
                     if not self.variable:  # a server on this machine that wants one all the same
