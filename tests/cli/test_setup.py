@@ -50,7 +50,7 @@ def test_a_server_by_options_and_a_run_with_it(folder: Folder) -> None:
     with serving() as server:
         done = folder.run("setup", "--base-url", server.base_url, "--model", "qwen", *NEITHER)
         assert (done.code, "it answered ($0)" in done.err) == (0, True), done.err
-        assert done.out.splitlines()[0].endswith("agentorchestra.toml: the default model is local")
+        assert done.out.splitlines()[0].endswith(f"default model is local (openai:qwen at {server.base_url})")
         assert len(done.out.splitlines()) == 5  # that line, "next:", three commands
         assert folder.run("run", QUESTION).out == "Hello!\n"
         checked = folder.run("models", "--check")
@@ -69,7 +69,8 @@ def test_a_key_from_stdin_lies_in_the_env_file_and_nowhere_else(folder: Folder) 
     folder.write(".env", "OTHER=1\n")
     subprocess.run(["git", "init", "-q"], cwd=folder.path, check=True)
     with serving(key=KEY) as server:
-        words = ("setup", "--base-url", server.base_url, "--model", "m", "--key-stdin", "--json", *NEITHER)
+        address = server.base_url
+        words = ("setup", "--base-url", address, "--model", "m", "--key-stdin", "--json", *NEITHER)
         refused = folder.call(*words, stdin=b"wrong-key-0123\n")
         assert refused.code == 1 and "check the key in MODEL_API_KEY" in refused.err
         assert "nothing was written" in refused.err and folder.path.joinpath(".env").read_text() == "OTHER=1\n"
@@ -83,9 +84,12 @@ def test_a_key_from_stdin_lies_in_the_env_file_and_nowhere_else(folder: Folder) 
         assert folder.run("run", QUESTION).out == "Hello!\n"
         shown = folder.run("models")
         assert "MODEL_API_KEY (.env)" in shown.out
+        assert max(map(len, shown.out.partition("further")[0].splitlines())) <= 80
     doctor = folder.run("doctor", "--json")
     found = {one["name"]: one for one in doctor.json["checks"]}
-    assert found["model local (default)"]["detail"] == "openai:m, key MODEL_API_KEY from .env"
+    assert found["model local (default)"]["detail"] == (
+        f"openai:m at {address}, key MODEL_API_KEY from .env; not asked; `agentorchestra models --check` does"
+    )
     assert found[".env"] == {
         "name": ".env",
         "status": "warn",
@@ -113,6 +117,56 @@ def test_a_key_in_the_keyring(folder: Folder, system_keyring: Path) -> None:
     assert folder.run("run", QUESTION, "--model", "offline", "-f", "lease.txt").code == 0
 
 
+def test_what_setup_wrote_it_changes(folder: Folder) -> None:
+    """Another address, model, key and search: its own lines are written anew, and none is left of a key."""
+    with serving() as first, serving(key=KEY) as second, serving() as third:
+        words = ("setup", "--browser", "no", "--model")
+        assert folder.run(*words, "m", "--base-url", first.base_url, "--search", "yes").code == 0
+        settings = folder.path / "agentorchestra.toml"
+        assert "api_key_env" not in settings.read_text() and "docs/" not in settings.read_text()
+        keyed = (*words, "n", "--base-url", second.base_url, "--search", "no", "--key-stdin")
+        done = folder.call(*keyed, stdin=KEY.encode())
+        assert done.code == 0, done.err
+        text = settings.read_text()
+        assert f'base_url = "{second.base_url}"' in text and 'model = "openai:n"' in text
+        assert 'api_key_env = "MODEL_API_KEY"' in text and "engines = []  #" in text
+        assert folder.run("run", QUESTION).out == "Hello!\n"
+        again = folder.run(*words, "n", "--base-url", second.base_url)
+        assert again.code == 0 and settings.read_text() == text, "the key of this address stays in use"
+        assert folder.run(*words, "o", "--base-url", third.base_url, "--search", "yes").code == 0
+    assert 'api_key_env = ""' in settings.read_text() and 'engines = ["auto"]' in settings.read_text()
+    wrong = folder.run("run", QUESTION, "--model", "o")
+    assert wrong.code == 2 and "no model 'o': 'o' is called 'local' here" in wrong.error
+
+
+def test_wrong_answers_are_asked_again_at_once(folder: Folder) -> None:
+    with serving(key=KEY) as server:
+        code, text = at_terminal(
+            folder,
+            {},
+            [
+                ("Folder of the workspace", "lease.txt\n"),
+                ("the workspace lease.txt is a file", ".agentorchestra\n"),
+                ("Provider, by number or name", "9\n"),
+                ("no provider '9'; type a number from 1 to 5", "4\n"),
+                ("Address of the server", "not an address\n"),
+                ("is 'not an address'; write the whole address", "http://127.0.0.1:9/v1\n"),
+                ("Model:", "\n"),
+                ("Model:", "qwen\n"),
+                ("Key, if the server needs one (empty for none):", "\n"),
+                ("Write it all the same?", "n\n"),
+                ("Address of the server [http://127.0.0.1:9/v1]:", f"{server.base_url}\n"),
+                ("Model:", "qwen\n"),
+                ("Key, if the server needs one (empty for none):", f"{KEY}\n"),
+                ("Where is it kept?", "\n"),
+                ("Search the web?", "n\n"),
+                ("Use a browser?", "n\n"),
+            ],
+        )
+    assert code == 0 and "is the server running? check the address (--base-url)" in text, text
+    assert (folder.path / ".env").read_text() == f"MODEL_API_KEY='{KEY}'\n" and KEY not in text
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -120,9 +174,14 @@ def test_a_key_in_the_keyring(folder: Folder, system_keyring: Path) -> None:
         (("--provider", "openai"), 2, "--model is missing"),
         (("--provider", "server", "--model", "m"), 2, "--base-url is missing"),
         (("--provider", "opnai", "--model", "m"), 2, "no model 'opnai:m', did you mean 'openai:m'?"),
-        (("--base-url", "127.0.0.1:1", "--model", "m"), 2, "base_url of [models.server] is '127.0.0.1:1'; write the"),
+        (("--base-url", "127.0.0.1:1", "--model", "m"), 2, "the address (--base-url) is '127.0.0.1:1'; write the"),
         (("--provider", "offline", "--model", "m"), 2, "offline is no model of a provider"),
-        (("--base-url", "http://127.0.0.1:9/v1", "--model", "m"), 1, "cannot be reached"),
+        (
+            ("--base-url", "http://127.0.0.1:9/v1", "--model", "m"),
+            1,
+            "is the server running? check the address (--base-url); nothing was written",
+        ),
+        (("--provider", "offline", "--workspace", "lease.txt"), 1, "the workspace lease.txt is a file; choose another"),
         (
             ("--provider", "offline", "--workspace", "lease.txt/ws"),
             1,
@@ -208,7 +267,8 @@ def test_the_default_model_is_set(folder: Folder) -> None:
     assert misplaced.code == 2 and "options stand behind the word set" in misplaced.error
     assert wrong.code == 2 and not (folder.path / "agentorchestra.toml").exists()
     done = folder.run("models", "set", "openai:gpt-5", "--json")
-    assert done.code == 0 and done.json["model"] == "openai:gpt-5" and "needs a key" in done.json["lacks"]
+    assert done.code == 0 and done.json["model"] == "openai:gpt-5" and "warning: model 'openai:gpt-5' needs" in done.err
+    assert "needs a key" in done.json["lacks"]
     assert (folder.path / "agentorchestra.toml").read_text() == 'model = "openai:gpt-5"\n'
     assert folder.run("models", "set", "offline").code == 0
     assert folder.run("run", QUESTION, "-f", "lease.txt").code == 0
@@ -223,8 +283,9 @@ def at_terminal(folder: Folder, environment: dict[str, str], answers: list[tuple
     words = [sys.executable, "-m", "agentorchestra", "setup"]
     env = {**clean_environment(), **NO_KEYRING, **environment, "TERM": "xterm"}
     with screen.start(words, cwd=folder.path, env=env) as process:
-        for question, answer in answers:
-            screen.wait(lambda question=question: question in screen.text)  # type: ignore[misc]
+        for n, (question, answer) in enumerate(answers):
+            times = sum(question == earlier for earlier, _ in answers[: n + 1])
+            screen.wait(lambda question=question, times=times: screen.text.count(question) >= times)  # type: ignore[misc]
             screen.type(answer)
         code = process.wait(LONGEST_S)
         screen.end()
@@ -266,6 +327,7 @@ def test_at_a_terminal_a_server_that_wants_a_key_gets_one(folder: Folder) -> Non
             ("Provider, by number or name", "4\n"),
             ("Address of the server", f"{server.base_url}\n"),
             ("Model:", "qwen\n"),
+            ("Key, if the server needs one (empty for none):", "\n"),
             ("Its key (Ctrl-C stops; nothing is written yet):", f"{KEY}\n"),
             ("Search the web?", "n\n"),
             ("Use a browser?", "n\n"),

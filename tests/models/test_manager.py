@@ -35,6 +35,7 @@ KEYS = {"OPENAI_API_KEY": "sk-1", "FAR_KEY": "far-1", "UNRELATED": "secret"}
         ("fsat", ["no model 'fsat'", "did you mean 'fast'?", "fast, local", "offline", "provider:model"]),
         ("gpt-4o", ["no model 'gpt-4o'", "did you mean 'openai:gpt-4o'?"]),
         ("opnai:gpt-4o", ["did you mean 'openai:gpt-4o'?"]),
+        ("big", ["no model 'big': 'big' is called 'far' here"]),
         ("zzz", ["no model 'zzz' (known here: fast, local", "openai:gpt-5"]),
         ("openai:", ["names no model after the colon"]),
         ("odd", ["profile 'odd' has model = 'nobody:x'", "give base_url"]),

@@ -25,7 +25,7 @@ from agentorchestra.models.client import ModelClient
 from agentorchestra.models.endpoint import LOCAL, Endpoint
 from agentorchestra.models.failures import shown_address
 from agentorchestra.models.prices import is_loopback, price_of
-from agentorchestra.models.providers import FAMILIES, PROVIDERS
+from agentorchestra.models.providers import FAMILIES, PROVIDERS, model_id
 
 _INPUT, _OUTPUT = Usage(requests=1, input_tokens=1_000_000), Usage(requests=1, output_tokens=1_000_000)
 _PROBE = Usage(requests=1, input_tokens=1_000, output_tokens=1_000)
@@ -263,7 +263,7 @@ class ModelManager:
             )
         address = profile.base_url
         if address is not None:
-            _check_address(name, address)
+            check_address(address, f"base_url of [models.{name}]")
         elif entry is not None:
             address = self._environ.get(entry.address_env) or entry.address
         key_env, key = self._key(name, profile, provider, address)
@@ -320,13 +320,16 @@ class ModelManager:
 
     def _unknown(self, name: str) -> str:
         known = list(dict.fromkeys([*self._profiles, *self._extra, "offline"]))
-        guess = self._guess(name, known)
+        called = [own for own, profile in self._profiles.items() if model_id(profile.model) == name]
+        guess = called[0] if len(called) == 1 else self._guess(name, known)
         if name and not guess and Path(name).exists():
             return (
                 f"{name!r} is a file or folder, not a model's name; have a server read it (llama.cpp: llama-server -m "
                 "FILE), and describe the server in the settings: [models.NAME] with model and base_url"
             )
         sentence = f"no model {name!r}" + (f", did you mean {guess!r}?" if guess else "")
+        if guess in called:
+            sentence = f"no model {name!r}: {name!r} is called {guess!r} here"
         providers = f"; providers: {', '.join(PROVIDERS)}" if ":" in name and not guess else ""
         if ":" not in name and not guess:
             providers = f"; of a server on this machine: ollama:{name}, vllm:{name} or a profile with base_url"
@@ -348,16 +351,17 @@ class ModelManager:
         return None
 
 
-def _check_address(name: str, address: str) -> None:
+def check_address(address: str, subject: str = "the address (--base-url)") -> None:
+    """Raise SettingsError, about `subject`, for what is no address of a server."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise SettingsError(
-            f"base_url of [models.{name}] is {shown_address(address) or address!r}; write the whole address, "
+            f"{subject} is {shown_address(address) or address!r}; write the whole address, "
             "e.g. http://127.0.0.1:8000/v1"
         )
     if "@" in parts.netloc:
         raise SettingsError(
-            f"base_url of [models.{name}] holds a user or a password, which logs would show; remove it and name the "
+            f"{subject} holds a user or a password, which logs would show; remove it and name the "
             "variable that holds the key with api_key_env"
         )
 

@@ -19,6 +19,9 @@ Place = tuple[str, ...]  # the names of tables, then of the key: ("models", "loc
 def settings_target(folder: Path) -> Path:
     """Return a workspace's settings file, or the one to be made; WorkspaceNotWritableError if it cannot be written."""
     path = (settings_path(folder) or folder.absolute().parent / SETTINGS_FILE).resolve()
+    if folder.exists() and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        why = "cannot be written" if folder.is_dir() else "is a file"
+        raise WorkspaceNotWritableError(f"the workspace {folder} {why}; choose another folder with --workspace")
     held = path if path.exists() else next(one for one in path.parents if one.exists())
     if not os.access(held, os.W_OK) or not os.access(held.parent, os.X_OK) or (held != path and not held.is_dir()):
         raise WorkspaceNotWritableError(
@@ -76,7 +79,7 @@ def _with(text: str, head: str, key: str, literal: str) -> str:
     at = next((n for n, part in enumerate(parts) if n and head and part.lstrip().startswith(head)), 0)
     if head and not at:
         return f"{text}\n{head}\n{key} = {literal}\n"
-    value = r"""(?:"[^"\n]*"|'[^'\n]*'|\[[^]\n]*]|[^]["'#\s]+)"""
+    value = r"""(?:"[^"\n]*"|'[^'\n]*'|\[[^]\n]*]|\{[^}\n]*}|[^]{}["'#\s]+)"""
     line = re.compile(rf"(?m)^([ \t]*{re.escape(key)}[ \t]*=[ \t]*){value}([ \t]*(?:#.*)?\r?)$")
     parts[at], count = line.subn(lambda old: f"{old[1]}{literal}{old[2]}", parts[at], count=1)
     if not count:

@@ -532,7 +532,9 @@ def _models(of: Configured | None) -> list[Check]:
         price = ", price unknown" if row["dollars"] is None else ""
         key = f", key {row['key']} from {row['key_place']}" if row["key"] else ""
         others = f", then {', '.join(row['fallbacks'])}" if row["fallbacks"] else ""
-        about = "given by the application" if row["own"] else f"{row['model']}{key}{price}{others}"
+        at = f" at {row['address']}" if row["address"] else ""
+        ask = "; not asked; `agentorchestra models --check` does" if at else ""
+        about = "given by the application" if row["own"] else f"{row['model']}{at}{key}{price}{others}{ask}"
         checks.append(Check(label, "ok", about))
     return checks
 

@@ -25,6 +25,7 @@ GREETING = "Hello"  # what a model is asked to see whether it answers
 _PATIENCE_S = 60.0  # of silence, after which a model does not answer
 _ROOM = 1024  # tokens of its answer: some think before they greet
 _ALWAYS = ("openai", "anthropic", "google", "ollama", "vllm")  # providers that are listed in any case
+_STORES = {"": "-", "environment": "env", "keyring": "keyring"}  # `setup --key-store`; any other place is a file
 
 
 class Configured(NamedTuple):
@@ -154,25 +155,31 @@ def models(ctx: click.Context, check: bool, as_json: bool, folder: Path) -> int:
 
 
 def _print(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
-    lines = [["model", "is", "for", "key", "window", "$ in", "$ out"]]
+    lines, details = [["model", "for", "key", "window", "$ in", "$ out"]], []
     for row in rows:
-        place = f" at {row['address']}" if row["address"] else ""
-        dollars = [f"{price:g}" for price in row["dollars"] or ()] or ["unknown", "unknown"]
-        key = f"{row['key']} ({row['key_place']})" if row["key"] else "not set" if row["state"] == "no key" else "-"
-        uses = ", ".join(row["uses"]) or "-"
-        lines.append([row["name"], f"{row['model']}{place}", uses, key, f"{row['window']:,}", *dollars])
+        dollars = [f"{price:.3g}" for price in row["dollars"] or ()] or ["?", "?"]
+        key = "not set" if row["state"] == "no key" else _STORES.get(row["key_place"], "file")
+        window = f"{row['window'] // 1000}k" if row["window"] >= 1000 else str(row["window"])
+        lines.append([row["name"], ", ".join(row["uses"]) or "-", key, window, *dollars])
+        if row["address"] or row["model"] != row["name"]:
+            at = f" at {row['address']}" if row["address"] else ""
+            at += f" with {row['key']} ({row['key_place']})" if row["key"] else ""
+            details.append(f"{row['name']}: {row['model']}{at}")
     below = [(row["name"], row["check"]["detail"] if "check" in row else row["problem"]) for row in rows]
     notes = [f"{name}: {one_line(note, 1000)}" for name, note in below if note]
+    notes += [
+        f"{row['provider']}: {row['install']}" for row in providers if row["install"] and row["provider"] in _ALWAYS
+    ]
     listed = [["provider", "library", "key"]]
     for row in providers:
         if row["provider"] in _ALWAYS or row["key_place"]:
-            library = f"not installed: {row['install']}" if row["install"] else "installed"
+            library = "not installed" if row["install"] else "installed"
             key = f"{row['key']} ({row['key_place'] or 'not set'})" if row["key"] else "-"
             listed.append([row["provider"], library, key])
     shown = {line[0] for line in listed}
     more = ", ".join(row["provider"] for row in providers if row["provider"] not in shown)
-    parts = [*table(lines[0], lines[1:], words=4), *notes, "", *table(listed[0], listed[1:], words=3)]
-    emit(clean("\n".join([*parts, f"further providers: {more}"])))
+    parts = [*table(lines[0], lines[1:], words=3), *details, "", *table(listed[0], listed[1:], words=3)]
+    emit(clean("\n".join([*parts, f"further providers: {more}", *([""] if notes else []), *notes])))
 
 
 @models.command("set", short_help="Write the default model into the settings file.")
@@ -191,13 +198,13 @@ def set_default(name: str, as_json: bool, folder: Path) -> int:
         manager.check(name)
     except (MissingKeyError, MissingExtraError) as exc:
         lacks = str(exc)
+    if lacks:
+        say(f"warning: {one_line(lacks, 1000)}")
     path = edit_settings(folder, {("model",): name})
     if as_json:
         emit_json({"model": name, "settings": str(path), "lacks": lacks})
     else:
         emit(clean(f"the default model is {name} ({path})"))
-    if lacks:
-        say(f"warning: {one_line(lacks, 1000)}")
     if os.environ.get("AGENTORCHESTRA_MODEL"):
         say("warning: AGENTORCHESTRA_MODEL is set in the environment, and wins over the file")
     return 0

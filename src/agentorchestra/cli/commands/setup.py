@@ -18,7 +18,15 @@ from agentorchestra.cli.commands.models import Configured, ask_once, configured
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import bill, clean, emit, emit_json, one_line, say
-from agentorchestra.core.errors import KeyStoreError, MissingExtraError, MissingKeyError, ModelAuthError, ModelError
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    KeyStoreError,
+    MissingExtraError,
+    MissingKeyError,
+    ModelAuthError,
+    ModelError,
+    UsageError,
+)
 
 SERVER = "server"  # in place of a provider's name: a server with OpenAI's format, by its address
 SERVER_KEY = "MODEL_API_KEY"  # the variable with the key of a server whose maker is not known
@@ -73,13 +81,14 @@ def setup(ctx: click.Context, /, as_json: bool, folder: Path, **options: Any) ->
     asks = sys.stdin.isatty() and not as_json and not options["key_stdin"]
     where = "" if ctx.get_parameter_source("folder") is ParameterSource.DEFAULT else folder
     if asks and not where:
-        answer = _ask("Folder of the workspace", default=str(folder))
+        answer = _ask("Folder of the workspace", lambda typed: settings_target(Path(typed)), default=str(folder))
         where, folder = "" if answer == str(folder) else answer, Path(answer)
     target = settings_target(folder)
     if target.exists():
         say(f"{target} is there; only the lines concerned change")
     dialogue = Dialogue(configured(folder), options, asks=asks)
     usage = None if options["no_check"] else dialogue.tried()
+    about = f" ({dialogue.described})" if dialogue.profile else ""
     search = dialogue.wanted("search", "Search the web?", _search_lacks)
     browser = dialogue.wanted("browser", "Use a browser?", _browser_lacks)
     dialogue.keep_key()
@@ -88,17 +97,43 @@ def setup(ctx: click.Context, /, as_json: bool, folder: Path, **options: Any) ->
     commands = ("chat", 'run "What is this about?" --file FILE', "doctor")
     following = [f"agentorchestra {one}{end}" for one in commands]
     if as_json:
-        about = {"settings": str(target), "model": dialogue.name, "key": dialogue.variable, "key_store": dialogue.store}
-        asked = {"check": None if usage is None else usage.model_dump(mode="json")}
-        emit_json({**about, **asked, "search": search, "browser": browser, "next": following})
+        chosen = {"settings": str(target), "model": dialogue.name, "key": dialogue.variable}
+        asked = {"key_store": dialogue.store, "check": None if usage is None else usage.model_dump(mode="json")}
+        emit_json({**chosen, **asked, "search": search, "browser": browser, "next": following})
     else:
-        emit(clean("\n".join([f"wrote {target}: the default model is {dialogue.name}", "next:", *following])))
+        emit(clean("\n".join([f"wrote {target}: the default model is {dialogue.name}{about}", "next:", *following])))
     return 0
 
 
-def _ask(question: str, **options: Any) -> str:
-    answer: str = click.prompt(question, err=True, **options)
+def _ask(question: str, check: Callable[[str], Any] | None = None, **options: Any) -> str:
+    """Return an answer; ask again with the sentence of what `check` raises."""
+
+    def accepted(answer: str) -> str:
+        try:
+            if check is not None:
+                check(answer.strip())
+        except AgentOrchestraError as exc:
+            raise click.UsageError(str(exc)) from None
+        return answer.strip()
+
+    answer: str = click.prompt(question, err=True, value_proc=None if check is None else accepted, **options)
     return answer.strip()
+
+
+def _provider(answer: str) -> str:
+    from agentorchestra.models.providers import PROVIDERS
+
+    name = dict(zip("12345", _MENU, strict=True)).get(answer, answer)
+    if name not in _MENU and name not in PROVIDERS:
+        raise UsageError(
+            f"no provider {name!r}; type a number from 1 to 5, or one of {', '.join([*_MENU, *PROVIDERS][3:])}"
+        )
+    return name
+
+
+def _named(answer: str) -> None:
+    if not answer:
+        raise UsageError("a model's name is needed, as its provider or server writes it")
 
 
 def _word(text: str) -> str:
@@ -115,32 +150,38 @@ class Dialogue:
 
     def __init__(self, of: Configured, options: dict[str, Any], *, asks: bool) -> None:
         self._of, self._options, self._asks = of, options, asks
+        self.profile: dict[str, Any] = {}
+        self._begin()
+
+    def _begin(self) -> None:
         self.name, self.profile, self.variable = self._choice()
         with suppress(MissingKeyError):  # what is wrong besides is said before a key is typed
             self._manager(None).check(self.name)
         self.key, self.store = self._new_key() if self.variable else (None, "")
 
     def _choice(self) -> tuple[str, dict[str, Any], str]:
+        from agentorchestra.models.manager import check_address
         from agentorchestra.models.prices import is_loopback
         from agentorchestra.models.providers import PROVIDERS
 
         provider, model, address = (self._options[name] for name in ("provider", "model", "base_url"))
         with_key = self._options["key_stdin"] or self._options["key_store"]
+        before = self._of.settings.models
         if provider is None and address is not None:
             provider = SERVER
         if provider is None and self._asks:
             for n, (name, (_, about)) in enumerate(_MENU.items(), 1):
                 say(f"  {n}  {name:<10} {about}")
-            answer = _ask("Provider, by number or name", default="1")
-            provider = dict(zip("12345", _MENU, strict=True)).get(answer, answer)
+            provider = _provider(_ask("Provider, by number or name", _provider, default="1"))
         if provider == "offline":
             if model or address or with_key:
                 raise click.UsageError("offline is no model of a provider: it takes no model, address or key")
             return "offline", {}, ""
         if provider == SERVER and address is None and self._asks:
-            address = _ask("Address of the server", default=_ADDRESS)
+            address = _ask("Address of the server", check_address, default=self.profile.get("base_url", _ADDRESS))
         if model is None and self._asks:
-            model = _ask("Model", default=_MENU.get(provider, ("",))[0] or None)
+            proposed = _MENU.get(provider, ("",))[0]
+            model = _ask("Model", _named, default=proposed, show_default=bool(proposed))
         for option, value in (("provider", provider), ("model", model), ("base-url", provider != SERVER or address)):
             if not value:
                 raise click.UsageError(f"--{option} is missing, and there is no terminal to ask at; add it")
@@ -150,23 +191,37 @@ class Dialogue:
         address = address or (entry.address if entry is not None else None)
         if address is None:
             return full, {}, variable
-        profile: dict[str, Any] = {"model": full, "base_url": address}
-        if not is_loopback(address):
-            return SERVER, {**profile, "api_key_env": variable}, variable
-        variable = (variable or SERVER_KEY) if with_key else ""
-        return "local", {**profile, "api_key_env": variable, "price": {"input": 0, "output": 0}}, variable
+        check_address(address)
+        name = "local" if is_loopback(address) else SERVER
+        if name == "local":
+            same = (name in before and before[name].base_url == address and before[name].api_key_env) or ""
+            asked = self._asks and provider == SERVER
+            variable = same or ((variable or SERVER_KEY) if with_key or asked else "")
+        profile = {"model": full, "base_url": address}
+        return name, profile | ({"price": {"input": 0, "output": 0}} if name == "local" else {}), variable
 
     def _new_key(self) -> tuple[str | None, str]:
         from agentorchestra.workspace.variables import keyring_problem
 
         name, store, from_stdin = self.variable, self._options["key_store"], self._options["key_stdin"]
-        place = self._of.variables.place(name)
-        if place and not from_stdin:
+        place, server = self._of.variables.place(name), name == SERVER_KEY
+        sent = f"{name} is set ({place}); send it to this server?"
+        new = from_stdin or not place or (server and self._asks and not click.confirm(sent, default=True, err=True))
+        if not new:
             say(f"{name} is set ({place}), and is used")
             return None, ""
         if not from_stdin and (store == "env" or not self._asks):
             return None, "env"
-        key = _word(sys.stdin.read() if from_stdin else _ask(f"{name} (it is not shown)", hide_input=True))
+        question = "Key, if the server needs one (empty for none)" if server else f"{name} (it is not shown)"
+        key = (
+            sys.stdin.read()
+            if from_stdin
+            else _ask(question, hide_input=True, default="" if server else None, show_default=False)
+        )
+        if server and not from_stdin and not key:
+            self.variable = ""
+            return None, ""
+        key = _word(key)
         if store is None and self._asks:
             problem = keyring_problem()
             say(f"  file: .env of this folder; env: you set {name} yourself; keyring: {problem or 'the system has it'}")
@@ -181,32 +236,44 @@ class Dialogue:
         from agentorchestra.models.manager import ModelManager
 
         settings = self._of.settings
-        own = {self.name: ModelProfile(**self.profile)} if self.profile else {}
+        own = {self.name: ModelProfile(**self.profile, api_key_env=self.variable)} if self.profile else {}
         known = {**self._of.variables, self.variable: key} if key is not None else self._of.variables
         return ModelManager(settings.model_copy(update={"model": self.name, "models": settings.models | own}), known)
 
+    @property
+    def described(self) -> str:
+        """Return the model as its server names it, and the server's address, if it has one of its own."""
+        return f"{self.profile['model']} at {self.profile['base_url']}" if self.profile else self.name
+
     def tried(self) -> Any:
         """Ask the model one request, at a terminal again with another key; return what it used, None for nothing."""
-        if self.variable and self.key is None and not self._of.variables.place(self.variable):
-            say(f"{self.name} was not asked: {self.variable} is not set; then: agentorchestra models --check")
-            return None
         while True:
-            say(f"asking {self.name} ...")
+            if self.variable and self.key is None and not self._of.variables.place(self.variable):
+                say(f"{self.name} was not asked: {self.variable} is not set; then: agentorchestra models --check")
+                return None
+            say(f"asking {self.described} ...")
             try:
                 usage = run_async(ask_once(self._manager(self.key), self.name))
             except ModelError as exc:
+                # The section is not written yet: what can be wrong is what was typed.
+                why = str(exc).replace(f"base_url in [models.{self.name}]", "the address (--base-url)")
+                why = why.replace(f"name its variable with api_key_env in [models.{self.name}]", "add --key-stdin")
                 if not self._asks:
-                    say("nothing was written; --no-check writes without asking")
+                    exc.args = (f"{why}; nothing was written (--no-check writes without asking)",)
                     raise
-                say(f"error: {one_line(str(exc), 1000)}")
+                say(f"error: {one_line(why, 1000)}")
                 if isinstance(exc, ModelAuthError) and (self.key is not None or not self.variable):
                     if not self.variable:  # a server on this machine that wants one all the same
-                        self.variable = self.profile["api_key_env"] = SERVER_KEY
-                        self.store = "file"
+                        self.variable, self.store = SERVER_KEY, "file"
                     self.key = _word(_ask("Its key (Ctrl-C stops; nothing is written yet)", hide_input=True))
                     continue
-                click.confirm("Write it all the same?", abort=True, err=True)
-                return None
+                if click.confirm("Write it all the same?", err=True):
+                    return None
+                say("asking again from the address or the model on; Ctrl-C stops, and nothing is written")
+                provider = SERVER if self.profile else self.name.partition(":")[0]
+                self._options |= {"provider": provider, "model": None, "base_url": None}
+                self._begin()
+                continue
             say(f"it answered ({bill(usage)})")
             return usage
 
@@ -253,6 +320,10 @@ class Dialogue:
         settings = self._of.settings
         changes: dict[tuple[str, ...], Any] = {("model",): self.name}
         changes |= {("models", self.name, name): value for name, value in self.profile.items()}
+        before = settings.models.get(self.name)
+        # A server on this machine gets no key where nothing is said; any other line about one must go out of force.
+        if self.profile and (self.variable or self.name == SERVER or (before and before.api_key_env)):
+            changes["models", self.name, "api_key_env"] = self.variable
         if self.store == "keyring" and self.variable not in settings.keyring:
             changes["keyring",] = [*settings.keyring, self.variable]
         if search is not None and search != bool(settings.search.engines):
