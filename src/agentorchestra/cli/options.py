@@ -126,6 +126,25 @@ class NamedVersion(ParamType):
 WORDS = Words()
 STDIN = Path("-")
 POSITIVE = PositiveNumber()
+COUNT = click.IntRange(min=1)
+
+
+def option(*names: str, type: Any = WORDS, default: Any = None, **attributes: Any) -> Callable[[F], F]:
+    """`click.option` that takes text if nothing else is said, and whose help shows the default."""
+    if default is not None:
+        attributes |= {"default": default, "show_default": default != ""}
+    return click.option(*names, type=type, **attributes)
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator for several options and arguments, which `--help` lists in this order."""
+
+    def add(function: F) -> F:
+        for one in reversed(options):
+            function = one(function)
+        return function
+
+    return add
 
 
 def _folder(ctx: click.Context, param: click.Parameter, value: str) -> Path:
@@ -331,18 +350,18 @@ def _runs_that_begin(ctx: click.Context, param: click.Parameter, incomplete: str
 run_argument = click.argument("run", metavar="RUN", type=WORDS, shell_complete=_runs_that_begin)  # `RUN`, as `run`
 
 
-def budget_options(function: F) -> F:
-    """`--budget-usd` and `--timeout-s`."""
-    usd = click.option(
+budget_options = together(
+    option(
         "--budget-usd",
         metavar="X",
         type=POSITIVE,
         help="The most the whole run may cost, in US dollars.  [default: 1 if the model has a price]",
-    )
-    seconds = click.option(
+    ),
+    option(
         "--timeout-s",
         metavar="S",
         type=POSITIVE,
         help="The most seconds the run may be at work, over all its resumes; waiting does not count.",
-    )
-    return usd(seconds(function))
+    ),
+)
+"""`--budget-usd` and `--timeout-s`."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
-from agentorchestra.cli.options import WORDS
+from agentorchestra.cli.options import option, together
 from agentorchestra.cli.output import HandedOver, command, one_line, plural, print_result, say
 from agentorchestra.core.spec import FINAL, RunStatus, first_names
 
@@ -58,18 +58,15 @@ def landing_options(function: F) -> F:
             raise click.UsageError("--apply and --branch exclude each other; give one of them")
         return function(*args, landing=Landing(apply, branch), **values)
 
-    for option in (
-        branch_option,
-        click.option("--apply", is_flag=True, help="Bring the changes into DIR without a question, if all went well."),
-    ):
-        with_landing = option(with_landing)
-    return cast("F", with_landing)
+    apply_option = click.option(
+        "--apply", is_flag=True, help="Bring the changes into DIR without a question, if all went well."
+    )
+    return cast("F", together(apply_option, branch_option)(with_landing))
 
 
-branch_option = click.option(
+branch_option = option(
     "--branch",
     metavar="NAME",
-    type=WORDS,
     help="Commit the changes as a new branch; no file of DIR, and nothing that is staged there, changes.",
 )
 

@@ -9,14 +9,15 @@ import click
 
 from agentorchestra.cli.driver import Stop, drive
 from agentorchestra.cli.options import (
-    WORDS,
-    F,
+    COUNT,
     Pair,
     budget_options,
     file_option,
     model_option,
     once_each,
+    option,
     role_option,
+    together,
 )
 from agentorchestra.cli.output import clean, plural, say
 from agentorchestra.core.budget import Budget
@@ -61,39 +62,32 @@ def check_roles(workspace: Workspace[Any], roles: tuple[tuple[str, str], ...]) -
             )
 
 
-def spec_options(function: F) -> F:
-    """The options of commands that describe a run for others to drive; `described` reads them."""
-    options = (
-        file_option,
-        click.option(
-            "--system", "-s", metavar="NAME", type=WORDS, help="How agents work on it.  [default: from the settings]"
-        ),
-        model_option,
-        role_option(", ".join(ROLES)),
-        click.option("--session", metavar="S", type=WORDS, help="The session the task belongs to."),
-        click.option(
-            "--environment",
-            "environments",
-            multiple=True,
-            metavar="NAME",
-            type=WORDS,
-            help="An environment that the top agent works in; may be repeated.",
-        ),
-        click.option("--max-steps", metavar="N", type=click.IntRange(min=1), help="Decisions of the top agent."),
-        budget_options,
-        click.option(
-            "--label",
-            "labels",
-            multiple=True,
-            metavar="NAME=VALUE",
-            type=Pair("name=value"),
-            callback=once_each,
-            help="For your own order.",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+spec_options = together(
+    file_option,
+    option("--system", "-s", metavar="NAME", help="How agents work on it.  [default: from the settings]"),
+    model_option,
+    role_option(", ".join(ROLES)),
+    option("--session", metavar="S", help="The session the task belongs to."),
+    option(
+        "--environment",
+        "environments",
+        multiple=True,
+        metavar="NAME",
+        help="An environment that the top agent works in; may be repeated.",
+    ),
+    option("--max-steps", metavar="N", type=COUNT, help="Decisions of the top agent."),
+    budget_options,
+    click.option(
+        "--label",
+        "labels",
+        multiple=True,
+        metavar="NAME=VALUE",
+        type=Pair("name=value"),
+        callback=once_each,
+        help="For your own order.",
+    ),
+)
+"""The options of commands that describe a run for others to drive; `described` reads them."""
 
 
 def described(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from agentorchestra.cli.delivery import Out, hand_over, out_options
 from agentorchestra.cli.driver import Stop, async_command, at_terminal, drive
 from agentorchestra.cli.entry import Unfinished
-from agentorchestra.cli.options import WORDS, json_option, mcp_option, run_argument, workspace_option
+from agentorchestra.cli.options import WORDS, json_option, mcp_option, option, run_argument, together, workspace_option
 from agentorchestra.cli.output import command, print_result, say
 from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.cli.workspaces import opened_run, verdict_on
@@ -21,28 +21,21 @@ from agentorchestra.core.protocols import Job
 from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus
 from agentorchestra.workspace import Workspace
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _BY = "cli"
 _HAND_OVER_S = 5.0  # how long the process that drives the run gets to take the answer up, before this one looks again
 
 _EXIT_CODES = """Exit codes: those of `agentorchestra run` if the run goes on here, else 0."""
 
 
-def _shared(function: F) -> F:
-    """Add the options that all three commands take."""
-    for option in (
-        workspace_option,
-        mcp_option,
-        json_option("one object with the result"),
-        out_options,
-        click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later."),
-        click.option(
-            "--question", metavar="KEY", type=WORDS, help="Which question, if several are open.  [default: the oldest]"
-        ),
-    ):
-        function = option(function)
-    return function
+_shared = together(
+    option("--question", metavar="KEY", help="Which question, if several are open.  [default: the oldest]"),
+    click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later."),
+    out_options,
+    json_option("one object with the result"),
+    mcp_option,
+    workspace_option,
+)
+"""The options that all three commands take."""
 
 
 @async_command(
@@ -101,7 +94,7 @@ Examples:
 {_EXIT_CODES}""",
 )
 @run_argument
-@click.option("--reason", metavar="TEXT", type=WORDS, default="", help="What the agent is told.")
+@option("--reason", metavar="TEXT", default="", help="What the agent is told.")
 @_shared
 async def deny(run: str, reason: str, question: str | None, **how: Any) -> int:
     """Refuse what RUN asks permission for, then go on with the run here.

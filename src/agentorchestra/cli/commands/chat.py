@@ -15,6 +15,7 @@ from agentorchestra.cli.options import (
     budget_options,
     mcp_option,
     model_option,
+    option,
     preset_option,
     workspace_option,
 )
@@ -51,17 +52,14 @@ Exit codes: 0; 2 wrong usage, or no terminal; 130 if the chat itself was stopped
     type=WORDS,
     help="Go on with a session, or with a run; without a name with the newest run. A turn that was under way goes on.",
 )
-@click.option("--session", metavar="S", type=WORDS, help="The session to go on with; a new one where there is none.")
+@option("--session", metavar="S", help="The session to go on with; a new one where there is none.")
 @model_option
-@click.option(
-    "--system", "-s", metavar="NAME", type=WORDS, help="How agents work on the turns.  [default: from the settings]"
-)
-@click.option(
+@option("--system", "-s", metavar="NAME", help="How agents work on the turns.  [default: from the settings]")
+@option(
     "--environment",
     "environments",
     multiple=True,
     metavar="NAME",
-    type=WORDS,
     help="An environment that the top agent works in, such as files, terminal, git or browser; may be repeated.",
 )
 @click.option(

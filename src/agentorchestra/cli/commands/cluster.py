@@ -18,6 +18,7 @@ from agentorchestra.cli.options import (
     WORDS,
     json_option,
     mcp_option,
+    option,
     preset_option,
     task_on_stdin,
     unsafe_option,
@@ -42,10 +43,9 @@ def _use(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
         os.environ[_DATABASE] = value  # where the settings look for it
 
 
-database_option = click.option(
+database_option = option(
     "--database",
     metavar="URL",
-    type=WORDS,
     expose_value=False,
     callback=_use,
     help="postgresql://user@host:5432/name. Others on this machine can see arguments: keep a password in PGPASSWORD, "
@@ -67,9 +67,9 @@ Needs the extra `cluster` and a database: docs/cluster.md.
 Exit codes: 0 when it is queued; 2 wrong usage; 1 if the database cannot be used."""
 )
 @click.argument("task", metavar="[TASK]", type=WORDS, required=False)
-@click.option("--again", metavar="RUN", type=WORDS, help="Queue a run that stopped, to go on with it.")
+@option("--again", metavar="RUN", help="Queue a run that stopped, to go on with it.")
 @spec_options
-@click.option("--tag", "tags", multiple=True, metavar="TAG", type=WORDS, help="What its worker must have, e.g. gpu.")
+@option("--tag", "tags", multiple=True, metavar="TAG", help="What its worker must have, e.g. gpu.")
 @click.option("--priority", metavar="N", type=click.IntRange(1, 9), help="1 is the first, 9 the last.  [default: 5]")
 @json_option("one object with the run's id")
 @preset_option
@@ -127,15 +127,14 @@ Needs the extra `cluster` and a database: docs/cluster.md.
 Exit codes: 0 when it was stopped (Ctrl-C, SIGTERM); 1 if it lost its lock or the
 database cannot be used; 2 wrong usage (other workers with other settings)."""
 )
-@click.option(
+@option(
     "--concurrency",
     metavar="N",
     type=click.IntRange(1, 1000),
     default=8,
-    show_default=True,
     help="Runs at the same time, of each queue; the same for all workers of a database.",
 )
-@click.option("--tags", metavar="A,B", type=WORDS, default="", help="What this machine has: runs may ask for it.")
+@option("--tags", metavar="A,B", default="", help="What this machine has: runs may ask for it.")
 @unsafe_option
 @preset_option
 @mcp_option

@@ -10,11 +10,13 @@ import click
 from agentorchestra.cli.delivery import Out, hand_over
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import (
+    COUNT,
     WORDS,
     FilePath,
     budget_options,
     json_option,
     model_option,
+    option,
     run_argument,
     task_on_stdin,
     workspace_option,
@@ -53,27 +55,17 @@ blocked), 4 out of budget or time, 5 waiting or paused, 130 cancelled.""",
 )
 @click.argument("project", metavar="DIR", type=FilePath())
 @click.argument("task", metavar="TASK", type=WORDS)
-@click.option(
+@option(
     "--tests",
     metavar="CMD",
-    type=WORDS,
     default="",
     help="A command that is run in the copy when the agent has ended; exit code 0 says that the task is solved.",
 )
 @landing_options
-@click.option(
-    "--system", "-s", metavar="NAME", type=WORDS, default=SYSTEM, show_default=True, help="How agents work on it."
-)
+@option("--system", "-s", metavar="NAME", default=SYSTEM, help="How agents work on it.")
 @model_option
 @budget_options
-@click.option(
-    "--max-steps",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
-    help="Decisions of the agent; the last one must answer.",
-)
+@option("--max-steps", metavar="N", type=COUNT, default=50, help="Decisions of the agent; the last one must answer.")
 @click.option(
     "--on-ask",
     type=click.Choice(["wait", "deny"]),

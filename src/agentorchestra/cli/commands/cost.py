@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, json_option, workspace_option
+from agentorchestra.cli.options import WORDS, json_option, option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say, table, unknown_cost
 from agentorchestra.cli.view.model import PARTS, Charge, RunView
 from agentorchestra.cli.workspaces import exists, find_run, opened
@@ -71,11 +71,10 @@ Exit codes: 0, also for a workspace without runs; 1 if it cannot be read;
 2 if there is no such run.""",
 )
 @click.argument("runs", metavar="[RUN]...", type=WORDS, nargs=-1)
-@click.option(
+@option(
     "--by",
     type=click.Choice([*_NAMES, "source"]),
     default="model",
-    show_default=True,
     help="A row for each of these. A run with several labels is in several rows; the total counts it once. "
     "By part: what the decisions of the run's top agent cost (orchestrator), those of all other agents (children), "
     "and all else that was paid, such as reviews, summaries and tools that ask models (helpers), each by model. "

@@ -10,12 +10,14 @@ import click
 from agentorchestra.cli.delivery import Out, hand_over, out_options
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import (
+    COUNT,
     WORDS,
     budget_options,
     file_option,
     json_option,
     mcp_option,
     model_option,
+    option,
     preset_option,
     role_option,
     workspace_option,
@@ -41,20 +43,19 @@ Examples:
 Exit codes: as for `agentorchestra run`.""",
 )
 @click.argument("topic", metavar="TOPIC", type=WORDS)
-@click.option(
+@option(
     "--expert",
     "-e",
     "experts",
     multiple=True,
     metavar="NAME",
-    type=WORDS,
     help="An agent of the workspace, or 'NAME: description' for an expert made for this debate; at least two, or none: "
     "then those that fit the topic are invited.",
 )
-@click.option(
+@option(
     "--rounds",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=COUNT,
     help="Rounds of arguments and rebuttals after the opening statements, at most.  [default: from the settings]",
 )
 @file_option

@@ -10,12 +10,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentorchestra.cli.driver import run_async
-from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, workspace_option
+from agentorchestra.cli.options import COUNT, POSITIVE, WORDS, FilePath, json_option, option, together, workspace_option
 from agentorchestra.cli.output import clean, dollars, emit, emit_either, emit_json, one_line, plural, say
 from agentorchestra.cli.workspaces import opened, workspace_of_arm
 from agentorchestra.core.errors import EvaluationError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from agentorchestra.evaluation.plan import Arm, Plan
     from agentorchestra.evaluation.runner import Ending, Progress
 
-F = TypeVar("F", bound=Callable[..., Any])
 _SHOWN = 5  # questions that cannot be asked or scored; the report has all
 
 
@@ -57,83 +56,63 @@ def group() -> None:
 
 
 name_argument = click.argument("name", metavar="NAME", type=WORDS)
-at_once_option = click.option(
-    "--at-once", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Runs at the same time."
-)
+at_once_option = option("--at-once", type=COUNT, default=4, metavar="N", help="Runs at the same time.")
 
 
 _data_option = click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data.")
 
 
-def _limit_options(function: F) -> F:
-    """Options that say how many questions are asked and what that may cost, for `run`, `plan` and `suite`."""
-    options = [
-        click.option("--sample", type=click.IntRange(min=1), metavar="N", help="So many questions, of all groups."),
-        click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the sample and the runs."),
-        click.option("--budget-usd", type=POSITIVE, metavar="X", help="What all runs and the judge together may cost."),
-        click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
-        click.option("--question-s", type=POSITIVE, metavar="S", help="The seconds one run may be at work."),
-        click.option("--judge", metavar="M", type=WORDS, default="", help="The model of scorers that ask one."),
-        click.option(
-            "--tips",
-            type=click.IntRange(min=1),
-            default=None,
-            metavar="K",
-            help="Ask K other questions first, and show what they taught to arms with parts.tips=true.",
-        ),
-        click.option(
-            "--same-web", is_flag=True, help="Give all arms the pages and results of searches that one was given."
-        ),
-        at_once_option,
-    ]
-    for one in reversed(options):
-        function = one(function)
-    return function
+_limit_options = together(
+    option("--sample", type=COUNT, metavar="N", help="So many questions, of all groups."),
+    option("--seed", type=int, default=0, metavar="S", help="Of the sample and the runs."),
+    click.option("--budget-usd", type=POSITIVE, metavar="X", help="What all runs and the judge together may cost."),
+    click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
+    click.option("--question-s", type=POSITIVE, metavar="S", help="The seconds one run may be at work."),
+    option("--judge", metavar="M", default="", help="The model of scorers that ask one."),
+    option(
+        "--tips",
+        type=COUNT,
+        metavar="K",
+        help="Ask K other questions first, and show what they taught to arms with parts.tips=true.",
+    ),
+    click.option(
+        "--same-web", is_flag=True, help="Give all arms the pages and results of searches that one was given."
+    ),
+    at_once_option,
+)
+"""Options that say how many questions are asked and what that may cost, for `run`, `plan` and `suite`."""
 
 
-def _set_options(function: F) -> F:
-    """Options that say what is asked of whom, for `run` and `plan`."""
-    options = [
-        click.argument("questions", metavar="SET", type=WORDS),
-        _data_option,
-        click.option(
-            "--choices-seed", type=int, metavar="S", help="Of the order of choices, for gpqa-diamond.  [default: 42]"
-        ),
-        click.option("--name", metavar="NAME", type=WORDS, default="", help="Of the evaluation.  [default: made up]"),
-        click.option("--system", "systems", metavar="NAME", type=WORDS, multiple=True, help="An arm; may be repeated."),
-        click.option(
-            "--arm",
-            "arms",
-            metavar="TEXT",
-            type=WORDS,
-            multiple=True,
-            help="An arm as 'NAME KEY=VALUE ...': system, model, preset, environments (a,b), roles.ROLE (its "
-            "model), or a setting such as parts.plan; may be repeated.",
-        ),
-        click.option("--model", metavar="M", type=WORDS, help="The model of arms that name none."),
-        click.option("--preset", metavar="NAME", type=WORDS, help="The preset of arms that name none."),
-        click.option(
-            "--repeats",
-            type=click.IntRange(min=1),
-            default=1,
-            show_default=True,
-            metavar="N",
-            help="How often each arm is asked each question.",
-        ),
-        click.option(
-            "--ask-again",
-            type=click.IntRange(min=0),
-            default=0,
-            show_default=True,
-            metavar="N",
-            help='How often to ask again where the answer is empty or "Unable to determine".',
-        ),
-        click.option("--reuse", is_flag=True, help="Ask one by one, and keep generated tools for later questions."),
-        _limit_options,
-    ]
-    for one in reversed(options):
-        function = one(function)
-    return function
+_set_options = together(
+    click.argument("questions", metavar="SET", type=WORDS),
+    _data_option,
+    click.option(
+        "--choices-seed", type=int, metavar="S", help="Of the order of choices, for gpqa-diamond.  [default: 42]"
+    ),
+    option("--name", metavar="NAME", default="", help="Of the evaluation.  [default: made up]"),
+    option("--system", "systems", metavar="NAME", multiple=True, help="An arm; may be repeated."),
+    option(
+        "--arm",
+        "arms",
+        metavar="TEXT",
+        multiple=True,
+        help="An arm as 'NAME KEY=VALUE ...': system, model, preset, environments (a,b), roles.ROLE (its "
+        "model), or a setting such as parts.plan; may be repeated.",
+    ),
+    option("--model", metavar="M", help="The model of arms that name none."),
+    option("--preset", metavar="NAME", help="The preset of arms that name none."),
+    option("--repeats", type=COUNT, default=1, metavar="N", help="How often each arm is asked each question."),
+    option(
+        "--ask-again",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        help='How often to ask again where the answer is empty or "Unable to determine".',
+    ),
+    click.option("--reuse", is_flag=True, help="Ask one by one, and keep generated tools for later questions."),
+    _limit_options,
+)
+"""Options that say what is asked of whom, for `run` and `plan`."""
 
 
 @group.command("list", short_help="List the sets, and the evaluations of the workspace.")
@@ -167,8 +146,8 @@ def run(at_once: int, as_json: bool, folder: Path, **given: Any) -> int:
 @group.command("suite", short_help="Ask the questions behind a published table, of its rows.")
 @click.argument("which", metavar="NAME", type=WORDS)
 @_data_option
-@click.option("--name", metavar="NAME", type=WORDS, default="", help="Of the evaluation.  [default: the suite's]")
-@click.option("--model", metavar="M", type=WORDS, help="The model of all arms.  [default: those of the settings]")
+@option("--name", metavar="NAME", default="", help="Of the evaluation.  [default: the suite's]")
+@option("--model", metavar="M", help="The model of all arms.  [default: those of the settings]")
 @_limit_options
 @_json_option
 @workspace_option
@@ -204,10 +183,8 @@ def suite_command(which: str, at_once: int, as_json: bool, folder: Path, **given
 
 @group.command("plan", short_help="Ask a few questions, and say what the whole will cost and can show.")
 @_set_options
-@click.option("--pilot", type=click.IntRange(min=2), default=5, show_default=True, metavar="K", help="Questions asked.")
-@click.option(
-    "--difference", type=POSITIVE, default=0.1, show_default=True, metavar="D", help="Of accuracy, to be found."
-)
+@option("--pilot", type=click.IntRange(min=2), default=5, metavar="K", help="Questions asked.")
+@option("--difference", type=POSITIVE, default=0.1, metavar="D", help="Of accuracy, to be found.")
 @json_option("one object with the cost of the whole")
 @workspace_option
 def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, difference: float, **given: Any) -> int:
@@ -270,11 +247,10 @@ def resume(name: str, failed: bool, budget_usd: float | None, at_once: int, as_j
 @click.option(
     "--budget-usd", type=POSITIVE, metavar="X", help="Another limit for all runs and the judge together, from here on."
 )
-@click.option(
+@option(
     "--verdicts",
     "reports",
     metavar="ARM=FILE",
-    type=WORDS,
     multiple=True,
     help="The report of SWE-bench's harness on the changes of an arm; may be repeated.",
 )
@@ -406,15 +382,14 @@ def compare(name: str, first: str, second: str, folder: Path) -> int:
 
 @group.command(short_help="Write all attempts, GAIA's submission, a log of Inspect, or a bundle.")
 @name_argument
-@click.option(
+@option(
     "--as",
     "form",
     type=click.Choice(["attempts", "gaia", "swe-bench"]),
     default="attempts",
-    show_default=True,
     help="All runs, or one arm's answers as GAIA's leaderboard or SWE-bench's harness takes them.",
 )
-@click.option("--arm", metavar="ARM", type=WORDS, help="Whose answers.  [default: the only arm]")
+@option("--arm", metavar="ARM", help="Whose answers.  [default: the only arm]")
 @click.option("--out", metavar="FILE", type=FilePath(), help="Where to.  [default: stdout]")
 @click.option(
     "--inspect", metavar="FILE.eval", type=FilePath(), help="Write a log of Inspect instead, with the true answers."

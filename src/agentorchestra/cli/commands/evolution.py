@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +12,7 @@ from agentorchestra.cli.commands.evolution_export import export
 from agentorchestra.cli.commands.evolution_frontier import frontier
 from agentorchestra.cli.commands.evolution_tips import judge, tips
 from agentorchestra.cli.driver import run_async
-from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, workspace_option
+from agentorchestra.cli.options import COUNT, POSITIVE, WORDS, FilePath, json_option, option, together, workspace_option
 from agentorchestra.cli.output import clean, dollars, emit, emit_either, plural, say
 from agentorchestra.cli.workspaces import opened, workspace_of_arm
 from agentorchestra.core.errors import EvolutionError
@@ -21,7 +21,6 @@ from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 if TYPE_CHECKING:
     from agentorchestra.evolution.record import Evolution, Round
 
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @click.group(
@@ -53,79 +52,65 @@ def group() -> None:
 
 _SUBJECT = click.argument("subject", metavar="KIND:NAME", type=WORDS)
 _VERSION = click.argument("subject", metavar="KIND:NAME@VERSION", type=WORDS)
-_REASON = click.option("--reason", metavar="TEXT", type=WORDS, default="", help="Why; it stands in the history.")
+_REASON = option("--reason", metavar="TEXT", default="", help="Why; it stands in the history.")
 
 
-def _run_options(function: F) -> F:
-    """Options that say what may change, from which questions, on which terms."""
-    whole = click.IntRange(min=1)
-    options = [
-        click.argument("questions", metavar="SET", type=WORDS),
-        click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data."),
-        click.option(
-            "--on", "subjects", metavar="KIND:NAME", type=WORDS, multiple=True, required=True, help="What may change."
-        ),
-        click.option(
-            "--variable",
-            "variables",
-            metavar="PLACE",
-            type=WORDS,
-            multiple=True,
-            help="Only this part of it, as prompt:react/template; may be repeated.",
-        ),
-        click.option(
-            "--optimiser",
-            type=click.Choice(["textgrad", "reflection", "gepa"]),
-            default="textgrad",
-            show_default=True,
-            help="Who proposes.",
-        ),
-        click.option("--name", metavar="NAME", type=WORDS, required=True, help="Of the evolution."),
-        click.option("--rounds", type=whole, default=3, show_default=True, metavar="N", help="Proposals at most."),
-        click.option("--batch", type=whole, default=8, show_default=True, metavar="N", help="Questions of a round."),
-        click.option("--validate-set", metavar="SET", type=WORDS, help="Another set for the gate."),
-        click.option("--validate-data", metavar="PATH", type=FilePath(), help="Its data."),
-        click.option(
-            "--held-apart",
-            type=POSITIVE,
-            default=0.6,
-            show_default=True,
-            metavar="SHARE",
-            help="Of the questions, for the gate, where no other set is named.",
-        ),
-        click.option("--repeats", type=whole, default=1, show_default=True, metavar="N", help="Of the gate."),
-        click.option(
-            "--promote",
-            type=click.Choice(["gate", "auto", "ask"]),
-            default="gate",
-            show_default=True,
-            help="The gate decides; what does better on its training questions is taken (000, sec. 3.4); or a person "
-            "decides about what passes the gate.",
-        ),
-        click.option("--level", type=POSITIVE, default=0.05, show_default=True, metavar="P", help="Of the gate."),
-        click.option("--gain", type=float, default=0.0, show_default=True, metavar="G", help="The least that counts."),
-        click.option(
-            "--cost-ratio", type=POSITIVE, default=1.5, show_default=True, metavar="X", help="The most it may cost."
-        ),
-        click.option(
-            "--canary",
-            type=POSITIVE,
-            default=1.0,
-            show_default=True,
-            metavar="SHARE",
-            help="Of the live runs, for what is promoted; 1 for all of them.",
-        ),
-        click.option("--system", metavar="NAME", type=WORDS, help="That answers.  [default: that of the settings]"),
-        click.option("--model", metavar="M", type=WORDS, help="That answers."),
-        click.option("--optimiser-model", metavar="M", type=WORDS, help="That proposes.  [default: the same]"),
-        click.option("--budget-usd", type=POSITIVE, metavar="X", help="What everything together may cost."),
-        click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
-        click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of samples and runs."),
-        click.option("--at-once", type=whole, default=4, show_default=True, metavar="N", help="Runs at the same time."),
-    ]
-    for one in reversed(options):
-        function = one(function)
-    return function
+_run_options = together(
+    click.argument("questions", metavar="SET", type=WORDS),
+    click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data."),
+    option("--on", "subjects", metavar="KIND:NAME", multiple=True, required=True, help="What may change."),
+    option(
+        "--variable",
+        "variables",
+        metavar="PLACE",
+        multiple=True,
+        help="Only this part of it, as prompt:react/template; may be repeated.",
+    ),
+    option(
+        "--optimiser",
+        type=click.Choice(["textgrad", "reflection", "gepa"]),
+        default="textgrad",
+        help="Who proposes.",
+    ),
+    option("--name", metavar="NAME", required=True, help="Of the evolution."),
+    option("--rounds", type=COUNT, default=3, metavar="N", help="Proposals at most."),
+    option("--batch", type=COUNT, default=8, metavar="N", help="Questions of a round."),
+    option("--validate-set", metavar="SET", help="Another set for the gate."),
+    click.option("--validate-data", metavar="PATH", type=FilePath(), help="Its data."),
+    option(
+        "--held-apart",
+        type=POSITIVE,
+        default=0.6,
+        metavar="SHARE",
+        help="Of the questions, for the gate, where no other set is named.",
+    ),
+    option("--repeats", type=COUNT, default=1, metavar="N", help="Of the gate."),
+    option(
+        "--promote",
+        type=click.Choice(["gate", "auto", "ask"]),
+        default="gate",
+        help="The gate decides; what does better on its training questions is taken (000, sec. 3.4); or a person "
+        "decides about what passes the gate.",
+    ),
+    option("--level", type=POSITIVE, default=0.05, metavar="P", help="Of the gate."),
+    option("--gain", type=float, default=0.0, metavar="G", help="The least that counts."),
+    option("--cost-ratio", type=POSITIVE, default=1.5, metavar="X", help="The most it may cost."),
+    option(
+        "--canary",
+        type=POSITIVE,
+        default=1.0,
+        metavar="SHARE",
+        help="Of the live runs, for what is promoted; 1 for all of them.",
+    ),
+    option("--system", metavar="NAME", help="That answers.  [default: that of the settings]"),
+    option("--model", metavar="M", help="That answers."),
+    option("--optimiser-model", metavar="M", help="That proposes.  [default: the same]"),
+    click.option("--budget-usd", type=POSITIVE, metavar="X", help="What everything together may cost."),
+    click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
+    option("--seed", type=int, default=0, metavar="S", help="Of samples and runs."),
+    option("--at-once", type=COUNT, default=4, metavar="N", help="Runs at the same time."),
+)
+"""Options that say what may change, from which questions, on which terms."""
 
 
 @group.command(short_help="Carry out an evolution, or go on with it.")
@@ -307,11 +292,10 @@ async def _difference(workspace: Any, subject: str, version: str) -> list[str]:
 
 @group.command(short_help="Take a candidate into use.")
 @_VERSION
-@click.option(
+@option(
     "--share",
     type=click.FloatRange(0, 1, min_open=True),
     default=1.0,
-    show_default=True,
     metavar="SHARE",
     help="Of the live runs; below 1 it is a canary, which is taken back if it does worse.",
 )
@@ -342,7 +326,7 @@ def promote(subject: str, share: float, reason: str, as_json: bool, folder: Path
 @group.command(short_help="Say how good a live run was.")
 @click.argument("run_id", metavar="RUN", type=WORDS)
 @click.argument("score", metavar="SCORE", type=float)
-@click.option("--note", metavar="TEXT", type=WORDS, default="", help="Why.")
+@option("--note", metavar="TEXT", default="", help="Why.")
 @json_option("one object with the run, its score and what became of canaries")
 @workspace_option
 def rate(run_id: str, score: float, note: str, as_json: bool, folder: Path) -> int:
@@ -362,7 +346,7 @@ def rate(run_id: str, score: float, note: str, as_json: bool, folder: Path) -> i
 
 @group.command(short_help="Bring the former version back.")
 @_SUBJECT
-@click.option("--to", "version", metavar="VERSION", type=WORDS, help="Which.  [default: that before the current one]")
+@option("--to", "version", metavar="VERSION", help="Which.  [default: that before the current one]")
 @_REASON
 @json_option("one object with the component and its version")
 @workspace_option

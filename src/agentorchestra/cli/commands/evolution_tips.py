@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from agentorchestra.cli.driver import async_command, run_async
-from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, model_option, workspace_option
+from agentorchestra.cli.options import (
+    COUNT,
+    POSITIVE,
+    WORDS,
+    FilePath,
+    json_option,
+    model_option,
+    option,
+    workspace_option,
+)
 from agentorchestra.cli.output import clean, emit, emit_either, emit_json, say
 from agentorchestra.cli.workspaces import find_run, opened, workspace_of_arm
 from agentorchestra.core.budget import Budget
@@ -18,7 +27,7 @@ from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
 @async_command("tips", short_help="Distil tips and solutions from recorded runs.")
 @click.argument("names", metavar="[RUN]...", nargs=-1, type=WORDS)
-@click.option("--evaluation", metavar="NAME", type=WORDS, help="The runs of this evaluation, with their scores.")
+@option("--evaluation", metavar="NAME", help="The runs of this evaluation, with their scores.")
 @model_option
 @click.option("--budget-usd", metavar="X", type=POSITIVE, help="What it may cost, in US dollars.")
 @json_option("a list of objects")
@@ -61,26 +70,21 @@ async def tips(
 @click.argument("ref", metavar="TIP", type=WORDS)
 @click.argument("questions", metavar="SET", type=WORDS)
 @click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data.")
-@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="So many questions, of all groups.")
-@click.option(
-    "--repeats", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How often each is asked."
-)
-@click.option(
+@option("--sample", type=COUNT, metavar="N", help="So many questions, of all groups.")
+@option("--repeats", type=COUNT, default=1, metavar="N", help="How often each is asked.")
+@option(
     "--worth",
     type=click.FloatRange(0, 1),
     default=0.0,
-    show_default=True,
     metavar="G",
     help="A gain, as a share; a tip of which even that is not to be expected is retired.",
 )
-@click.option("--system", metavar="NAME", type=WORDS, help="That answers.  [default: that of the settings]")
+@option("--system", metavar="NAME", help="That answers.  [default: that of the settings]")
 @model_option
 @click.option("--budget-usd", metavar="X", type=POSITIVE, help="What all runs together may cost.")
 @click.option("--question-usd", metavar="X", type=POSITIVE, help="What one run may cost.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the sample and the runs.")
-@click.option(
-    "--at-once", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Runs at the same time."
-)
+@option("--seed", type=int, default=0, metavar="S", help="Of the sample and the runs.")
+@option("--at-once", type=COUNT, default=4, metavar="N", help="Runs at the same time.")
 @json_option("one object with the verdict and the gain")
 @workspace_option
 def judge(

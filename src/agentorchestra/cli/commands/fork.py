@@ -10,11 +10,11 @@ import click
 
 from agentorchestra.cli.driver import Stop, async_command, drive
 from agentorchestra.cli.options import (
-    WORDS,
     Pair,
     budget_options,
     json_option,
     mcp_option,
+    option,
     run_argument,
     unsafe_option,
     warn_unsafe,
@@ -41,15 +41,14 @@ Examples:
 Exit codes: as for `agentorchestra run`.""",
 )
 @run_argument
-@click.option(
+@option(
     "--at",
     metavar="EVENT",
-    type=WORDS,
     required=True,
     help='The last event both runs have: its number, the key of an effect (its outcome), or "end". '
     "`agentorchestra show RUN --effects` lists the keys, `--json` the numbers.",
 )
-@click.option("--model", "-m", metavar="NAME", type=WORDS, help="Another model, for every role not named with --set.")
+@option("--model", "-m", metavar="NAME", help="Another model, for every role not named with --set.")
 @click.option(
     "--set",
     "changes",

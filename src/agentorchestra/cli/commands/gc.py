@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, ParamType, json_option, workspace_option
+from agentorchestra.cli.options import ParamType, json_option, option, workspace_option
 from agentorchestra.cli.output import emit, emit_json
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.spec import RunStatus
@@ -50,7 +50,7 @@ Examples:
 Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be read.""",
 )
 @click.option("--older-than", metavar="T", type=Span(), help="Delete runs whose last event is older, e.g. 30d or 12h.")
-@click.option("--session", metavar="S", type=WORDS, help="Erase this session: all its turns, of any age and end.")
+@option("--session", metavar="S", help="Erase this session: all its turns, of any age and end.")
 @click.option("--keep", metavar="N", type=click.IntRange(min=0), help="Delete all runs but the newest N.")
 @click.option(
     "--status",
@@ -60,12 +60,11 @@ Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be 
     type=click.Choice(CHOICES),
     help=f"Only runs that stand so; may be given again.  [default: {', '.join(sorted(one.value for one in ENDED))}]",
 )
-@click.option(
+@option(
     "--grace",
     metavar="T",
     type=Span(),
     default=f"{GRACE_S / 86_400:g}d",
-    show_default=True,
     help="Blobs, files, folders and images that are younger, or were used since, stay.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")

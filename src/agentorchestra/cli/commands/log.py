@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, ParamType, workspace_option
+from agentorchestra.cli.options import COUNT, ParamType, option, workspace_option
 from agentorchestra.cli.output import CONTROL, emit, emit_bytes, emit_json, one_line, say
 from agentorchestra.cli.workspaces import exists, find_run, opened
 from agentorchestra.core.events import BODIES, Event
@@ -67,20 +67,17 @@ Examples:
 \b
 Exit codes: 0, also if nothing fits; 1 if the log cannot be read; 2 wrong usage.""",
 )
-@click.option("--run", "names", metavar="RUN", type=WORDS, multiple=True, help="Only of this run; may be repeated.")
-@click.option("--session", metavar="S", type=WORDS, help="Only of runs of this session.")
-@click.option("--task", metavar="TEXT", type=WORDS, help="Only of runs with this text in their task.")
-@click.option(
-    "--record",
-    metavar="KEY",
-    type=WORDS,
-    help="Only of this effect (/1.react#3), or of this branch and those below it (/1.react).",
+@option("--run", "names", metavar="RUN", multiple=True, help="Only of this run; may be repeated.")
+@option("--session", metavar="S", help="Only of runs of this session.")
+@option("--task", metavar="TEXT", help="Only of runs with this text in their task.")
+@option(
+    "--record", metavar="KEY", help="Only of this effect (/1.react#3), or of this branch and those below it (/1.react)."
 )
 @click.option("--index", metavar="N|A..B", type=Index(), help="Only these places in the log of a run.")
 @click.option("--type", "types", metavar="TYPE", multiple=True, help="Only of this type; may be repeated.")
-@click.option("--actor", metavar="NAME", type=WORDS, help="Only what this agent or process wrote.")
+@option("--actor", metavar="NAME", help="Only what this agent or process wrote.")
 @click.option("--since", metavar="TIME", type=Since(), help="Only from here on: 2h, 3d, 2026-11-05T12:30.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only the last ones, so many.")
+@option("--limit", metavar="N", type=COUNT, help="Only the last ones, so many.")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects on stdout, and nothing else there.")
 @click.option("--jsonl", "as_lines", is_flag=True, help="Print an object a line: whole logs can be imported again.")
 @workspace_option

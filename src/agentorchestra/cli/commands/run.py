@@ -12,6 +12,7 @@ import click
 from agentorchestra.cli.delivery import Out, hand_over, out_options
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import (
+    COUNT,
     STDIN,
     WORDS,
     FilePath,
@@ -24,6 +25,7 @@ from agentorchestra.cli.options import (
     mcp_option,
     model_option,
     once_each,
+    option,
     piped,
     preset_option,
     role_option,
@@ -85,20 +87,16 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     help="Work on a copy of the folder DIR; at the end the diff is shown, and applied if you say so.",
 )
 @landing_options
-@click.option(
+@option(
     "--system",
     "-s",
     metavar="NAME",
-    type=WORDS,
     help="How agents work on it: a packaged system, or a program or society of yours.  [default: from the settings]",
 )
 @model_option
 @role_option(", ".join(ROLES))
-@click.option(
-    "--session",
-    metavar="S",
-    type=WORDS,
-    help="The session whose next turn this is; a new one where there is none of this name.",
+@option(
+    "--session", metavar="S", help="The session whose next turn this is; a new one where there is none of this name."
 )
 @click.option(
     "--continue",
@@ -107,17 +105,14 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     help="Go on from the newest run, or from that of SESSION, which may also be a run: with its conversation, files, "
     "folder and variables.",
 )
-@click.option(
+@option(
     "--memory",
     metavar="NAME",
-    type=WORDS,
     help="What the top agent remembers: within the session none, window, summary, insights; within the workspace "
     "workflow; or one of your own.  [default: from the settings]",
 )
 @budget_options
-@click.option(
-    "--max-steps", metavar="N", type=click.IntRange(min=1), help="Decisions of the top agent; the last one must answer."
-)
+@option("--max-steps", metavar="N", type=COUNT, help="Decisions of the top agent; the last one must answer.")
 @click.option(
     "--action",
     type=click.Choice(["tools", "code"]),
@@ -154,12 +149,11 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     is_flag=True,
     help="Only say how many requests test-time scaling (settings, [parts]) comes to; nothing is asked or spent.",
 )
-@click.option(
+@option(
     "--environment",
     "environments",
     multiple=True,
     metavar="NAME",
-    type=WORDS,
     help="An environment that the top agent works in, such as files, terminal, git or browser; may be repeated.",
 )
 @click.option(

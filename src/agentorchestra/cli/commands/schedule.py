@@ -11,7 +11,7 @@ import click
 
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.entry import OneLine
-from agentorchestra.cli.options import WORDS, FilePath, json_option, mcp_option, preset_option, workspace_option
+from agentorchestra.cli.options import WORDS, FilePath, json_option, mcp_option, option, preset_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, local_time, one_line, plural, say, summary_line
 from agentorchestra.cli.start import described, spec_options
 from agentorchestra.cli.workspaces import exists, opened
@@ -64,8 +64,8 @@ Examples:
 )
 @click.argument("cron", metavar="CRON", type=WORDS)
 @click.argument("task", metavar="TASK", type=WORDS)
-@click.option("--name", metavar="NAME", type=WORDS, default="", help="Names the schedule.  [default: its id]")
-@click.option("--zone", metavar="ZONE", type=WORDS, help="The clock of CRON, e.g. UTC.  [default: this machine's]")
+@option("--name", metavar="NAME", default="", help="Names the schedule.  [default: its id]")
+@option("--zone", metavar="ZONE", help="The clock of CRON, e.g. UTC.  [default: this machine's]")
 @click.option("--in", "project", metavar="DIR", type=FilePath(), help="Each run works on a new copy of the folder DIR.")
 @click.option("--on-ask", type=click.Choice(["wait", "deny"]), help="As for `agentorchestra run`.")
 @spec_options

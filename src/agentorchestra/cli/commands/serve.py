@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.entry import OneLine
-from agentorchestra.cli.options import WORDS, mcp_option, preset_option, workspace_option
+from agentorchestra.cli.options import mcp_option, option, preset_option, workspace_option
 from agentorchestra.cli.output import emit, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import SettingsError
@@ -29,23 +29,19 @@ Needs the extra `web`: pip install "agentorchestra[web]"
 Exit codes: 0 when it was stopped; 1 if the workspace cannot be opened;
 2 wrong usage (an address that is taken, a missing token or extra).""",
 )
-@click.option("--host", type=WORDS, default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="The port; 0 takes a free one."
-)
-@click.option(
+@option("--host", default="127.0.0.1", help="The address to listen at.")
+@option("--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 takes a free one.")
+@option(
     "--token",
-    type=WORDS,
     envvar=TOKEN_VARIABLE,
     show_envvar=True,
     help="What requests must bring; others on this machine can see arguments, so prefer the variable.  "
     "[default: a new one, printed]",
 )
-@click.option(
+@option(
     "--allow-host",
     "allow_hosts",
     metavar="NAME",
-    type=WORDS,
     multiple=True,
     help="A further name this server is called by (the Host header of requests); may be repeated.",
 )

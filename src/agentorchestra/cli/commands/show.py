@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, FilePath, json_option, run_argument, workspace_option
+from agentorchestra.cli.options import FilePath, json_option, option, run_argument, workspace_option
 from agentorchestra.cli.output import (
     OutputError,
     account_lines,
@@ -79,12 +79,7 @@ Exit codes: 0; 1 if the log cannot be read, or the page cannot be written;
     is_flag=True,
     help="Show instead how agents that wrote to each other worked together, with the messages that show it.",
 )
-@click.option(
-    "--model",
-    metavar="M",
-    type=WORDS,
-    help="With --patterns: the model that looks for edge cases too, in a run of its own.",
-)
+@option("--model", metavar="M", help="With --patterns: the model that looks for edge cases too, in a run of its own.")
 @json_option("one object with the run, its result and its events; with --patterns what was found")
 @workspace_option
 async def show(

@@ -17,7 +17,7 @@ from agentorchestra.cli.commands.components.shared import (
     servers,
 )
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import FilePath, json_option, workspace_option
+from agentorchestra.cli.options import FilePath, json_option, option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, number, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import ManifestError, VersionError
@@ -105,12 +105,11 @@ def _changed(kind: str, config: Any, said: str, *, as_json: bool) -> int:
 @async_command("export", short_help="Write components into a file, or as Agent Skills.")
 @click.argument("path", metavar="PATH", type=FilePath())
 @kind_option
-@click.option(
+@option(
     "--as",
     "form",
     type=click.Choice(["registry", "skills"]),
     default="registry",
-    show_default=True,
     help="With all their versions for another workspace, or as a folder of skills for other agents.",
 )
 @json_option("a list with an object for each kind")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, json_option, workspace_option
+from agentorchestra.cli.options import COUNT, WORDS, json_option, option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, say
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.errors import UsageError
@@ -21,14 +21,14 @@ _kinds_option = click.option(
     multiple=True,
     help="Only this kind; may be repeated.  [default: summary, insight]",
 )
-_agent_option = click.option("--agent", metavar="NAME", type=WORDS, default="", help="Only what this agent wrote.")
+_agent_option = option("--agent", metavar="NAME", default="", help="Only what this agent wrote.")
 
 
 @async_command("entries", short_help="List what the workspace remembers.")
-@click.option("--search", "query", metavar="TEXT", type=WORDS, default="", help="Only what fits, best first.")
+@option("--search", "query", metavar="TEXT", default="", help="Only what fits, best first.")
 @_kinds_option
 @_agent_option
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most this many.  [default: all]")
+@option("--limit", metavar="N", type=COUNT, help="At most this many.  [default: all]")
 @json_option("a list of objects")
 @workspace_option
 async def entries(

@@ -19,7 +19,7 @@ from agentorchestra.cli.commands.components.shared import (
     under_option,
 )
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, json_option, mcp_option, workspace_option
+from agentorchestra.cli.options import COUNT, WORDS, json_option, mcp_option, option, workspace_option
 from agentorchestra.cli.output import clean, coloured, emit, emit_json, local_time, number, one_line, plural, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.tea.registry.config import ComponentConfig
@@ -105,9 +105,7 @@ async def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
 @click.argument("query", metavar="QUERY", type=WORDS)
 @kind_option
 @under_option
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=10, show_default=True, help="At most so many."
-)
+@option("--limit", metavar="N", type=COUNT, default=10, help="At most so many.")
 @json_option("a list of objects with their scores")
 @mcp_option
 @workspace_option
