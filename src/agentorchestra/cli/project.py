@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
+from agentorchestra.cli.delivery import Out, hand_over
 from agentorchestra.cli.options import option, together
-from agentorchestra.cli.output import HandedOver, command, one_line, plural, print_result, say
+from agentorchestra.cli.output import command, one_line, plural, print_result, say
+from agentorchestra.cli.workspaces import verdict_on
 from agentorchestra.core.spec import FINAL, RunStatus, first_names
 
 if TYPE_CHECKING:
     from agentorchestra.core.spec import RunResult
     from agentorchestra.workspace import Workspace
     from agentorchestra.workspace.changes import Applied
-    from agentorchestra.workspace.task_folder import TaskVerdict
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -94,21 +95,21 @@ async def finish(
     result: RunResult,
     landing: Landing,
     folder: Path,
+    out: Out,
     *,
     as_json: bool,
-    handed: HandedOver,
-    verdict: TaskVerdict | None = None,
     quiet: bool = False,
     code_of: Callable[[RunResult], int] | None = None,
 ) -> int:
-    """Print the result of a run, and bring what it changed to where its user wants it; return the exit code.
+    """Print the result of a run, and bring what it made and changed to where its user wants it; return the exit code.
 
     Args:
         folder: the workspace as it was named, for the commands in messages.
-        handed: what became of other files.
         quiet: print the answer, and what goes wrong.
         code_of: the exit code by the result, None for that of `agentorchestra run`.
     """
+    verdict = await verdict_on(workspace, result)
+    handed = await hand_over(workspace, result, out, folder)
     record = await workspace.store.get_run(result.run_id)
     project = record.manifest.project if record is not None else None
     if project is None or not project.path:

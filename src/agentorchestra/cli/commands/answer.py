@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from agentorchestra.cli.delivery import Out, hand_over, out_options
-from agentorchestra.cli.driver import Stop, async_command, at_terminal, drive
+from agentorchestra.cli.driver import async_command, at_terminal, drive
 from agentorchestra.cli.entry import Unfinished
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, option, run_argument, together, workspace_option
 from agentorchestra.cli.output import command, print_result, say
@@ -144,22 +144,19 @@ async def _settle(
         settled = await record_it(workspace, record.id)
         if not as_json:
             say(f"recorded for {record.id} {settled.key}")
-        result, verdict, handed, driven_here, holder = None, None, None, False, ""
+        holder = ""
         stopped = await _stopped(workspace, record.id)
         if not no_resume and stopped is None:
             result = await _go_on(
                 workspace, record.id, settled, folder=folder, as_json=as_json, ask=record.manifest.on_ask
             )
-            driven_here = result is not None
-            verdict = await verdict_on(workspace, result) if result is not None else None
-            handed = await hand_over(workspace, result, out, folder) if result is not None else None
-        if result is None:
-            result = await workspace.result(record.id)
-            if stopped is None and not no_resume and not await _taken_up(workspace, record.id, settled):
+            if result is not None:
+                verdict = await verdict_on(workspace, result)
+                handed = await hand_over(workspace, result, out, folder)
+                return print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
+            if not await _taken_up(workspace, record.id, settled):
                 holder = _holder(await workspace.store.job(record.id))
-    if driven_here:
-        shown = result if handed is None else handed.result
-        return print_result(shown, folder, as_json=as_json, verdict=verdict, handed=handed)
+        result = await workspace.result(record.id)
     if no_resume or stopped is not None:
         so = "" if stopped is None else f"the run stays {stopped.value}; "
         say(f"{so}to go on: {command('resume', record.id, folder)}")
@@ -180,7 +177,7 @@ async def _go_on(
     deadline = asyncio.get_running_loop().time() + _HAND_OVER_S
     while True:
         try:
-            return await drive(workspace, run_id, Stop.of_command(), folder=folder, as_json=as_json, ask=ask != "deny")
+            return await drive(workspace, run_id, folder=folder, as_json=as_json, ask=ask != "deny")
         except Unfinished as exc:
             if not isinstance(exc.__cause__, FencedError):
                 raise

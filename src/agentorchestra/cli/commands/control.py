@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driver import Stop, async_command, drive
+from agentorchestra.cli.driver import async_command, drive
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, option, run_argument, workspace_option
 from agentorchestra.cli.output import command, emit_either, print_result
 from agentorchestra.cli.workspaces import abandoned, opened_run, verdict_on
@@ -114,7 +114,7 @@ async def tell(run: str, text: str, to: str, no_resume: bool, as_json: bool, fol
         now = (await workspace.result(record.id)).status
         if going_on and now is RunStatus.WAITING:
             ask = record.manifest.on_ask != "deny"
-            result = await drive(workspace, record.id, Stop.of_command(), folder=folder, as_json=as_json, ask=ask)
+            result = await drive(workspace, record.id, folder=folder, as_json=as_json, ask=ask)
             return print_result(result, folder, as_json=as_json, verdict=await verdict_on(workspace, result))
     read = "at the next step"
     if now is not RunStatus.RUNNING or gone:

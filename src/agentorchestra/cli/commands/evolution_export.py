@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import COUNT, WORDS, FilePath, Pair, json_option, once_each, option, workspace_option
+from agentorchestra.cli.options import (
+    COUNT,
+    WORDS,
+    FilePath,
+    json_option,
+    label_option,
+    option,
+    workspace_option,
+)
 from agentorchestra.cli.output import emit_either, plural, say
 from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.spec import RunStatus
@@ -25,15 +33,7 @@ _STATUSES = [one.value for one in RunStatus]
 @click.argument("names", metavar="[RUN]...", nargs=-1, type=WORDS)
 @option("--evaluation", metavar="NAME", help="The runs of this evaluation, with their scores.")
 @option("--system", metavar="NAME", help="Only runs of this system.")
-@click.option(
-    "--label",
-    "labels",
-    multiple=True,
-    metavar="KEY=VALUE",
-    type=Pair("key=value"),
-    callback=once_each,
-    help="Only runs with this label; may be repeated.",
-)
+@label_option("key=value", "Only runs with this label; may be repeated.")
 @click.option("--pairs", is_flag=True, help="Preference pairs from runs and their forks, in place of trajectories.")
 @option(
     "--agents", type=click.Choice(["main", "all"]), default="main", help="The main agent of each run, or every agent."

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driver import run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import COUNT, POSITIVE, WORDS, FilePath, json_option, option, workspace_option
 from agentorchestra.cli.output import emit_either, say
 from agentorchestra.cli.workspaces import workspace_of_arm
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
 
-@click.command("frontier", short_help="Learn an orchestrator's prompt by accuracy and cost.")
+@async_command("frontier", short_help="Learn an orchestrator's prompt by accuracy and cost.")
 @click.argument("questions", metavar="SET", type=WORDS)
 @click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data.")
 @option("--name", metavar="NAME", required=True, help="Of what is learnt.")
@@ -45,7 +45,7 @@ from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 @click.option("--html", "target", metavar="FILE", type=FilePath(), help="Write the table and a plot as one HTML file.")
 @json_option("one object with the table and the best version")
 @workspace_option
-def frontier(
+async def frontier(
     questions: str, data: Path | None, target: Path | None, at_once: int, as_json: bool, folder: Path, **given: Any
 ) -> int:
     """Try a prompt on questions of SET, have an optimiser edit it by what that scored and cost, try the edit.
@@ -62,12 +62,7 @@ def frontier(
     place = "" if data is None else str(data.absolute())
     made = learning(given.pop("name"), load_set(questions, data), data=place, **given)
     chosen = thrifty(made.optimiser, folder, made)
-
-    async def work() -> int:
-        await Frontier(folder, made, chosen, workspaces=workspace_of_arm, at_once=at_once, tell=say).run()
-        return 0
-
-    run_async(work())
+    await Frontier(folder, made, chosen, workspaces=workspace_of_arm, at_once=at_once, tell=say).run()
     found = table(folder, made)
     version = best(folder, made).version
     about = {"subject": made.subject, "version": version, "head": [*found.head], "rows": [[*row] for row in found.rows]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driver import async_command, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import (
     COUNT,
     POSITIVE,
@@ -18,7 +18,7 @@ from agentorchestra.cli.options import (
     option,
     workspace_option,
 )
-from agentorchestra.cli.output import clean, emit, emit_either, emit_json, say
+from agentorchestra.cli.output import emit_either, say
 from agentorchestra.cli.workspaces import find_run, opened, workspace_of_arm
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import EvolutionError
@@ -56,17 +56,14 @@ async def tips(
     async with opened(folder) as workspace:
         runs = [(await find_run(workspace, one)).id for one in names] or [one for one in scores if one]
         found = await distil(workspace, runs, scores, model=model, budget=Budget(cost_usd=budget_usd))
-    if as_json:
-        emit_json([one.model_dump(mode="json") for one in found])
-        return 0
-    for one in found:
-        emit(clean(f"{one.ref}  {one.kind}  {one.text}  [{', '.join(one.evidence)}]"))
-    if not found:
+    lines = [f"{one.ref}  {one.kind}  {one.text}  [{', '.join(one.evidence)}]" for one in found]
+    emit_either(as_json, found, lines)
+    if not found and not as_json:
         say("the runs taught nothing that is not known")
     return 0
 
 
-@click.command("judge", short_help="Try a tip on questions, with it and without it.")
+@async_command("judge", short_help="Try a tip on questions, with it and without it.")
 @click.argument("ref", metavar="TIP", type=WORDS)
 @click.argument("questions", metavar="SET", type=WORDS)
 @click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data.")
@@ -87,7 +84,7 @@ async def tips(
 @option("--at-once", type=COUNT, default=4, metavar="N", help="Runs at the same time.")
 @json_option("one object with the verdict and the gain")
 @workspace_option
-def judge(
+async def judge(
     ref: str,
     questions: str,
     data: Path | None,
@@ -112,21 +109,18 @@ def judge(
     if limits["budget_usd"] is not None and limits["question_usd"] is None:
         limits["question_usd"] = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
 
-    async def work() -> int:
-        found = await validate(
-            folder,
-            ref,
-            load_set(questions, data),
-            arm=Arm(name="arm", system=system, model=model),
-            source=questions,
-            data="" if data is None else str(data.absolute()),
-            worth=worth,
-            workspaces=workspace_of_arm,
-            at_once=at_once,
-            **limits,
-        )
-        about = {"tip": ref, "verdict": found.verdict, "why": found.why, "gain": found.gain.value}
-        emit_either(as_json, about, found.why)
-        return 0
-
-    return run_async(work())
+    found = await validate(
+        folder,
+        ref,
+        load_set(questions, data),
+        arm=Arm(name="arm", system=system, model=model),
+        source=questions,
+        data="" if data is None else str(data.absolute()),
+        worth=worth,
+        workspaces=workspace_of_arm,
+        at_once=at_once,
+        **limits,
+    )
+    about = {"tip": ref, "verdict": found.verdict, "why": found.why, "gain": found.gain.value}
+    emit_either(as_json, about, found.why)
+    return 0

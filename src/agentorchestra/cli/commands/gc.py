@@ -12,7 +12,7 @@ import click
 
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import ParamType, json_option, option, workspace_option
-from agentorchestra.cli.output import emit, emit_json
+from agentorchestra.cli.output import emit_either, plural
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.retention import ENDED, GRACE_S, Collected, Retention
@@ -96,21 +96,18 @@ async def gc(
                 done = await workspace.session(session).erase(grace_s=grace.total_seconds(), dry_run=dry_run)
             else:
                 done = await workspace.gc(retention, grace_s=grace.total_seconds(), dry_run=dry_run)
-    if as_json:
-        emit_json(asdict(done))
-    else:
-        emit(_said(done))
+    emit_either(as_json, asdict(done), _said(done))
     return 0
 
 
 def _said(done: Collected) -> str:
     verb = "would delete" if done.dry_run else "deleted"
     counts = [
-        _count(len(done.runs), "run"),
-        _count(done.folders, "folder"),
-        *([_count(done.images, "image")] if done.images else []),
-        _count(done.files, "file"),
-        _count(done.blobs, "blob"),
+        plural(len(done.runs), "run"),
+        plural(done.folders, "folder"),
+        *([plural(done.images, "image")] if done.images else []),
+        plural(done.files, "file"),
+        plural(done.blobs, "blob"),
     ]
     size = f"{done.bytes / 1e6:.1f} MB" if done.bytes >= 100_000 else f"{done.bytes} bytes"
     lines = [f"{verb} {', '.join(counts[:-1])} and {counts[-1]} ({size})"]
@@ -118,7 +115,3 @@ def _said(done: Collected) -> str:
     if done.kept:
         lines.append(f"kept, because they are needed: {', '.join(done.kept)}")
     return "\n".join(lines)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

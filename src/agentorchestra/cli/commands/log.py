@@ -83,17 +83,15 @@ Exit codes: 0, also if nothing fits; 1 if the log cannot be read; 2 wrong usage.
 @workspace_option
 async def log(
     names: tuple[str, ...],
-    session: str | None,
     task: str | None,
     record: str | None,
     index: tuple[int | None, int | None] | None,
     types: tuple[str, ...],
-    actor: str | None,
-    since: datetime | None,
     limit: int | None,
     as_json: bool,
     as_lines: bool,
     folder: Path,
+    **given: Any,
 ) -> int:
     """Print events, the oldest run's first: run, index, time, type, record, actor, and what it says in a line.
 
@@ -108,7 +106,7 @@ async def log(
     if record is not None and not record.startswith("/"):
         raise click.UsageError(f"--record is {record!r}; keys and branches begin with /, e.g. /1.react#3 or /1.react")
     first, last = index or (None, None)
-    wanted = LogQuery(session=session, record=record, first=first, last=last, types=types, actor=actor, since=since)
+    wanted = LogQuery(record=record, first=first, last=last, types=types, **given)
 
     found = 0
     waiting: list[Event] = []
@@ -124,7 +122,7 @@ async def log(
                         return 0
                     waiting = []
     if as_json:
-        emit_json([event.model_dump(mode="json") for event in waiting])
+        emit_json(waiting)
     elif waiting:
         _print(waiting, lines=as_lines)
     if not found and not as_json:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 
 import click
 
-from agentorchestra.cli.entry import OneLine
-from agentorchestra.cli.options import mcp_option, option, preset_option, workspace_option
+from agentorchestra.cli.driver import logs_in_lines
+from agentorchestra.cli.options import option, workspace_options
 from agentorchestra.cli.output import emit, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import SettingsError
@@ -51,9 +50,7 @@ Exit codes: 0 when it was stopped; 1 if the workspace cannot be opened;
     help="Go on with the runs that a server accepted, or with all that are abandoned.  "
     "[default: the setting serve.take_up: accepted]",
 )
-@preset_option
-@mcp_option
-@workspace_option
+@workspace_options
 def serve(
     host: str, port: int, token: str | None, allow_hosts: tuple[str, ...], take_up: str | None, folder: Path
 ) -> int:
@@ -94,11 +91,6 @@ def serve(
                     say(f"{gone} runs are abandoned; to go on with them: agentorchestra resume --abandoned")
                 await serve_app(app, listener)
 
-    logger = logging.getLogger("agentorchestra.web")
-    handler = OneLine()
-    logger.addHandler(handler)
-    try:
+    with logs_in_lines("agentorchestra.web"):
         asyncio.run(work())
-    finally:
-        logger.removeHandler(handler)
     return 0
