@@ -11,12 +11,25 @@ from agentorchestra.cli.group import cli
 from tests.cli.support import Folder
 
 READING = {
-    *("compare", "cost", "doctor", "log", "presets list", "presets show", "runs", "sandbox", "show", "status", "tail"),
+    *(
+        "compare",
+        "completion",
+        "cost",
+        "doctor",
+        "log",
+        "presets list",
+        "presets show",
+        "runs",
+        "sandbox",
+        "show",
+        "status",
+        "tail",
+    ),
     *("eval compare", "eval list", "eval report", "evolve diff", "evolve history", "evolve status", "policy try"),
 }
 """Commands that change nothing."""
 
-STANDING = {"browser", "schedule run", "serve", "worker"}
+STANDING = {"browser", "chat", "schedule run", "serve", "worker"}
 """Processes that are there until they are stopped, or until somebody leaves the prompt."""
 
 OF_LINES = {"eval export"}

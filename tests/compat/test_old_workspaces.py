@@ -306,7 +306,7 @@ async def test_a_run_of_a_pinned_version_is_forked(folder: Path) -> None:
         result = await ws.resume(fork, pin=True)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "The box is 3 wide.")
         assert "jar: 3 cm" in json.dumps([one.body for one in await ws.events(fork)])
-        assert (await ws.replay(fork, pin=True)).answer == result.answer
+        assert (await ws.replay(fork, pin=True)).answer == result.answer_text
 
 
 # -- the registry ------------------------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ async def test_a_bundle_is_imported_and_replayed(case: str, tmp_path: Path) -> N
         result = await ws.result(imported.run_id)
         assert (report.status, report.answer) == (result.status, result.answer_text)
         assert report.keys > 1 and not [one for one in _notes(await ws.events(imported.run_id)) if "changed" in one]
-        assert (await ws.replay(imported.run_id, pin=True)).answer == result.answer
+        assert (await ws.replay(imported.run_id, pin=True)).answer == result.answer_text
 
 
 async def test_texts_that_came_with_a_bundle_are_not_executed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sqlite3
 import sys
 import threading
@@ -204,7 +205,7 @@ def test_limits_are_said_before_anything_is_kept(
     monkeypatch.undo()
     monkeypatch.setattr(keep, "MAX_FILES", 5)
     with pytest.raises(FileInputError, match=r"6 files were given; at most 5 belong to one task"):
-        kept(docs, docs)
+        kept(docs, shutil.copytree(docs, tmp_path / "more"))
     assert not (tmp_path / "ws").exists()
 
 

@@ -121,7 +121,7 @@ async def test_json_that_a_model_tried_to_write_is_none(tmp_path: Path, tried: s
 @pytest.mark.parametrize("options", [{}, {"system": "direct"}, {"action": "code"}, {"finish": "done"}])
 async def test_a_refusal_ends_the_work(tmp_path: Path, options: dict[str, Any]) -> None:
     result = await ran(tmp_path, ScriptedModel([REFUSED]), **options)
-    assert (result.status, result.answer, result.usage.requests) == (RunStatus.BLOCKED, "", 1)
+    assert (result.status, result.answer_text, result.usage.requests) == (RunStatus.BLOCKED, "", 1)
     assert result.report == "The model refused, or its provider withheld the reply: I cannot help with that."
 
 

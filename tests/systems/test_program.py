@@ -457,7 +457,7 @@ async def test_a_program_that_asks_otherwise_after_an_interruption_is_ended(tmp_
         ),
         ("[programs.p]", "programs.p.command"),
         ('[programs.p]\ncommand = ["x"]\ntimeout_s = 0', "programs.p.timeout_s = 0"),
-        ('[programs.p]\ncommand = ["x"]\nshell = true', "programs.p.shell = True"),
+        ('[programs.p]\ncommand = ["x"]\nshell = true', "programs.p.shell, which does not exist"),
     ],
 )
 def test_settings_that_fit_no_program(tmp_path: Path, text: str, said: str) -> None:

@@ -420,7 +420,7 @@ def test_the_command_says_whether_a_task_is_solved(tmp_path: Path) -> None:
     for words, sentence in (
         (["run", "a task", "--task-folder", "task"], "TASK and --task-folder are given: leave one of them away"),
         (["run", "--task-folder", "nowhere"], "the task folder 'nowhere' is no folder"),
-        (["run"], "Missing argument 'TASK' (or --task-folder)"),
+        (["run"], "Missing argument 'TASK' (or --task-file, --task-folder)"),
     ):
         ran = folder.run(*words)
         assert ran.code == 2

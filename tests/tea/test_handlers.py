@@ -228,7 +228,8 @@ async def test_blocks_sources_and_artifacts(tmp_path: Path) -> None:
         (("read", "network"), Trust.USER, Trust.UNTRUSTED),
         ("network", Trust.USER, Trust.UNTRUSTED),
         ("composite", Trust.USER, Trust.UNTRUSTED),
-        (None, Trust.USER, Trust.UNTRUSTED),
+        (None, Trust.USER, Trust.AGENT),  # the developer's own, who was only warned
+        (None, Trust.UNTRUSTED, Trust.UNTRUSTED),
     ],
 )
 async def test_trust_comes_from_what_a_tool_touches_and_what_was_in_view(

@@ -236,6 +236,16 @@ def test_a_project_that_is_too_large_is_refused(tmp_path: Path, limits: FolderLi
         survey(tmp_path / "user", limits)
 
 
+async def test_an_empty_folder_is_worked_on(tmp_path: Path) -> None:
+    (tmp_path / "user" / "build").mkdir(parents=True)
+    writes = ScriptedModel([call("files_write", path="hello.txt", content="hello"), call("done", answer="done")])
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("x", system="react", model=writes, environments=["files"], project=tmp_path / "user")
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "done"), result.error
+        await ws.apply(result.run_id)
+    assert (tmp_path / "user" / "hello.txt").read_text() == "hello"
+
+
 async def test_what_is_no_project_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     write(tmp_path / "user", {"files/a": ""})
     given = tmp_path / "given.txt"

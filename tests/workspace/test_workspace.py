@@ -367,7 +367,7 @@ def test_settings_come_from_the_file_and_the_environment(tmp_path: Path, monkeyp
     ("text", "said"),
     [
         ("max_steps = 0", "max_steps = 0 in .*agentorchestra.toml does not fit"),
-        ("modle = 'x'", "modle = 'x' in .*agentorchestra.toml does not fit: Extra inputs"),
+        ("modle = 'x'", "agentorchestra.toml has the setting modle, which does not exist; did you mean 'model'"),
         ("max_steps = ", "agentorchestra.toml cannot be read"),
     ],
 )

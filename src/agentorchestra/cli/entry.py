@@ -117,6 +117,8 @@ def sentence_of(exc: BaseException) -> tuple[int, str]:
     if isinstance(exc, click.UsageError):
         where = exc.ctx.command_path if exc.ctx is not None else "agentorchestra"
         message = one_line(exc.format_message(), 2000).rstrip(".")
+        if isinstance(exc, click.MissingParameter) and exc.param is not None and exc.param.metavar == "RUN":
+            message += ": an id, the beginning of one, or last"
         return USAGE, f"{message}; see `{where} --help`"
     if isinstance(exc, click.Abort | KeyboardInterrupt | Interrupted):
         return CANCELLED, "stopped"

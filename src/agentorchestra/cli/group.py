@@ -243,6 +243,4 @@ def cli(ctx: click.Context) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    from agentorchestra.cli.bare import bare
-
-    return bare(ctx)
+    return int(import_module("agentorchestra.cli.bare").bare(ctx))

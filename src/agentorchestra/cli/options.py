@@ -191,12 +191,8 @@ unsafe_option = click.option(
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Keep a value for `opened`, through which it acts."""
     ctx.meta[f"agentorchestra.{param.name}"] = value
-
-
-def _kept(name: str, default: Any) -> Any:
-    context = click.get_current_context(silent=True)
-    return context.meta.get(f"agentorchestra.{name}", default) if context is not None else default
 
 
 mcp_option = click.option(
@@ -211,12 +207,6 @@ mcp_option = click.option(
 """`--mcp FILE`; `opened` gives the files to the workspace."""
 
 
-def mcp_files() -> tuple[Path, ...]:
-    """Return what `--mcp` said in the command that runs."""
-    files: tuple[Path, ...] = _kept("mcp", ())
-    return files
-
-
 preset_option = click.option(
     "--preset",
     metavar="NAME",
@@ -226,12 +216,6 @@ preset_option = click.option(
     help="The limits of a paper under the settings (`presets list`), or none.  [default: from the settings]",
 )
 """`--preset NAME`; `opened` gives it to the workspace."""
-
-
-def preset_name() -> str | None:
-    """Return what `--preset` said in the command that runs."""
-    preset: str | None = _kept("preset", None)
-    return preset
 
 
 workspace_options = together(preset_option, mcp_option, workspace_option)

@@ -7,7 +7,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentorchestra.cli.options import mcp_files, preset_name
+import click
+
 from agentorchestra.core.errors import AgentOrchestraError, NoWorkspaceError, UnknownRunError
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.protocols import RunRecord
@@ -59,7 +60,7 @@ def opened(
     Without `app` the user's application is not loaded: reading the log needs none, and must work while it is broken.
     Without `preset` it is that of the command line, or of the settings. `open_` may wait for its database.
     """
-    workspace = open_workspace(folder, app=app, preset=preset_name() if preset is None else preset)
+    workspace = open_workspace(folder, app=app, preset=_option("preset", None) if preset is None else preset)
     workspace.task_folder = task_folder
     return _open(workspace, unsafe_local=unsafe_local, open_=open_)
 
@@ -79,7 +80,7 @@ async def _open(
 ) -> AsyncIterator[Workspace[Any]]:
     workspace.unsafe_local = unsafe_local
     workspace.env_file = ENV_FILE
-    workspace.mcp_files = mcp_files()
+    workspace.mcp_files = _option("mcp", ())
     await (workspace.open() if open_ is None else open_(workspace))
     try:
         yield workspace
@@ -169,3 +170,9 @@ async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
         listed = ", ".join(one.id for one in fitting[:3])
         raise UnknownRunError(f"{name!r} is the beginning of {len(fitting)} runs {where} ({listed}); give more of it")
     return (exact or fitting)[0]
+
+
+def _option(name: str, default: Any) -> Any:
+    """Return what `--mcp` or `--preset` said in the command that runs."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get(f"agentorchestra.{name}", default) if context is not None else default

@@ -228,7 +228,7 @@ class Copier:
             (root / path).mkdir(mode=0o755)
             self._entries.append(Entry(path, "folder", 0o755, 0, 0, ""))
         pack, count, ordered = bytearray(), 0, sorted(groups)
-        for folder, following in zip(ordered, [*ordered[1:], ""], strict=True):
+        for folder, following in zip(ordered, [*ordered, ""][1:], strict=True):
             for data in self._folder(root, folder, sorted(groups[folder]), own):
                 if len(data) >= LARGE:
                     yield data, 0

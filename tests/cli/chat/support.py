@@ -183,9 +183,9 @@ class ChatTerminal(ProcessScreen):
         while data:
             data = data[os.write(self.ours, data[:4096]) :]
 
-    def leave(self) -> int:
-        """Ctrl-D, to the end of the process; its exit code."""
-        self.type("\x04")
+    def leave(self, how: str = "\x04") -> int:
+        """Leave, by Ctrl-D where nothing else is typed; the exit code at the end of the process."""
+        self.type(how)
         code = self.process.wait(60)
         self.end()
         return code

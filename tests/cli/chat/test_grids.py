@@ -306,7 +306,10 @@ def test_branches_retries_and_saved_prompts(chats: ChatFolder) -> None:
         chat.says("/undo", "turn 1 is left out")
         chat.type("\x15")
         chat.says("/fork", "/fork N goes on")
-        assert chat.leave() == 0
+        chat.says("SAY hello", "Answer 1: SAY")
+        chat.says("/clear", "a new conversation")
+        chat.says("SAY anew", "Answer 1: SAY")
+        assert chat.leave("/exit\r") == 0
     assert "## You\n\nSAY hello\n\nto everybody\n\n## Answer\n\nAnswer 1" in (chats.path / "talk.md").read_text()
 
 

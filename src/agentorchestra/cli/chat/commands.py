@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from agentorchestra.cli.output import bill, one_line, plural
+from agentorchestra.cli.chat.loop import Chat
+from agentorchestra.cli.output import account_lines, bill, one_line, plural
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import ChatError
 from agentorchestra.core.names import did_you_mean, nearest
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL
 
-if TYPE_CHECKING:
-    from agentorchestra.cli.chat.loop import Chat
+_ALSO = {"exit": "quit", "bye": "quit", "clear": "new", "reset": "new"}
+"""Names that other programs have for these commands."""
 
-_BETWEEN = ("undo", "fork", "retry", "save")  # commands that wait for the end of a turn
+_BETWEEN = ("new", "undo", "fork", "retry", "save")  # commands that wait for the end of a turn
 
 KEYS = {
     "@PATH": 'attach a file or folder; one with blanks as @"my file.pdf"',
@@ -38,9 +38,15 @@ def prompts(saved: Path) -> dict[str, Path]:
     return {one.stem: one for one in sorted(saved.glob("*.md")) if one.stem not in COMMANDS}
 
 
+def names(saved: Path) -> list[str]:
+    """Return the commands and the saved prompts."""
+    return [*COMMANDS, *prompts(saved)]
+
+
 async def carry_out(chat: Chat, line: str) -> str | None:
     """Carry out a line that begins with a /, or raise ChatError; return a message that is to be sent."""
     name, _, rest = line[1:].strip().partition(" ")
+    name = _ALSO.get(name, name)
     if name in COMMANDS:
         if chat.at_work and name in _BETWEEN:
             raise ChatError(f"/{name} has to wait until the turn is over; Ctrl-C stops it")
@@ -72,7 +78,8 @@ async def _model(chat: Chat, rest: str) -> None:
     if rest:
         models.check(rest)
         chat.talk.options["model"] = rest
-    known = ", ".join(models.named())
+    profiles = chat.talk.workspace.settings.models
+    known = ", ".join(f"{name} ({profiles[name].model})" if name in profiles else name for name in models.named())
     await chat.screen.show(f"the next turn asks {chat.talk.now('model')}; there are {known}, and provider:model")
 
 
@@ -82,7 +89,8 @@ async def _system(chat: Chat, rest: str) -> None:
     if rest and rest not in known:
         raise ChatError(f"there is no system {rest!r}; {did_you_mean(rest, known, '/system lists them')}")
     chat.talk.options["system"] = rest or None
-    await chat.screen.show(f"the next turn works as {chat.talk.now('system')}; there are {', '.join(known)}")
+    listed = "" if rest else f"; there are {', '.join(known)}"
+    await chat.screen.show(f"the next turn works as {chat.talk.now('system')}{listed}")
 
 
 async def _files(chat: Chat, rest: str) -> None:
@@ -97,10 +105,23 @@ async def _files(chat: Chat, rest: str) -> None:
 
 async def _cost(chat: Chat, rest: str) -> None:
     """: say what the turns cost."""
-    usages = [(await chat.talk.workspace.result(turn.id)).usage for turn in await chat.talk.turns()]
+    # The end of a branch that was gone back to is a copy, which paid nothing: it is paid by the run that it is of.
+    paid = [turn.parent_run or turn.id for turn in await chat.talk.turns()]
+    usages = [(await chat.talk.workspace.result(run)).usage for run in paid]
     rows = [(f"[{number}]", usage) for number, usage in enumerate(usages, 1)]
     total = ("all turns:", sum(usages, Usage()))
     await chat.screen.show(*(f"{name} {plural(one.tokens, 'token')}, {bill(one)}" for name, one in [*rows, total]))
+
+
+async def _new(chat: Chat, rest: str) -> None:
+    """: begin a new conversation."""
+    chat.talk.session = chat.talk.last = None
+    await chat.screen.show("a new conversation; `agentorchestra runs` lists what was before")
+
+
+async def _quit(chat: Chat, rest: str) -> None:
+    """: leave, as Ctrl-D does."""
+    chat.screen.leave()
 
 
 async def _undo(chat: Chat, rest: str) -> None:
@@ -171,9 +192,10 @@ async def _save(chat: Chat, rest: str) -> None:
     if path.exists():
         raise ChatError(f"{path} is there already; name another file: /save FILE")
     for turn in await chat.talk.turns():
-        answer = (await chat.talk.workspace.result(turn.id)).answer_text or f"({turn.status.value})"
-        parts += ["## You", turn.manifest.task, "## Answer", answer]
-    await _write(chat, path, "\n\n".join(parts) + "\n")
+        result = await chat.talk.workspace.result(turn.id)
+        answer = result.answer_text or f"({turn.status.value})"
+        parts += ["## You", turn.manifest.task, "## Answer", answer, "\n".join(account_lines(result, answer)).strip()]
+    await _write(chat, path, "\n\n".join(filter(None, parts)) + "\n")
 
 
 def _last(chat: Chat) -> RunRecord:
@@ -192,6 +214,6 @@ async def _write(chat: Chat, path: Path, text: str) -> None:
 
 COMMANDS: dict[str, Callable[[Chat, str], Awaitable[str | None]]] = {
     work.__name__[1:]: work
-    for work in (_help, _model, _system, _files, _cost, _undo, _fork, _retry, _show, _open, _tell, _save)
+    for work in (_help, _model, _system, _files, _cost, _new, _undo, _fork, _retry, _show, _open, _tell, _save, _quit)
 }
 """By name. The docstring says what may stand behind the name, and what it does; what it returns is sent."""

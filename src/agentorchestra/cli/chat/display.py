@@ -38,23 +38,24 @@ class TurnDisplay(PictureDisplay):
     def __init__(self, workspace: Workspace[Any], run_id: str, screen: ChatScreen) -> None:
         super().__init__(workspace, run_id)
         self._screen = screen
-        self._answer = ""  # what was streamed of it
+        self.answer = ""  # what was streamed of it
 
     async def _begin(self) -> None:
         await self.catch_up()
+        self._view.notes.clear()  # of how the turn was stopped before
         self._draw()
 
     def _said(self, notices: list[Notice]) -> None:
         for notice in notices:
             if notice.kind == "delta":
-                self._answer += notice.text
+                self.answer += notice.text
             elif notice.kind == "retracted":
-                self._answer = ""
+                self.answer = ""
         super()._said([notice for notice in notices if notice.kind != "delta"])
 
     def _draw(self) -> None:
         console, rows = self._screen.console, self._screen.free_rows
-        answer = self._answer
+        answer = self.answer
         with console.capture() as drawn:
             if answer.strip():
                 console.print(Answer(answer[-_STREAMED:]), end="")

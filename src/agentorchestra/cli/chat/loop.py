@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Never
 
 from rich.console import RenderableType
 
-from agentorchestra.cli.chat.commands import COMMANDS, carry_out, prompts
 from agentorchestra.cli.chat.conversation import Conversation
 from agentorchestra.cli.chat.display import Answer, TurnDisplay
 from agentorchestra.cli.chat.message import files_in, kept_as_file
@@ -62,8 +61,16 @@ class ChatAsker(TerminalAsker):
 class Chat:
     """A conversation at a terminal; `folder` is the workspace as the user named it, for the commands in messages."""
 
-    def __init__(self, talk: Conversation, folder: Path) -> None:
+    def __init__(
+        self,
+        talk: Conversation,
+        folder: Path,
+        carry_out: Callable[[Chat, str], Awaitable[str | None]],  # a line that begins with a /
+        commands: Callable[[Path], list[str]],  # what may stand behind it, of a folder of saved prompts
+    ) -> None:
         self.talk = talk
+        self._carry_out = carry_out
+        self._commands = commands
         self.folder = folder
         self.saved = talk.workspace.folder / "chat"  # saved prompts (`NAME.md`), the history, pasted texts
         self.screen = ChatScreen(self)
@@ -124,6 +131,10 @@ class Chat:
                 self.drive(last)
             elif last.status not in FINAL:
                 await self.screen.show(f"it ended as {last.status.value}: /retry goes on with it")
+        elif earlier := await talk.workspace.runs(limit=1):
+            state = "was interrupted" if earlier[0].status in _OPEN else "is there"
+            about = f"an earlier conversation {state}: {one_line(earlier[0].manifest.task, 60)}"
+            await self.screen.show(f"{about}; {command('chat --resume', earlier[0].id, self.folder)} goes on with it")
         while True:
             line = await self._lines.get()
             self._taking = True
@@ -139,7 +150,7 @@ class Chat:
     async def _take(self, line: str) -> None:
         if self._turn is not None and self._work is not None and self._work.done():
             await asyncio.wait([self._turn])  # its account is being given
-        text = await carry_out(self, line) if line.startswith("/") else line
+        text = await self._carry_out(self, line) if line.startswith("/") else line
         if text is None:
             return
         if self.at_work and self._turn is not None:
@@ -180,6 +191,7 @@ class Chat:
         self._pausing = False
         self._work = asyncio.create_task(self._resumed(record.id))
         self._turn = asyncio.create_task(self._driven(record, self._work))
+        self._turn.add_done_callback(lambda turn: self.screen.refresh())
 
     async def _resumed(self, run_id: str) -> RunResult:
         if self._stopping:
@@ -198,7 +210,7 @@ class Chat:
                 await workspace.cancel(record.id, **_STOPPED)
             result = await workspace.result(record.id) if work.cancelled() else work.result()
             self.talk.last = await workspace.store.get_run(record.id)
-            await screen.show(*await self._account(result))
+            await screen.show(*await self._account(result, display.answer))
             if result.diff and result.status not in _OPEN:
                 await self._settle_changes(result, record)
             if result.status not in _OPEN and (text := "\n".join(await self._unread(record.id))):
@@ -211,12 +223,16 @@ class Chat:
             self._elsewhere = record.id if isinstance(exc, FencedError) else ""
             await screen.show(f"error: {sentence_of(exc)[1]}")
 
-    async def _account(self, result: RunResult) -> list[RenderableType]:
+    async def _account(self, result: RunResult, streamed: str) -> list[RenderableType]:
         """Return what a turn came to: its answer, where that is from, its files, and one line on how it went."""
-        answer = result.answer_text or (result.report if result.status in FINAL else "")
+        stopped = streamed if result.status is RunStatus.CANCELLED else ""  # it was on the screen, and stays
+        answer = result.answer_text or (result.report if result.status in FINAL else "") or stopped
         handed = await hand_over(self.talk.workspace, result, Out(), self.folder)
         parts: list[RenderableType] = ["", Answer(answer)] if answer else []
-        parts += [*account_lines(result, answer), *handed.problems, *handed.lines]
+        lines = account_lines(result, answer)
+        if lines[:1] == [result.report]:
+            parts += ["", Answer(lines.pop(0))]
+        parts += ["", *lines, *handed.problems, *handed.lines]
         parts.append(f"[{len(await self.talk.turns())}] {summary_line(result)}")
         if result.until is not None and result.status is RunStatus.WAITING:
             parts.append(until_line(result.until, result.run_id, self.folder))
@@ -232,11 +248,13 @@ class Chat:
         changes = await workspace.changes(result.run_id)
         show_diff(result.diff)
         prompt = f"Apply the changes of {plural(len(changes.files), 'file')} to {project and project.path}? y or n: "
-        allowed = None if self.denies else await self.screen.ask(prompt)
+        allowed: str | None = "n" if self.denies else ""
+        while allowed is not None and allowed.strip().lower() not in ("y", "yes", "n", "no"):
+            allowed = await self.screen.ask(prompt)
         if (allowed or "").strip().lower() in ("y", "yes"):
             await self.screen.show(applied_line(await workspace.apply(result.run_id)))
         else:
-            await self.screen.show(f"to apply it later: {command('apply', result.run_id, self.folder)}")
+            await self.screen.show(f"not applied; to apply it later: {command('apply', result.run_id, self.folder)}")
 
     async def _unread(self, run_id: str) -> list[str]:
         """Return what was queued for a turn, and came too late for it."""
@@ -268,7 +286,7 @@ class Chat:
 
     def names(self) -> list[str]:
         """Return what may stand behind a /."""
-        return [*COMMANDS, *prompts(self.saved)]
+        return self._commands(self.saved)
 
     def stop(self) -> bool:
         """End the turn that is under way or was left open; return False where there is none."""
@@ -300,7 +318,9 @@ class Chat:
     def status(self) -> str:
         """Return the line at the bottom."""
         keys = "Esc pauses, Ctrl-C stops" if self.at_work else "/help"
-        if self._pausing and self.at_work:
+        if self.screen.asking:
+            keys = "Ctrl-D leaves the question open"
+        elif self._pausing and self.at_work:
             keys = "pauses before the next step; Esc once more stops"
         return f"{self.talk.now('model')} | approvals {'denied' if self.denies else 'asked'} (Shift-Tab) | {keys}"
 

@@ -92,6 +92,7 @@ def chat(
         raise click.UsageError("--resume and --session exclude each other; give one of them")
 
     async def work() -> int:
+        from agentorchestra.cli.chat.commands import carry_out, names
         from agentorchestra.cli.chat.conversation import Conversation
         from agentorchestra.cli.chat.loop import Chat
         from agentorchestra.cli.commands.run import session_to_go_on
@@ -111,7 +112,7 @@ def chat(
                     "--model offline` shows how a chat works without one"
                 )
             workspace.models.check(talk.now("model"))
-            chatting = Chat(talk, folder)
+            chatting = Chat(talk, folder, carry_out, names)
             try:
                 return await chatting.run(Stop.of_command())
             finally:

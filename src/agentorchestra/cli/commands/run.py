@@ -29,8 +29,8 @@ from agentorchestra.cli.options import (
 from agentorchestra.cli.output import clean, emit_either, say
 from agentorchestra.cli.project import Landing, finish, landing_options
 from agentorchestra.cli.start import check_roles, described, drive_new, spec_options
-from agentorchestra.cli.workspaces import opened
-from agentorchestra.core.errors import SessionError
+from agentorchestra.cli.workspaces import find_run, opened
+from agentorchestra.core.errors import SessionError, UnknownRunError
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import PartSettings
 
@@ -239,9 +239,12 @@ async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str
     if wanted is None:
         return await newest_run(workspace.store)
     if not await workspace.session(wanted).turns():
-        names = {one.manifest.session for one in await workspace.runs() if one.manifest.session}
-        guess = did_you_mean(wanted, names, "`agentorchestra runs --json` lists them, --session NAME begins one")
-        raise SessionError(f"there is no session and no run {wanted!r} to go on from; {guess}")
+        try:
+            return (await find_run(workspace, wanted)).id
+        except UnknownRunError:
+            names = {one.manifest.session for one in await workspace.runs() if one.manifest.session}
+            guess = did_you_mean(wanted, names, "`agentorchestra runs` lists them, --session NAME begins one")
+            raise SessionError(f"there is no session and no run {wanted!r} to go on from; {guess}") from None
     return wanted
 
 

@@ -207,7 +207,8 @@ def _named(found: list[ScheduleState], name: str) -> ScheduleState:
 
 
 def _line(state: ScheduleState) -> str:
-    times = f"{state.cron} ({state.zone})  next {local_time(state.next)}"
+    following = "" if state.status in ("paused", "cancelled") else f"  next {local_time(state.next)}"
+    times = f"{state.cron} ({state.zone}){following}"
     return f"{state.name}  {state.status:<8}  {times}  {one_line(state.task, 60)}"
 
 
