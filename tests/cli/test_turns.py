@@ -19,7 +19,9 @@ def test_a_run_is_gone_on_from_by_the_next_one_and_by_name(folder: Folder) -> No
     second = folder.call("run", "--continue", QUESTIONS[1], "--model", "offline", "--system", "react")
     assert "three months" in second.out
     assert f"to ask further: agentorchestra run --continue {run['run_id']} TASK" in second.err
-    third = folder.call("run", "--continue", run["run_id"][:-1], QUESTIONS[0], "--model", "offline", "--system", "react")
+    third = folder.call(
+        "run", "--continue", run["run_id"][:-1], QUESTIONS[0], "--model", "offline", "--system", "react"
+    )
     assert "900" in third.out
     turns = json.loads(folder.call("runs", "--session", run["run_id"], "--json").out)
     assert [one["previous"] for one in turns] == [turns[1]["run_id"], run["run_id"], None]

@@ -20,7 +20,7 @@ from agentorchestra.core.spec import RunStatus
 TASK = "What is 6 * 7?"
 KILLED = "import os, signal, sys\ndef kill(*args, **more):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
 OF_COMMAND = (
-    "from agentorchestra.cli import main\nimport agentorchestra.cli.commands.run as run\nrun.drive_new = kill\n"
+    "from agentorchestra.cli import main\nimport agentorchestra.cli.start as start\nstart.drive = kill\n"
     f"main(['run', {TASK!r}, '--model', 'offline'])\n"
 )
 OF_PROGRAM = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
-from agentorchestra.cli.options import FilePath
+from agentorchestra.cli.options import FilePath, option, together
 from agentorchestra.cli.output import HandedOver, command, one_line, plural
 
 if TYPE_CHECKING:
@@ -48,20 +48,19 @@ def out_options(function: F) -> F:
             raise click.UsageError("--out and --no-out exclude each other; give one of them")
         return function(*args, out=Out(out, no_out), **values)
 
-    for option in (
-        click.option(
-            "--no-out", is_flag=True, help="Copy no file; `agentorchestra files RUN --save DIR` does it later."
-        ),
-        click.option(
+    options = together(
+        option(
             "--out",
             metavar="DIR",
             type=FilePath(),
             help="The folder for the files that the run made; what is there is not written over.  "
             f"[default: {DEFAULT_OUT}/RUN]",
         ),
-    ):
-        with_out = option(with_out)
-    return cast("F", with_out)
+        click.option(
+            "--no-out", is_flag=True, help="Copy no file; `agentorchestra files RUN --save DIR` does it later."
+        ),
+    )
+    return cast("F", options(with_out))
 
 
 async def hand_over(workspace: Workspace[Any], result: RunResult, out: Out, folder: Path) -> HandedOver:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agentorchestra.cli.entry import CANCELLED, Interrupted, Unfinished
+from agentorchestra.cli.entry import CANCELLED, Interrupted, OneLine, Unfinished
 from agentorchestra.cli.output import command, say
 from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.cli.view.live import Display, LiveDisplay, PlainDisplay, is_terminal, live_here
@@ -97,23 +98,48 @@ def run_async(work: Awaitable[T]) -> T:
         raise Interrupted from None
 
 
+def _under_a_loop(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that runs what `work` gives under an event loop, if that is a coroutine."""
+
+    @wraps(work)
+    def run(*args: Any, **values: Any) -> Any:
+        done = work(*args, **values)
+        return run_async(done) if asyncio.iscoroutine(done) else done
+
+    return run
+
+
 def async_command(name: str | None = None, **attributes: Any) -> Callable[[Callable[..., Awaitable[int]]], Any]:
     """`click.command` for a coroutine, which runs under an event loop."""
+    return lambda work: click.command(name, click.Command, **attributes)(_under_a_loop(work))
 
-    def made(work: Callable[..., Awaitable[int]]) -> click.Command:
-        @wraps(work)
-        def run(*args: Any, **values: Any) -> int:
-            return run_async(work(*args, **values))
 
-        return click.command(name, click.Command, **attributes)(run)
+class AsyncGroup(click.Group):
+    """A group whose commands may be coroutines."""
 
-    return made
+    def command(self, *args: Any, **attributes: Any) -> Callable[[Callable[..., Any]], click.Command]:  # type: ignore[override]
+        """Return the decorator that makes a command of the group."""
+        add = super().command(*args, **attributes)
+        return lambda work: add(_under_a_loop(work))
+
+
+@contextmanager
+def logs_in_lines(*names: str) -> Iterator[None]:
+    """Print what these loggers are told on stderr, a line each."""
+    handler = OneLine()
+    for name in names:
+        logging.getLogger(name).addHandler(handler)
+    try:
+        yield
+    finally:
+        for name in names:
+            logging.getLogger(name).removeHandler(handler)
 
 
 async def drive(
     workspace: Workspace[Any],
     run_id: str,
-    stop: Stop,
+    stop: Stop | None = None,
     *,
     folder: Path,
     as_json: bool,
@@ -128,6 +154,7 @@ async def drive(
     sets other limits from here on; `talk` shows what is said in a debate, and not how it comes about. A UsageError
     comes before anything is done; any other error is raised as Unfinished, with the run's id.
     """
+    stop = stop or Stop.of_command()
     try:
         display = None if as_json else await _display(workspace, run_id, talk=talk)
         if ask and at_terminal():

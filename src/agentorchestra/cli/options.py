@@ -126,6 +126,25 @@ class NamedVersion(ParamType):
 WORDS = Words()
 STDIN = Path("-")
 POSITIVE = PositiveNumber()
+COUNT = click.IntRange(min=1)
+
+
+def option(*names: str, type: Any = WORDS, default: Any = None, **attributes: Any) -> Callable[[F], F]:
+    """`click.option` that takes text if nothing else is said, and whose help shows the default."""
+    if default is not None:
+        attributes |= {"default": default, "show_default": default != ""}
+    return click.option(*names, type=type, **attributes)
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator for several options and arguments, which `--help` lists in this order."""
+
+    def add(function: F) -> F:
+        for one in reversed(options):
+            function = one(function)
+        return function
+
+    return add
 
 
 def _folder(ctx: click.Context, param: click.Parameter, value: str) -> Path:
@@ -153,11 +172,22 @@ def json_option(what: str) -> Callable[[F], F]:
     return click.option("--json", "as_json", is_flag=True, help=f"Print {what} on stdout, and nothing else there.")
 
 
+def _warned(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    if value:
+        say(
+            "WARNING: --unsafe-local: programs that models write run without a sandbox and may do what you may",
+            red=True,
+        )
+    return value
+
+
 unsafe_option = click.option(
     "--unsafe-local",
     is_flag=True,
+    callback=_warned,
     help="Run the programs that models write on this machine, without any sandbox: they may do what you may.",
 )
+"""`--unsafe-local`, which says in red what it means."""
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -188,14 +218,12 @@ preset_option = click.option(
 """`--preset NAME`; `opened` gives it to the workspace."""
 
 
+workspace_options = together(preset_option, mcp_option, workspace_option)
+"""What the workspace of a command that makes runs is opened with: `--preset`, `--mcp`, `--workspace`."""
+
 pin_option = click.option(
     "--pin", is_flag=True, help="Use the prompts and tools as the run was started with, where they have changed since."
 )
-
-
-def warn_unsafe() -> None:
-    """Say in red what `--unsafe-local` means."""
-    say("WARNING: --unsafe-local: programs that models write run without a sandbox and may do what you may", red=True)
 
 
 def once_each(
@@ -240,6 +268,32 @@ def role_option(names: str) -> Callable[[F], F]:
         type=Pair("role=model", empty=False),
         callback=once_each,
         help=f"The model of one role ({names}, or one of your own agents'); may be repeated.",
+    )
+
+
+environment_option = option(
+    "--environment",
+    "environments",
+    multiple=True,
+    metavar="NAME",
+    help="An environment that the top agent works in, such as files, terminal, git or browser; may be repeated.",
+)
+
+
+def label_option(form: str, help: str) -> Callable[[F], F]:
+    """`--label`, as `labels`, which are pairs."""
+    return option(
+        "--label", "labels", multiple=True, metavar=form.upper(), type=Pair(form), callback=once_each, help=help
+    )
+
+
+def on_ask_option(what: str, code: int = 3) -> Callable[[F], F]:
+    """`--on-ask` of a command that drives `what`, with the exit code where that waits."""
+    return option(
+        "--on-ask",
+        type=click.Choice(["wait", "deny"]),
+        help=f"A question nobody can answer now: the {what} waits (exit code {code}), or the answer is no. "
+        "At a terminal questions are asked, unless this is deny.  [default: from the settings]",
     )
 
 
@@ -315,18 +369,18 @@ def _runs_that_begin(ctx: click.Context, param: click.Parameter, incomplete: str
 run_argument = click.argument("run", metavar="RUN", type=WORDS, shell_complete=_runs_that_begin)  # `RUN`, as `run`
 
 
-def budget_options(function: F) -> F:
-    """`--budget-usd` and `--timeout-s`."""
-    usd = click.option(
+budget_options = together(
+    option(
         "--budget-usd",
         metavar="X",
         type=POSITIVE,
         help="The most the whole run may cost, in US dollars.  [default: 1 if the model has a price]",
-    )
-    seconds = click.option(
+    ),
+    option(
         "--timeout-s",
         metavar="S",
         type=POSITIVE,
         help="The most seconds the run may be at work, over all its resumes; waiting does not count.",
-    )
-    return usd(seconds(function))
+    ),
+)
+"""`--budget-usd` and `--timeout-s`."""

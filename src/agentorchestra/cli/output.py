@@ -9,6 +9,7 @@ import re
 import shlex
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
@@ -120,16 +121,20 @@ def _silence(stream: TextIO) -> None:
 
 
 def emit_json(value: Any, *, indent: int | None = 2) -> bool:
-    """Print one JSON value on stdout; return False if nobody reads any more."""
+    """Print one JSON value, in which models may be, on stdout; return False if nobody reads any more."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    text = json.dumps(value, ensure_ascii=plain, indent=indent)
+    text = json.dumps(value, ensure_ascii=plain, indent=indent, default=lambda model: model.model_dump(mode="json"))
     # The same value: JSON itself escapes only some of the characters that steer a terminal.
     return emit(CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
-def emit_either(as_json: bool, about: dict[str, Any], text: str) -> bool:
-    """Print what a command did: one object with `--json`, else the text; return False if nobody reads any more."""
-    return emit_json(about) if as_json else emit(clean(text))
+def emit_either(as_json: bool, about: Any, text: str | Iterable[str]) -> bool:
+    """Print what a command did: JSON with `--json`, else the text or the lines; return False if nobody reads any more.
+
+    Where there is no line, nothing is printed.
+    """
+    text = text if isinstance(text, str) or as_json else "\n".join(text)
+    return emit_json(about) if as_json else not text or emit(clean(str(text)))
 
 
 def number(count: int) -> str:
@@ -163,13 +168,14 @@ def plural(count: int, noun: str) -> str:
     return f"{number(count)} {noun}{'' if count == 1 else 's'}"
 
 
-def table(head: list[str], rows: list[list[str]], *, words: int = 1) -> list[str]:
-    """Return columns under their names: the first `words` of them to the left, figures to the right."""
+def table(head: list[str] | None, rows: list[list[str]], *, words: int = 1) -> list[str]:
+    """Return columns, under their names if there are any: the first `words` to the left, figures to the right."""
     from rich.cells import cell_len
 
-    widths = [max(cell_len(row[index]) for row in [head, *rows]) for index in range(len(head))]
+    rows = rows if head is None else [head, *rows]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     lines = []
-    for row in [head, *rows]:
+    for row in rows:
         cells = []
         for n, (cell, width) in enumerate(zip(row, widths, strict=True)):
             blank = " " * (width - cell_len(cell))
@@ -234,27 +240,10 @@ def print_result(
     With the `verdict` on a task's folder, that decides the exit code. What became of the run's files stands last.
     If `quiet`, only the answer and what goes wrong are printed.
     """
-    applied = None if handed is None else handed.applied
-    code = _print_result(result, folder, as_json=as_json, verdict=verdict, applied=applied, quiet=quiet)
-    if handed is None:
-        return code
-    for line in (*handed.problems, *(() if as_json or quiet else handed.lines)):
-        say(line)
-    return code or int(handed.failed)
-
-
-def _print_result(
-    result: RunResult,
-    folder: Path,
-    *,
-    as_json: bool,
-    verdict: TaskVerdict | None,
-    applied: dict[str, Any] | None = None,
-    quiet: bool = False,
-) -> int:
     from agentorchestra.core.spec import FINAL, RunStatus, exit_code
 
     if as_json:
+        applied = None if handed is None else handed.applied
         emit_json(as_plain(result, verdict) | ({} if applied is None else {"applied": applied}))
     else:
         answer = result.answer_text or (result.report if result.status in FINAL else "")  # of a debate its conclusion
@@ -272,13 +261,16 @@ def _print_result(
     if not (quiet and result.status is RunStatus.COMPLETED):
         for line in next_lines(result, folder, as_json=as_json):
             say(line)
-    if verdict is None:
-        return exit_code(result.status)
-    if not as_json:
+    if verdict is not None and not as_json:
         if not verdict.solved and verdict.output:
             say(clean(verdict.output.rstrip()))
         say(verdict_line(verdict))
-    return 0 if verdict.solved else 1
+    code = exit_code(result.status) if verdict is None else int(not verdict.solved)
+    if handed is None:
+        return code
+    for line in (*handed.problems, *(() if as_json or quiet else handed.lines)):
+        say(line)
+    return code or int(handed.failed)
 
 
 def readable_answer(result: RunResult) -> str:

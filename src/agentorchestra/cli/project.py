@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
-from agentorchestra.cli.options import WORDS
-from agentorchestra.cli.output import HandedOver, command, one_line, plural, print_result, say
+from agentorchestra.cli.delivery import Out, hand_over
+from agentorchestra.cli.options import option, together
+from agentorchestra.cli.output import command, one_line, plural, print_result, say
+from agentorchestra.cli.workspaces import verdict_on
 from agentorchestra.core.spec import FINAL, RunStatus, first_names
 
 if TYPE_CHECKING:
     from agentorchestra.core.spec import RunResult
     from agentorchestra.workspace import Workspace
     from agentorchestra.workspace.changes import Applied
-    from agentorchestra.workspace.task_folder import TaskVerdict
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,18 +59,15 @@ def landing_options(function: F) -> F:
             raise click.UsageError("--apply and --branch exclude each other; give one of them")
         return function(*args, landing=Landing(apply, branch), **values)
 
-    for option in (
-        branch_option,
-        click.option("--apply", is_flag=True, help="Bring the changes into DIR without a question, if all went well."),
-    ):
-        with_landing = option(with_landing)
-    return cast("F", with_landing)
+    apply_option = click.option(
+        "--apply", is_flag=True, help="Bring the changes into DIR without a question, if all went well."
+    )
+    return cast("F", together(apply_option, branch_option)(with_landing))
 
 
-branch_option = click.option(
+branch_option = option(
     "--branch",
     metavar="NAME",
-    type=WORDS,
     help="Commit the changes as a new branch; no file of DIR, and nothing that is staged there, changes.",
 )
 
@@ -97,21 +95,21 @@ async def finish(
     result: RunResult,
     landing: Landing,
     folder: Path,
+    out: Out,
     *,
     as_json: bool,
-    handed: HandedOver,
-    verdict: TaskVerdict | None = None,
     quiet: bool = False,
     code_of: Callable[[RunResult], int] | None = None,
 ) -> int:
-    """Print the result of a run, and bring what it changed to where its user wants it; return the exit code.
+    """Print the result of a run, and bring what it made and changed to where its user wants it; return the exit code.
 
     Args:
         folder: the workspace as it was named, for the commands in messages.
-        handed: what became of other files.
         quiet: print the answer, and what goes wrong.
         code_of: the exit code by the result, None for that of `agentorchestra run`.
     """
+    verdict = await verdict_on(workspace, result)
+    handed = await hand_over(workspace, result, out, folder)
     record = await workspace.store.get_run(result.run_id)
     project = record.manifest.project if record is not None else None
     if project is None or not project.path:

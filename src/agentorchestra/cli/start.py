@@ -5,18 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
-from agentorchestra.cli.driver import Stop, drive
+from agentorchestra.cli.driver import drive
 from agentorchestra.cli.options import (
-    WORDS,
-    F,
-    Pair,
+    COUNT,
     budget_options,
+    environment_option,
     file_option,
+    label_option,
     model_option,
-    once_each,
+    option,
     role_option,
+    together,
 )
 from agentorchestra.cli.output import clean, plural, say
 from agentorchestra.core.budget import Budget
@@ -61,66 +60,40 @@ def check_roles(workspace: Workspace[Any], roles: tuple[tuple[str, str], ...]) -
             )
 
 
-def spec_options(function: F) -> F:
-    """The options of commands that describe a run for others to drive; `described` reads them."""
-    options = (
-        file_option,
-        click.option(
-            "--system", "-s", metavar="NAME", type=WORDS, help="How agents work on it.  [default: from the settings]"
-        ),
-        model_option,
-        role_option(", ".join(ROLES)),
-        click.option("--session", metavar="S", type=WORDS, help="The session the task belongs to."),
-        click.option(
-            "--environment",
-            "environments",
-            multiple=True,
-            metavar="NAME",
-            type=WORDS,
-            help="An environment that the top agent works in; may be repeated.",
-        ),
-        click.option("--max-steps", metavar="N", type=click.IntRange(min=1), help="Decisions of the top agent."),
-        budget_options,
-        click.option(
-            "--label",
-            "labels",
-            multiple=True,
-            metavar="NAME=VALUE",
-            type=Pair("name=value"),
-            callback=once_each,
-            help="For your own order.",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+spec_options = together(
+    file_option,
+    option(
+        "--system",
+        "-s",
+        metavar="NAME",
+        help="How agents work on it: a system, or a program or society of yours.  [default: from the settings]",
+    ),
+    model_option,
+    role_option(", ".join(ROLES)),
+    option(
+        "--session",
+        metavar="S",
+        help="The session whose next turn this is; a new one where there is none of this name.",
+    ),
+    environment_option,
+    option("--max-steps", metavar="N", type=COUNT, help="Decisions of the top agent; the last one must answer."),
+    budget_options,
+    label_option("name=value", "For your own order."),
+)
+"""The options of commands that describe a run for others to drive; `described` reads them."""
 
 
-def described(
-    task: str,
-    *,
-    budget_usd: float | None,
-    timeout_s: float | None,
-    roles: tuple[tuple[str, str], ...],
-    labels: tuple[tuple[str, str], ...],
-    **fields: Any,
-) -> RunSpec:
-    """Return the run that `spec_options` describe."""
-    budget = Budget(cost_usd=budget_usd, active_s=timeout_s)
-    return RunSpec(task=task, budget=budget, roles=dict(roles), labels=dict(labels), **fields)
+def described(task: str, *, budget_usd: float | None, timeout_s: float | None, **fields: Any) -> RunSpec:
+    """Return the run that options describe, `spec_options` or some of them; pairs become dictionaries."""
+    pairs: dict[str, Any] = {name: dict(fields.pop(name, ())) for name in ("roles", "labels", "components")}
+    return RunSpec(task=task, budget=Budget(cost_usd=budget_usd, active_s=timeout_s), **pairs, **fields)
 
 
 async def drive_new(
-    workspace: Workspace[Any],
-    run_id: str,
-    *,
-    folder: Path,
-    as_json: bool,
-    asks: bool,
-    budget_usd: float | None,
-    talk: bool = False,
+    workspace: Workspace[Any], spec: RunSpec, *, folder: Path, as_json: bool, asks: bool = True, talk: bool = False
 ) -> RunResult:
-    """Say what the run is that was just made, then drive it; the budget is as it was given."""
+    """Make a run, say what it is, then drive it; it asks at the terminal if `asks` and its `on_ask` allow it."""
+    run_id = await workspace.create(spec, begins=True)
     record = await workspace.store.get_run(run_id)
     assert record is not None
     manifest = record.manifest
@@ -134,7 +107,8 @@ async def drive_new(
             say(manifest.left_out)
     for note in workspace.notes:
         say(clean(f"warning: {note}"))
-    by_default = budget_usd is None and workspace.settings.budget.cost_usd is None
+    by_default = (spec.budget is None or spec.budget.cost_usd is None) and workspace.settings.budget.cost_usd is None
     if by_default and manifest.budget.cost_usd == DEFAULT_COST_USD:
         say(f"budget: {DEFAULT_COST_USD:g} US dollar by default for {manifest.model}; --budget-usd changes it")
-    return await drive(workspace, run_id, Stop.of_command(), folder=folder, as_json=as_json, ask=asks, talk=talk)
+    asks = asks and (spec.on_ask or workspace.settings.on_ask) != "deny"
+    return await drive(workspace, run_id, folder=folder, as_json=as_json, ask=asks, talk=talk)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from agentorchestra.cli.delivery import Out, hand_over, out_options
-from agentorchestra.cli.driver import Stop, async_command, at_terminal, drive
+from agentorchestra.cli.driver import async_command, at_terminal, drive
 from agentorchestra.cli.entry import Unfinished
-from agentorchestra.cli.options import WORDS, json_option, mcp_option, run_argument, workspace_option
+from agentorchestra.cli.options import WORDS, json_option, mcp_option, option, run_argument, together, workspace_option
 from agentorchestra.cli.output import command, print_result, say
 from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.cli.workspaces import opened_run, verdict_on
@@ -21,28 +21,21 @@ from agentorchestra.core.protocols import Job
 from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus
 from agentorchestra.workspace import Workspace
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _BY = "cli"
 _HAND_OVER_S = 5.0  # how long the process that drives the run gets to take the answer up, before this one looks again
 
 _EXIT_CODES = """Exit codes: those of `agentorchestra run` if the run goes on here, else 0."""
 
 
-def _shared(function: F) -> F:
-    """Add the options that all three commands take."""
-    for option in (
-        workspace_option,
-        mcp_option,
-        json_option("one object with the result"),
-        out_options,
-        click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later."),
-        click.option(
-            "--question", metavar="KEY", type=WORDS, help="Which question, if several are open.  [default: the oldest]"
-        ),
-    ):
-        function = option(function)
-    return function
+_shared = together(
+    option("--question", metavar="KEY", help="Which question, if several are open.  [default: the oldest]"),
+    click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later."),
+    out_options,
+    json_option("one object with the result"),
+    mcp_option,
+    workspace_option,
+)
+"""The options that all three commands take."""
 
 
 @async_command(
@@ -101,7 +94,7 @@ Examples:
 {_EXIT_CODES}""",
 )
 @run_argument
-@click.option("--reason", metavar="TEXT", type=WORDS, default="", help="What the agent is told.")
+@option("--reason", metavar="TEXT", default="", help="What the agent is told.")
 @_shared
 async def deny(run: str, reason: str, question: str | None, **how: Any) -> int:
     """Refuse what RUN asks permission for, then go on with the run here.
@@ -151,22 +144,19 @@ async def _settle(
         settled = await record_it(workspace, record.id)
         if not as_json:
             say(f"recorded for {record.id} {settled.key}")
-        result, verdict, handed, driven_here, holder = None, None, None, False, ""
+        holder = ""
         stopped = await _stopped(workspace, record.id)
         if not no_resume and stopped is None:
             result = await _go_on(
                 workspace, record.id, settled, folder=folder, as_json=as_json, ask=record.manifest.on_ask
             )
-            driven_here = result is not None
-            verdict = await verdict_on(workspace, result) if result is not None else None
-            handed = await hand_over(workspace, result, out, folder) if result is not None else None
-        if result is None:
-            result = await workspace.result(record.id)
-            if stopped is None and not no_resume and not await _taken_up(workspace, record.id, settled):
+            if result is not None:
+                verdict = await verdict_on(workspace, result)
+                handed = await hand_over(workspace, result, out, folder)
+                return print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
+            if not await _taken_up(workspace, record.id, settled):
                 holder = _holder(await workspace.store.job(record.id))
-    if driven_here:
-        shown = result if handed is None else handed.result
-        return print_result(shown, folder, as_json=as_json, verdict=verdict, handed=handed)
+        result = await workspace.result(record.id)
     if no_resume or stopped is not None:
         so = "" if stopped is None else f"the run stays {stopped.value}; "
         say(f"{so}to go on: {command('resume', record.id, folder)}")
@@ -187,7 +177,7 @@ async def _go_on(
     deadline = asyncio.get_running_loop().time() + _HAND_OVER_S
     while True:
         try:
-            return await drive(workspace, run_id, Stop.of_command(), folder=folder, as_json=as_json, ask=ask != "deny")
+            return await drive(workspace, run_id, folder=folder, as_json=as_json, ask=ask != "deny")
         except Unfinished as exc:
             if not isinstance(exc.__cause__, FencedError):
                 raise

@@ -13,10 +13,10 @@ from agentorchestra.cli.options import (
     WORDS,
     FilePath,
     budget_options,
-    mcp_option,
+    environment_option,
     model_option,
-    preset_option,
-    workspace_option,
+    option,
+    workspace_options,
 )
 from agentorchestra.cli.output import say
 from agentorchestra.cli.view.live import is_terminal, live_here
@@ -51,19 +51,10 @@ Exit codes: 0; 2 wrong usage, or no terminal; 130 if the chat itself was stopped
     type=WORDS,
     help="Go on with a session, or with a run; without a name with the newest run. A turn that was under way goes on.",
 )
-@click.option("--session", metavar="S", type=WORDS, help="The session to go on with; a new one where there is none.")
+@option("--session", metavar="S", help="The session to go on with; a new one where there is none.")
 @model_option
-@click.option(
-    "--system", "-s", metavar="NAME", type=WORDS, help="How agents work on the turns.  [default: from the settings]"
-)
-@click.option(
-    "--environment",
-    "environments",
-    multiple=True,
-    metavar="NAME",
-    type=WORDS,
-    help="An environment that the top agent works in, such as files, terminal, git or browser; may be repeated.",
-)
+@option("--system", "-s", metavar="NAME", help="How agents work on the turns.  [default: from the settings]")
+@environment_option
 @click.option(
     "--in",
     "project",
@@ -77,9 +68,7 @@ Exit codes: 0; 2 wrong usage, or no terminal; 130 if the chat itself was stopped
     help="With deny what needs an approval is denied; Shift-Tab changes it.  [default: from the settings]",
 )
 @budget_options
-@preset_option
-@mcp_option
-@workspace_option
+@workspace_options
 def chat(
     resume: str | None,
     session: str | None,

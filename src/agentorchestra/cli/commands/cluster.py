@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 from datetime import UTC, datetime
@@ -12,19 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.entry import OneLine
+from agentorchestra.cli.driver import async_command, logs_in_lines
 from agentorchestra.cli.options import (
     WORDS,
     json_option,
-    mcp_option,
-    preset_option,
+    option,
     task_on_stdin,
     unsafe_option,
-    warn_unsafe,
     workspace_option,
+    workspace_options,
 )
-from agentorchestra.cli.output import clean, emit, emit_json, plural, say
+from agentorchestra.cli.output import clean, emit, emit_either, emit_json, plural, say
 from agentorchestra.cli.start import described, spec_options
 from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.errors import UsageError
@@ -42,10 +39,9 @@ def _use(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
         os.environ[_DATABASE] = value  # where the settings look for it
 
 
-database_option = click.option(
+database_option = option(
     "--database",
     metavar="URL",
-    type=WORDS,
     expose_value=False,
     callback=_use,
     help="postgresql://user@host:5432/name. Others on this machine can see arguments: keep a password in PGPASSWORD, "
@@ -67,15 +63,13 @@ Needs the extra `cluster` and a database: docs/cluster.md.
 Exit codes: 0 when it is queued; 2 wrong usage; 1 if the database cannot be used."""
 )
 @click.argument("task", metavar="[TASK]", type=WORDS, required=False)
-@click.option("--again", metavar="RUN", type=WORDS, help="Queue a run that stopped, to go on with it.")
+@option("--again", metavar="RUN", help="Queue a run that stopped, to go on with it.")
 @spec_options
-@click.option("--tag", "tags", multiple=True, metavar="TAG", type=WORDS, help="What its worker must have, e.g. gpu.")
+@option("--tag", "tags", multiple=True, metavar="TAG", help="What its worker must have, e.g. gpu.")
 @click.option("--priority", metavar="N", type=click.IntRange(1, 9), help="1 is the first, 9 the last.  [default: 5]")
 @json_option("one object with the run's id")
-@preset_option
-@mcp_option
 @database_option
-@workspace_option
+@workspace_options
 async def submit(
     task: str | None,
     again: str | None,
@@ -109,10 +103,7 @@ async def submit(
             )  # refused before it is made
             run_id = await workspace.create(spec, accepted=Acceptance(datetime.now(UTC)))
             await jobs.submit(run_id)
-    if as_json:
-        emit_json({"run_id": run_id})
-    else:
-        emit(run_id)
+    emit_either(as_json, {"run_id": run_id}, run_id)
     return 0
 
 
@@ -127,20 +118,17 @@ Needs the extra `cluster` and a database: docs/cluster.md.
 Exit codes: 0 when it was stopped (Ctrl-C, SIGTERM); 1 if it lost its lock or the
 database cannot be used; 2 wrong usage (other workers with other settings)."""
 )
-@click.option(
+@option(
     "--concurrency",
     metavar="N",
     type=click.IntRange(1, 1000),
     default=8,
-    show_default=True,
     help="Runs at the same time, of each queue; the same for all workers of a database.",
 )
-@click.option("--tags", metavar="A,B", type=WORDS, default="", help="What this machine has: runs may ask for it.")
+@option("--tags", metavar="A,B", default="", help="What this machine has: runs may ask for it.")
 @unsafe_option
-@preset_option
-@mcp_option
 @database_option
-@workspace_option
+@workspace_options
 def worker(concurrency: int, tags: str, unsafe_local: bool, folder: Path) -> int:
     """Drive the runs that are queued in the database, until Ctrl-C or SIGTERM.
 
@@ -149,9 +137,6 @@ def worker(concurrency: int, tags: str, unsafe_local: bool, folder: Path) -> int
     `database_retry_s` seconds.
     """
     from agentorchestra.cluster import Worker, until_reached
-
-    if unsafe_local:
-        warn_unsafe()
 
     async def work() -> None:
         async def open_(workspace: Workspace[Any]) -> None:
@@ -172,15 +157,8 @@ def worker(concurrency: int, tags: str, unsafe_local: bool, folder: Path) -> int
                 say(f"driving runs of {workspace.folder}; Ctrl-C stops it")
             await running
 
-    loggers = [logging.getLogger(name) for name in ("agentorchestra.cluster", "dbos")]
-    handler = OneLine()
-    for logger in loggers:
-        logger.addHandler(handler)
-    try:
+    with logs_in_lines("agentorchestra.cluster", "dbos"):
         asyncio.run(work())
-    finally:
-        for logger in loggers:
-            logger.removeHandler(handler)
     return 0
 
 
@@ -204,7 +182,7 @@ async def status(as_json: bool, folder: Path) -> int:
     async with opened(folder, app=False) as workspace, Jobs(workspace) as jobs:
         found = await standing(workspace, jobs)
     if as_json:
-        emit_json(found.model_dump(mode="json"))
+        emit_json(found)
         return 0
     emit(plural(sum(one.alive for one in found.workers), "worker"))
     for one in found.workers:

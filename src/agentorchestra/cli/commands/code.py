@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 
-from agentorchestra.cli.delivery import Out, hand_over
+from agentorchestra.cli.delivery import Out
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import (
+    COUNT,
     WORDS,
     FilePath,
     budget_options,
     json_option,
     model_option,
+    on_ask_option,
+    option,
     run_argument,
     task_on_stdin,
     workspace_option,
@@ -29,10 +33,8 @@ from agentorchestra.cli.project import (
     landing_options,
     show_diff,
 )
-from agentorchestra.cli.start import drive_new
+from agentorchestra.cli.start import described, drive_new
 from agentorchestra.cli.workspaces import opened, opened_run
-from agentorchestra.core.budget import Budget
-from agentorchestra.core.spec import RunSpec
 
 SYSTEM = "mini_swe"
 """One agent with a shell: of the packaged systems the one with the fewest tokens for this work."""
@@ -53,48 +55,27 @@ blocked), 4 out of budget or time, 5 waiting or paused, 130 cancelled.""",
 )
 @click.argument("project", metavar="DIR", type=FilePath())
 @click.argument("task", metavar="TASK", type=WORDS)
-@click.option(
+@option(
     "--tests",
     metavar="CMD",
-    type=WORDS,
     default="",
     help="A command that is run in the copy when the agent has ended; exit code 0 says that the task is solved.",
 )
 @landing_options
-@click.option(
-    "--system", "-s", metavar="NAME", type=WORDS, default=SYSTEM, show_default=True, help="How agents work on it."
-)
+@option("--system", "-s", metavar="NAME", default=SYSTEM, help="How agents work on it.")
 @model_option
 @budget_options
-@click.option(
-    "--max-steps",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
-    help="Decisions of the agent; the last one must answer.",
-)
-@click.option(
-    "--on-ask",
-    type=click.Choice(["wait", "deny"]),
-    help="A question nobody can answer now: the run waits (exit code 5), or the answer is no.  "
-    "[default: from the settings]",
-)
+@option("--max-steps", metavar="N", type=COUNT, default=50, help="Decisions of the agent; the last one must answer.")
+@on_ask_option("run", 5)
 @json_option("one object with the result, its diff and what was applied")
 @workspace_option
 async def code(
     project: Path,
     task: str,
-    tests: str,
     landing: Landing,
-    system: str,
-    model: str | None,
-    budget_usd: float | None,
-    timeout_s: float | None,
-    max_steps: int,
-    on_ask: str | None,
     as_json: bool,
     folder: Path,
+    **given: Any,
 ) -> int:
     """Let an agent with a terminal work on a copy of DIR, and bring back what it changed.
 
@@ -103,29 +84,10 @@ async def code(
     applied. With --apply or --branch nothing is applied while the tests fail. `agentorchestra apply` does it later.
     """
     await landing.check(project)
-    spec = RunSpec(
-        task=task_on_stdin() if task == "-" else task,
-        project=project,
-        tests=tests,
-        system=system,
-        model=model,
-        budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
-        max_steps=max_steps,
-        on_ask=on_ask,  # type: ignore[arg-type]
-    )
+    spec = described(task_on_stdin() if task == "-" else task, project=project, **given)
     async with opened(folder) as workspace:
-        result = await drive_new(
-            workspace,
-            await workspace.create(spec, begins=True),
-            folder=folder,
-            as_json=as_json,
-            asks=(on_ask or workspace.settings.on_ask) != "deny",
-            budget_usd=budget_usd,
-        )
-        handed = await hand_over(workspace, result, Out(), folder)
-        return await finish(
-            workspace, result, landing, folder, as_json=as_json, handed=handed, code_of=exit_code_of_code
-        )
+        result = await drive_new(workspace, spec, folder=folder, as_json=as_json)
+        return await finish(workspace, result, landing, folder, Out(), as_json=as_json, code_of=exit_code_of_code)
 
 
 @async_command(

@@ -9,7 +9,7 @@ import click
 
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
-from agentorchestra.cli.output import bill, clean, emit, emit_json, number, one_line, plural
+from agentorchestra.cli.output import bill, emit_either, number, one_line, plural
 from agentorchestra.cli.workspaces import find_run, opened_run
 from agentorchestra.log.comparison import Comparison, Side
 
@@ -34,10 +34,7 @@ async def compare(first: str, second: str, as_json: bool, folder: Path) -> int:
     """
     async with opened_run(folder, first) as (workspace, record):
         found = await workspace.compare(record.id, (await find_run(workspace, second)).id)
-    if as_json:
-        emit_json(found.model_dump(mode="json"))
-    else:
-        emit(clean("\n".join(_lines(found))))
+    emit_either(as_json, found, _lines(found))
     return 0 if found.difference is None else 1
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driver import Stop, async_command, drive
-from agentorchestra.cli.options import WORDS, json_option, mcp_option, run_argument, workspace_option
+from agentorchestra.cli.driver import async_command, drive
+from agentorchestra.cli.options import WORDS, json_option, mcp_option, option, run_argument, workspace_option
 from agentorchestra.cli.output import command, emit_either, print_result
 from agentorchestra.cli.workspaces import abandoned, opened_run, verdict_on
 from agentorchestra.core.spec import FINAL, RunStatus
@@ -23,7 +23,7 @@ Examples:
 Exit codes: 0; 2 if there is no such run.""",
 )
 @run_argument
-@click.option("--reason", metavar="TEXT", type=WORDS, default="", help="Is kept in the log.")
+@option("--reason", metavar="TEXT", default="", help="Is kept in the log.")
 @json_option("one object with the run's status")
 @workspace_option
 async def cancel(run: str, reason: str, as_json: bool, folder: Path) -> int:
@@ -54,7 +54,7 @@ Examples:
 Exit codes: 0; 2 if there is no such run.""",
 )
 @run_argument
-@click.option("--reason", metavar="TEXT", type=WORDS, default="", help="Is kept in the log.")
+@option("--reason", metavar="TEXT", default="", help="Is kept in the log.")
 @json_option("one object with the run's status")
 @workspace_option
 async def pause(run: str, reason: str, as_json: bool, folder: Path) -> int:
@@ -95,7 +95,7 @@ Exit codes: 0, or those of `agentorchestra run` if the run goes on here;
 )
 @run_argument
 @click.argument("text", metavar="TEXT", type=WORDS)
-@click.option("--to", metavar="AGENT", type=WORDS, default="", help="Mail for this agent, which waits for it.")
+@option("--to", metavar="AGENT", default="", help="Mail for this agent, which waits for it.")
 @click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later.")
 @json_option("one object with the run's status, or with its result if it goes on here")
 @mcp_option
@@ -114,7 +114,7 @@ async def tell(run: str, text: str, to: str, no_resume: bool, as_json: bool, fol
         now = (await workspace.result(record.id)).status
         if going_on and now is RunStatus.WAITING:
             ask = record.manifest.on_ask != "deny"
-            result = await drive(workspace, record.id, Stop.of_command(), folder=folder, as_json=as_json, ask=ask)
+            result = await drive(workspace, record.id, folder=folder, as_json=as_json, ask=ask)
             return print_result(result, folder, as_json=as_json, verdict=await verdict_on(workspace, result))
     read = "at the next step"
     if now is not RunStatus.RUNNING or gone:

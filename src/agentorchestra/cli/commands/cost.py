@@ -10,8 +10,16 @@ from typing import Any
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, json_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say, table, unknown_cost
+from agentorchestra.cli.options import WORDS, json_option, option, workspace_option
+from agentorchestra.cli.output import (
+    emit_either,
+    number,
+    one_line,
+    plural,
+    say,
+    table,
+    unknown_cost,
+)
 from agentorchestra.cli.view.model import PARTS, Charge, RunView
 from agentorchestra.cli.workspaces import exists, find_run, opened
 from agentorchestra.core.budget import Usage
@@ -71,11 +79,10 @@ Exit codes: 0, also for a workspace without runs; 1 if it cannot be read;
 2 if there is no such run.""",
 )
 @click.argument("runs", metavar="[RUN]...", type=WORDS, nargs=-1)
-@click.option(
+@option(
     "--by",
     type=click.Choice([*_NAMES, "source"]),
     default="model",
-    show_default=True,
     help="A row for each of these. A run with several labels is in several rows; the total counts it once. "
     "By part: what the decisions of the run's top agent cost (orchestrator), those of all other agents (children), "
     "and all else that was paid, such as reviews, summaries and tools that ask models (helpers), each by model. "
@@ -126,14 +133,12 @@ def _print_costs(charged: list[tuple[RunRecord, list[Charge]]], by: str, *, as_j
 
     names = sorted(rows, key=place)
     more = ("model",) if by == "part" else ()
-    if as_json:
-        listed = [{**dict(zip(("name", *more), name, strict=True)), **rows[name].as_json()} for name in names]
-        emit_json({"by": by, "rows": listed, "total": total.as_json() | {"runs": len(charged)}})
-        return
+    listed = [{**dict(zip(("name", *more), name, strict=True)), **rows[name].as_json()} for name in names]
     head = [by, *more, "requests", "input", "cached", "output", "cost"]
     lines = [[*(one_line(word, 60) for word in name), *_figures(rows[name])] for name in names]
     lines.append([f"total of {plural(len(charged), 'run')}", *("" for _ in more), *_figures(total)])
-    emit(clean("\n".join(table(head, lines, words=1 + len(more)))))
+    about = {"by": by, "rows": listed, "total": total.as_json() | {"runs": len(charged)}}
+    emit_either(as_json, about, table(head, lines, words=1 + len(more)))
 
 
 def _figures(row: Row) -> list[str]:
@@ -159,11 +164,7 @@ def _print_sources(sources: list[SourceTokens], runs: int, *, as_json: bool) -> 
         )
     rows = sorted(found.values(), key=lambda one: (-one.tokens, one.source))
     total = sum(one.tokens for one in rows)
-    if as_json:
-        listed = [one.model_dump(mode="json") for one in rows]
-        emit_json({"by": "source", "rows": listed, "total": {"runs": runs, "tokens": total}})
-        return
     head = ["source", "requests", "input", "largest"]
     lines = [[one_line(r.source, 60), number(r.requests), number(r.tokens), number(r.largest)] for r in rows]
     lines.append([f"total of {plural(runs, 'run')}", "", number(total), ""])
-    emit(clean("\n".join(table(head, lines))))
+    emit_either(as_json, {"by": "source", "rows": rows, "total": {"runs": runs, "tokens": total}}, table(head, lines))

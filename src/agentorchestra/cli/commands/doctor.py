@@ -20,7 +20,7 @@ import click
 
 from agentorchestra.cli.commands.models import Configured, configured, model_rows
 from agentorchestra.cli.options import json_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, one_line
+from agentorchestra.cli.output import emit_either, one_line, table
 from agentorchestra.core.errors import AgentOrchestraError, AppError
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import NO_PRESET, Settings
@@ -78,15 +78,9 @@ def doctor(deep: bool, as_json: bool, folder: Path) -> int:
     """
     checks = list(examine(folder, deep=deep))
     failed = any(one.status == "fail" for one in checks)
-    if as_json:
-        emit_json({"ok": not failed, "checks": [asdict(one) for one in checks]})
-    else:
-        width, wide = (max(map(len, words)) for words in zip(*((one.name, one.status) for one in checks), strict=True))
-        lines = [
-            f"{one.status:<{wide}}  {one.name:<{width}}  {one.detail}{f'; {one.hint}' if one.hint else ''}"
-            for one in checks
-        ]
-        emit(clean("\n".join(lines)))
+    rows = [[one.status, one.name, "; ".join(filter(None, (one.detail, one.hint)))] for one in checks]
+    about = {"ok": not failed, "checks": [asdict(one) for one in checks]}
+    emit_either(as_json, about, table(None, rows, words=3))
     return int(failed)
 
 
@@ -435,12 +429,10 @@ def _mcp(folder: Path, of: Configured | None) -> list[Check]:
 
 
 def _sandbox(settings: Settings | None) -> list[Check]:
-    from agentorchestra.core.settings import SandboxSettings
     from agentorchestra.sandbox.factory import WITHOUT, sandbox_for
 
-    given = settings.sandbox if settings is not None else SandboxSettings()
     try:
-        chosen = sandbox_for(given)
+        chosen = sandbox_for((settings or Settings()).sandbox)
     except AgentOrchestraError as exc:
         return [Check("sandbox", "fail", one_line(str(exc)))]
     if chosen is None:
@@ -477,10 +469,9 @@ def _limits(backend: str) -> list[Check]:
 
 def _browser(settings: Settings | None) -> list[Check]:
     """Check whether the environment `browser` can be used; start nothing."""
-    from agentorchestra.core.settings import BrowserSettings
     from agentorchestra.environments.browser.session.chromium import check_installed
 
-    given = settings.browser if settings is not None else BrowserSettings()
+    given = (settings or Settings()).browser
     try:
         found = check_installed(given.executable)
     except AgentOrchestraError as exc:

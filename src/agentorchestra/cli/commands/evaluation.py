@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentorchestra.cli.driver import run_async
-from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, workspace_option
+from agentorchestra.cli.driver import AsyncGroup
+from agentorchestra.cli.options import COUNT, POSITIVE, WORDS, FilePath, json_option, option, together, workspace_option
 from agentorchestra.cli.output import clean, dollars, emit, emit_either, emit_json, one_line, plural, say
 from agentorchestra.cli.workspaces import opened, workspace_of_arm
 from agentorchestra.core.errors import EvaluationError
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from agentorchestra.evaluation.plan import Arm, Plan
     from agentorchestra.evaluation.runner import Ending, Progress
 
-F = TypeVar("F", bound=Callable[..., Any])
 _SHOWN = 5  # questions that cannot be asked or scored; the report has all
 
 
 @click.group(
     "eval",
+    cls=AsyncGroup,
     epilog="""\b
 Examples:
   agentorchestra eval list
@@ -57,83 +57,63 @@ def group() -> None:
 
 
 name_argument = click.argument("name", metavar="NAME", type=WORDS)
-at_once_option = click.option(
-    "--at-once", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Runs at the same time."
-)
+at_once_option = option("--at-once", type=COUNT, default=4, metavar="N", help="Runs at the same time.")
 
 
 _data_option = click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data.")
 
 
-def _limit_options(function: F) -> F:
-    """Options that say how many questions are asked and what that may cost, for `run`, `plan` and `suite`."""
-    options = [
-        click.option("--sample", type=click.IntRange(min=1), metavar="N", help="So many questions, of all groups."),
-        click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the sample and the runs."),
-        click.option("--budget-usd", type=POSITIVE, metavar="X", help="What all runs and the judge together may cost."),
-        click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
-        click.option("--question-s", type=POSITIVE, metavar="S", help="The seconds one run may be at work."),
-        click.option("--judge", metavar="M", type=WORDS, default="", help="The model of scorers that ask one."),
-        click.option(
-            "--tips",
-            type=click.IntRange(min=1),
-            default=None,
-            metavar="K",
-            help="Ask K other questions first, and show what they taught to arms with parts.tips=true.",
-        ),
-        click.option(
-            "--same-web", is_flag=True, help="Give all arms the pages and results of searches that one was given."
-        ),
-        at_once_option,
-    ]
-    for one in reversed(options):
-        function = one(function)
-    return function
+_limit_options = together(
+    option("--sample", type=COUNT, metavar="N", help="So many questions, of all groups."),
+    option("--seed", type=int, default=0, metavar="S", help="Of the sample and the runs."),
+    click.option("--budget-usd", type=POSITIVE, metavar="X", help="What all runs and the judge together may cost."),
+    click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
+    click.option("--question-s", type=POSITIVE, metavar="S", help="The seconds one run may be at work."),
+    option("--judge", metavar="M", default="", help="The model of scorers that ask one."),
+    option(
+        "--tips",
+        type=COUNT,
+        metavar="K",
+        help="Ask K other questions first, and show what they taught to arms with parts.tips=true.",
+    ),
+    click.option(
+        "--same-web", is_flag=True, help="Give all arms the pages and results of searches that one was given."
+    ),
+    at_once_option,
+)
+"""Options that say how many questions are asked and what that may cost, for `run`, `plan` and `suite`."""
 
 
-def _set_options(function: F) -> F:
-    """Options that say what is asked of whom, for `run` and `plan`."""
-    options = [
-        click.argument("questions", metavar="SET", type=WORDS),
-        _data_option,
-        click.option(
-            "--choices-seed", type=int, metavar="S", help="Of the order of choices, for gpqa-diamond.  [default: 42]"
-        ),
-        click.option("--name", metavar="NAME", type=WORDS, default="", help="Of the evaluation.  [default: made up]"),
-        click.option("--system", "systems", metavar="NAME", type=WORDS, multiple=True, help="An arm; may be repeated."),
-        click.option(
-            "--arm",
-            "arms",
-            metavar="TEXT",
-            type=WORDS,
-            multiple=True,
-            help="An arm as 'NAME KEY=VALUE ...': system, model, preset, environments (a,b), roles.ROLE (its "
-            "model), or a setting such as parts.plan; may be repeated.",
-        ),
-        click.option("--model", metavar="M", type=WORDS, help="The model of arms that name none."),
-        click.option("--preset", metavar="NAME", type=WORDS, help="The preset of arms that name none."),
-        click.option(
-            "--repeats",
-            type=click.IntRange(min=1),
-            default=1,
-            show_default=True,
-            metavar="N",
-            help="How often each arm is asked each question.",
-        ),
-        click.option(
-            "--ask-again",
-            type=click.IntRange(min=0),
-            default=0,
-            show_default=True,
-            metavar="N",
-            help='How often to ask again where the answer is empty or "Unable to determine".',
-        ),
-        click.option("--reuse", is_flag=True, help="Ask one by one, and keep generated tools for later questions."),
-        _limit_options,
-    ]
-    for one in reversed(options):
-        function = one(function)
-    return function
+_set_options = together(
+    click.argument("questions", metavar="SET", type=WORDS),
+    _data_option,
+    click.option(
+        "--choices-seed", type=int, metavar="S", help="Of the order of choices, for gpqa-diamond.  [default: 42]"
+    ),
+    option("--name", metavar="NAME", default="", help="Of the evaluation.  [default: made up]"),
+    option("--system", "systems", metavar="NAME", multiple=True, help="An arm; may be repeated."),
+    option(
+        "--arm",
+        "arms",
+        metavar="TEXT",
+        multiple=True,
+        help="An arm as 'NAME KEY=VALUE ...': system, model, preset, environments (a,b), roles.ROLE (its "
+        "model), or a setting such as parts.plan; may be repeated.",
+    ),
+    option("--model", metavar="M", help="The model of arms that name none."),
+    option("--preset", metavar="NAME", help="The preset of arms that name none."),
+    option("--repeats", type=COUNT, default=1, metavar="N", help="How often each arm is asked each question."),
+    option(
+        "--ask-again",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        help='How often to ask again where the answer is empty or "Unable to determine".',
+    ),
+    click.option("--reuse", is_flag=True, help="Ask one by one, and keep generated tools for later questions."),
+    _limit_options,
+)
+"""Options that say what is asked of whom, for `run` and `plan`."""
 
 
 @group.command("list", short_help="List the sets, and the evaluations of the workspace.")
@@ -159,20 +139,20 @@ _json_option = json_option("one object with what was asked, refused, left out an
 @_set_options
 @_json_option
 @workspace_option
-def run(at_once: int, as_json: bool, folder: Path, **given: Any) -> int:
+async def run(at_once: int, as_json: bool, folder: Path, **given: Any) -> int:
     """Ask the questions of SET: each arm, each repeat. The same command again goes on where it stopped."""
-    return run_async(_drive(folder, _begun(folder, given, _arms(folder, given)), at_once, as_json=as_json))
+    return await _drive(folder, _begun(folder, given, _arms(folder, given)), at_once, as_json=as_json)
 
 
 @group.command("suite", short_help="Ask the questions behind a published table, of its rows.")
 @click.argument("which", metavar="NAME", type=WORDS)
 @_data_option
-@click.option("--name", metavar="NAME", type=WORDS, default="", help="Of the evaluation.  [default: the suite's]")
-@click.option("--model", metavar="M", type=WORDS, help="The model of all arms.  [default: those of the settings]")
+@option("--name", metavar="NAME", default="", help="Of the evaluation.  [default: the suite's]")
+@option("--model", metavar="M", help="The model of all arms.  [default: those of the settings]")
 @_limit_options
 @_json_option
 @workspace_option
-def suite_command(which: str, at_once: int, as_json: bool, folder: Path, **given: Any) -> int:
+async def suite_command(which: str, at_once: int, as_json: bool, folder: Path, **given: Any) -> int:
     """Ask the questions behind a published table; `list` for NAME names the suites.
 
     The arms and the repeats are those of the table. Rows that cannot be run here are named with the reason. `eval
@@ -199,18 +179,16 @@ def suite_command(which: str, at_once: int, as_json: bool, folder: Path, **given
     }
     given["name"], given["tips"] = given["name"] or found.name, given["tips"] or found.tips
     plan = _begun(folder, given, [one.arm for one in found.arms], suite=found.name)
-    return run_async(_drive(folder, plan, at_once, as_json=as_json))
+    return await _drive(folder, plan, at_once, as_json=as_json)
 
 
 @group.command("plan", short_help="Ask a few questions, and say what the whole will cost and can show.")
 @_set_options
-@click.option("--pilot", type=click.IntRange(min=2), default=5, show_default=True, metavar="K", help="Questions asked.")
-@click.option(
-    "--difference", type=POSITIVE, default=0.1, show_default=True, metavar="D", help="Of accuracy, to be found."
-)
+@option("--pilot", type=click.IntRange(min=2), default=5, metavar="K", help="Questions asked.")
+@option("--difference", type=POSITIVE, default=0.1, metavar="D", help="Of accuracy, to be found.")
 @json_option("one object with the cost of the whole")
 @workspace_option
-def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, difference: float, **given: Any) -> int:
+async def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, difference: float, **given: Any) -> int:
     """Begin an evaluation with a pilot; nothing else is asked until `eval resume`.
 
     The pilot is a sample of the questions, with --reuse the first ones; it counts, and is not asked again. What the
@@ -225,28 +203,25 @@ def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, differen
     # Where later questions reuse what earlier ones made, the first ones come first.
     ids = asked.ids[:count] if plan.reuse else sampled([questions.by_id[one] for one in asked.ids], count, plan.seed)
 
-    async def work() -> int:
-        from agentorchestra.evaluation.results import forecast, power_lines
-        from agentorchestra.evaluation.scores import score
+    from agentorchestra.evaluation.results import forecast, power_lines
+    from agentorchestra.evaluation.scores import score
 
-        code = await _drive(folder, plan, at_once, ids=ids)
-        async with opened(folder) as workspace:
-            scores = await score(workspace, plan, questions)
-        found = forecast(asked, scores)
-        whole = "unknown, as a price is" if found.usd is None else dollars(found.usd)
-        between = f" (between {dollars(found.low)} and {dollars(found.high)})" if found.usd is not None else ""
-        lines = [f"cost of all {plural(found.questions, 'question')}, after {found.pilot}: {whole}{between}"]
-        if found.most_usd is not None:
-            most = dollars(found.most_usd)
-            lines.append(f"the runs' limits allow at most {most}; the budget is {dollars(plan.budget_usd)}")
-        several = f"about {_time(found.seconds / at_once)} with {at_once}"
-        lines.append(f"time: {_time(found.seconds)} one after the other, {several}")
-        lines += power_lines(asked, scores, difference)
-        emit_either(as_json, {"evaluation": plan.name, **asdict(found)}, "\n".join(lines))
-        say(f"go on with: agentorchestra eval resume {plan.name}")
-        return code
-
-    return run_async(work())
+    code = await _drive(folder, plan, at_once, ids=ids)
+    async with opened(folder) as workspace:
+        scores = await score(workspace, plan, questions)
+    found = forecast(asked, scores)
+    whole = "unknown, as a price is" if found.usd is None else dollars(found.usd)
+    between = f" (between {dollars(found.low)} and {dollars(found.high)})" if found.usd is not None else ""
+    lines = [f"cost of all {plural(found.questions, 'question')}, after {found.pilot}: {whole}{between}"]
+    if found.most_usd is not None:
+        most = dollars(found.most_usd)
+        lines.append(f"the runs' limits allow at most {most}; the budget is {dollars(plan.budget_usd)}")
+    several = f"about {_time(found.seconds / at_once)} with {at_once}"
+    lines.append(f"time: {_time(found.seconds)} one after the other, {several}")
+    lines += power_lines(asked, scores, difference)
+    emit_either(as_json, {"evaluation": plan.name, **asdict(found)}, "\n".join(lines))
+    say(f"go on with: agentorchestra eval resume {plan.name}")
+    return code
 
 
 @group.command(short_help="Go on with an evaluation.")
@@ -256,12 +231,12 @@ def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, differen
 @at_once_option
 @_json_option
 @workspace_option
-def resume(name: str, failed: bool, budget_usd: float | None, at_once: int, as_json: bool, folder: Path) -> int:
+async def resume(name: str, failed: bool, budget_usd: float | None, at_once: int, as_json: bool, folder: Path) -> int:
     """Ask what was not answered yet. The data must be those that the evaluation was begun with."""
     from agentorchestra.evaluation.plan import amend, read
 
     plan = read(folder, name) if budget_usd is None else amend(folder, name, budget_usd)
-    return run_async(_drive(folder, plan, at_once, again=failed, as_json=as_json))
+    return await _drive(folder, plan, at_once, again=failed, as_json=as_json)
 
 
 @group.command("score", short_help="Score the answers; it can be done again at any time.")
@@ -270,18 +245,17 @@ def resume(name: str, failed: bool, budget_usd: float | None, at_once: int, as_j
 @click.option(
     "--budget-usd", type=POSITIVE, metavar="X", help="Another limit for all runs and the judge together, from here on."
 )
-@click.option(
+@option(
     "--verdicts",
     "reports",
     metavar="ARM=FILE",
-    type=WORDS,
     multiple=True,
     help="The report of SWE-bench's harness on the changes of an arm; may be repeated.",
 )
 @at_once_option
 @json_option("one object with how many answers have which status")
 @workspace_option
-def score_command(
+async def score_command(
     name: str,
     data: Path | None,
     budget_usd: float | None,
@@ -303,24 +277,21 @@ def score_command(
     if budget_usd is not None:
         plan = amend(folder, name, budget_usd)
 
-    async def work() -> int:
-        questions = plan.load()
-        async with opened(folder) as workspace:
-            for one in reports:
-                arm, _, file = one.partition("=")
-                say(f"{arm}: {plural(await take_verdicts(workspace, plan, arm, Path(file)), 'verdict')}")
-            scores = await score(workspace, plan, questions, at_once=at_once)
-        counts: dict[str, int] = {}
-        for each in scores:
-            counts[each.status] = counts.get(each.status, 0) + 1
-        listed = ", ".join(f"{number} {what}" for what, number in counts.items())
-        emit_either(as_json, {"evaluation": name, "answers": counts}, listed)
-        unsaid = {each.why: each for each in scores if each.score is None and each.status != "not_run"}
-        for each in [*unsaid.values()][:_SHOWN]:
-            say(clean(f"{each.status}: {each.question} {each.arm}: {each.why}"))
-        return 0
-
-    return run_async(work())
+    questions = plan.load()
+    async with opened(folder) as workspace:
+        for one in reports:
+            arm, _, file = one.partition("=")
+            say(f"{arm}: {plural(await take_verdicts(workspace, plan, arm, Path(file)), 'verdict')}")
+        scores = await score(workspace, plan, questions, at_once=at_once)
+    counts: dict[str, int] = {}
+    for each in scores:
+        counts[each.status] = counts.get(each.status, 0) + 1
+    listed = ", ".join(f"{number} {what}" for what, number in counts.items())
+    emit_either(as_json, {"evaluation": name, "answers": counts}, listed)
+    unsaid = {each.why: each for each in scores if each.score is None and each.status != "not_run"}
+    for each in [*unsaid.values()][:_SHOWN]:
+        say(clean(f"{each.status}: {each.question} {each.arm}: {each.why}"))
+    return 0
 
 
 @group.command(short_help="Print the results: accuracy with intervals, cost, each question.")
@@ -328,7 +299,7 @@ def score_command(
 @click.option("--html", "page", metavar="FILE", type=FilePath(), help="Write one HTML file, with a plot, instead.")
 @click.option("--latex", metavar="FILE", type=FilePath(), help="Write the tables but that of the questions as LaTeX.")
 @workspace_option
-def report(name: str, page: Path | None, latex: Path | None, folder: Path) -> int:
+async def report(name: str, page: Path | None, latex: Path | None, folder: Path) -> int:
     """Print the results as Markdown. Needs scores: `agentorchestra eval score NAME`."""
     from agentorchestra.evaluation import report as writing
     from agentorchestra.evaluation.plan import read
@@ -338,19 +309,16 @@ def report(name: str, page: Path | None, latex: Path | None, folder: Path) -> in
     plan = read(folder, name)
     scores = kept_scores(folder, plan)
 
-    async def work() -> int:
-        async with opened(folder, app=False) as workspace:
-            found = await report_tables(workspace, plan, scores)
-        if page is not None:
-            page.write_text(writing.html(plan, found, writing.figures(plan, scores)), encoding="utf-8")
-        if latex is not None:
-            short = [one for one in found if one.title not in (QUESTIONS, PARTED, "Settings")]
-            latex.write_text("\n".join(map(writing.latex, short)), encoding="utf-8")
-        if page is None and latex is None:
-            emit(clean(writing.markdown(plan, found)).rstrip("\n"))
-        return 0
-
-    return run_async(work())
+    async with opened(folder, app=False) as workspace:
+        found = await report_tables(workspace, plan, scores)
+    if page is not None:
+        page.write_text(writing.html(plan, found, writing.figures(plan, scores)), encoding="utf-8")
+    if latex is not None:
+        short = [one for one in found if one.title not in (QUESTIONS, PARTED, "Settings")]
+        latex.write_text("\n".join(map(writing.latex, short)), encoding="utf-8")
+    if page is None and latex is None:
+        emit(clean(writing.markdown(plan, found)).rstrip("\n"))
+    return 0
 
 
 @group.command(short_help="Show two arms question by question, and where their runs first differ.")
@@ -358,7 +326,7 @@ def report(name: str, page: Path | None, latex: Path | None, folder: Path) -> in
 @click.argument("first", metavar="ARM", type=WORDS)
 @click.argument("second", metavar="ARM", type=WORDS)
 @workspace_option
-def compare(name: str, first: str, second: str, folder: Path) -> int:
+async def compare(name: str, first: str, second: str, folder: Path) -> int:
     """Show the difference of two arms with its interval, and each question on which they differ.
 
     Of two settings of one system, where the runs of the other questions first differ is shown too.
@@ -374,47 +342,41 @@ def compare(name: str, first: str, second: str, folder: Path) -> int:
     gain, pairs = compared(scores, first, second)
     stop = stop_after(plan, scores, first, second)
 
-    async def work() -> int:
-        emit(
-            f"{first} - {second}: {by_points(gain)} points over {plural(gain.questions, 'question')}, p = {gain.p:.3f}"
-        )
-        emit(f"better on {gain.better}, worse on {gain.worse}")
-        emit(
-            f"one may stop after block {stop} of {len(plan.ids)}, by the sequential test"
-            if stop
-            else f"one may not stop yet, by the sequential test over {plural(len(plan.ids), 'block')}"
-        )
-        async with opened(folder, app=False) as workspace:
-            of = scores if one_system else [side for pair in pairs for side in pair]
-            parted = await first_differences(workspace, of, first, second)
-            for one, other in pairs:
-                emit(clean(f"\n{one.question}, repeat {one.repeat + 1}"))
-                for side in (one, other):
-                    emit(f"  {side.arm}: {outcome(side)}: {one_line(side.answer or side.why)}  {side.run_id}")
-                where = parted.get((one.question, one.repeat))
-                if where is not None:
-                    emit(clean(f"  first differ at {where}" if where else "  the runs are equal"))
-            shown = {(one.question, one.repeat) for one, _ in pairs}
-            for question, repeat in [one for one in parted if one not in shown]:
-                where = parted[question, repeat]
-                said = f"first differ at {where}" if where else "the runs are equal"
-                emit(clean(f"\n{question}, repeat {repeat + 1}: the same came of it; {said}"))
-        return 0
-
-    return run_async(work())
+    emit(f"{first} - {second}: {by_points(gain)} points over {plural(gain.questions, 'question')}, p = {gain.p:.3f}")
+    emit(f"better on {gain.better}, worse on {gain.worse}")
+    emit(
+        f"one may stop after block {stop} of {len(plan.ids)}, by the sequential test"
+        if stop
+        else f"one may not stop yet, by the sequential test over {plural(len(plan.ids), 'block')}"
+    )
+    async with opened(folder, app=False) as workspace:
+        of = scores if one_system else [side for pair in pairs for side in pair]
+        parted = await first_differences(workspace, of, first, second)
+        for one, other in pairs:
+            emit(clean(f"\n{one.question}, repeat {one.repeat + 1}"))
+            for side in (one, other):
+                emit(f"  {side.arm}: {outcome(side)}: {one_line(side.answer or side.why)}  {side.run_id}")
+            where = parted.get((one.question, one.repeat))
+            if where is not None:
+                emit(clean(f"  first differ at {where}" if where else "  the runs are equal"))
+        shown = {(one.question, one.repeat) for one, _ in pairs}
+        for question, repeat in [one for one in parted if one not in shown]:
+            where = parted[question, repeat]
+            said = f"first differ at {where}" if where else "the runs are equal"
+            emit(clean(f"\n{question}, repeat {repeat + 1}: the same came of it; {said}"))
+    return 0
 
 
 @group.command(short_help="Write all attempts, GAIA's submission, a log of Inspect, or a bundle.")
 @name_argument
-@click.option(
+@option(
     "--as",
     "form",
     type=click.Choice(["attempts", "gaia", "swe-bench"]),
     default="attempts",
-    show_default=True,
     help="All runs, or one arm's answers as GAIA's leaderboard or SWE-bench's harness takes them.",
 )
-@click.option("--arm", metavar="ARM", type=WORDS, help="Whose answers.  [default: the only arm]")
+@option("--arm", metavar="ARM", help="Whose answers.  [default: the only arm]")
 @click.option("--out", metavar="FILE", type=FilePath(), help="Where to.  [default: stdout]")
 @click.option(
     "--inspect", metavar="FILE.eval", type=FilePath(), help="Write a log of Inspect instead, with the true answers."
@@ -423,7 +385,7 @@ def compare(name: str, first: str, second: str, folder: Path) -> int:
     "--bundle", metavar="FILE", type=FilePath(), help="Write one file with all runs instead, for `eval import`."
 )
 @workspace_option
-def export(
+async def export(
     name: str, form: str, arm: str | None, out: Path | None, inspect: Path | None, bundle: Path | None, folder: Path
 ) -> int:
     """Write lines of JSON: every run with its result and score, or the answers of one arm for others to score.
@@ -442,39 +404,36 @@ def export(
     if (inspect or bundle) and (form != "attempts" or arm or out or (inspect and bundle)):
         raise EvaluationError("--inspect and --bundle each write a file of their own; give one of them alone")
     if inspect is not None:
-        return _inspect_log(folder, plan, inspect)
+        return await _inspect_log(folder, plan, inspect)
     if bundle is not None:
-        return _bundle(folder, plan, bundle)
+        return await _bundle(folder, plan, bundle)
     if form != "attempts" and arm is None and len(plan.arms) > 1:
         raise EvaluationError(f"{name} has {len(plan.arms)} arms; say whose answers with --arm")
     whose = arm or plan.arms[0].name
 
-    async def work() -> int:
-        async with opened(folder, app=False) as workspace:
-            found = await attempts(workspace, plan)
-        scores = kept_scores(folder, plan) if scored(folder, plan) else []
-        if form == "gaia":
-            lines = gaia_lines(plan, found, whose)
-        elif form == "swe-bench":
-            lines = swe_bench_lines(plan, found, kept_checks(folder, plan), whose)
-        else:
-            lines = attempt_lines(found, scores)
-        text = "".join(f"{line}\n" for line in lines)
-        if out is None:
-            emit(text.rstrip("\n"))
-        else:
-            out.write_text(text, encoding="utf-8")
-        if form == "swe-bench":
-            from agentorchestra.evaluation.benchmarks.swe_bench import command
+    async with opened(folder, app=False) as workspace:
+        found = await attempts(workspace, plan)
+    scores = kept_scores(folder, plan) if scored(folder, plan) else []
+    if form == "gaia":
+        lines = gaia_lines(plan, found, whose)
+    elif form == "swe-bench":
+        lines = swe_bench_lines(plan, found, kept_checks(folder, plan), whose)
+    else:
+        lines = attempt_lines(found, scores)
+    text = "".join(f"{line}\n" for line in lines)
+    if out is None:
+        emit(text.rstrip("\n"))
+    else:
+        out.write_text(text, encoding="utf-8")
+    if form == "swe-bench":
+        from agentorchestra.evaluation.benchmarks.swe_bench import command
 
-            say(f"next, where a Docker engine is: {command(out or Path('predictions.jsonl'), name)}")
-            say(f"then: agentorchestra eval score {name} --verdicts {whose}={name}-{whose}.{name}.json")
-        return 0
-
-    return run_async(work())
+        say(f"next, where a Docker engine is: {command(out or Path('predictions.jsonl'), name)}")
+        say(f"then: agentorchestra eval score {name} --verdicts {whose}={name}-{whose}.{name}.json")
+    return 0
 
 
-def _inspect_log(folder: Path, plan: Plan, path: Path) -> int:
+async def _inspect_log(folder: Path, plan: Plan, path: Path) -> int:
     from agentorchestra.evaluation.benchmarks.data import need
     from agentorchestra.evaluation.scores import kept_scores
 
@@ -484,29 +443,22 @@ def _inspect_log(folder: Path, plan: Plan, path: Path) -> int:
     checked_path(path)
     scores = kept_scores(folder, plan)
 
-    async def work() -> int:
-        async with opened(folder, app=False) as workspace:
-            log = await inspect_log(workspace, plan, plan.load(), scores)
-        await asyncio.to_thread(write_log, log, path)  # Inspect has a loop of its own
-        return 0
-
-    code = run_async(work())
+    async with opened(folder, app=False) as workspace:
+        log = await inspect_log(workspace, plan, plan.load(), scores)
+    await asyncio.to_thread(write_log, log, path)  # Inspect has a loop of its own
     emit(str(path))
     say("it holds the true answers: keep it from the agents that are asked, and from where crawlers find it")
-    return code
+    return 0
 
 
-def _bundle(folder: Path, plan: Plan, path: Path) -> int:
+async def _bundle(folder: Path, plan: Plan, path: Path) -> int:
     from agentorchestra.evaluation.bundle import write_bundle
 
-    async def work() -> int:
-        async with opened(folder, app=False) as workspace:
-            runs = await write_bundle(workspace, plan, path)
-        emit(str(path))
-        say(f"{plan.name}: {plural(runs, 'run')}")
-        return 0
-
-    return run_async(work())
+    async with opened(folder, app=False) as workspace:
+        runs = await write_bundle(workspace, plan, path)
+    emit(str(path))
+    say(f"{plan.name}: {plural(runs, 'run')}")
+    return 0
 
 
 @group.command("import", short_help="Take an evaluation of a bundle into the workspace.")
@@ -514,7 +466,7 @@ def _bundle(folder: Path, plan: Plan, path: Path) -> int:
 @click.option("--data", metavar="PATH", type=FilePath(), help="Where the set's data are here, to score again.")
 @json_option("one object with the evaluation and its runs")
 @workspace_option
-def import_(file: Path, data: Path | None, as_json: bool, folder: Path) -> int:
+async def import_(file: Path, data: Path | None, as_json: bool, folder: Path) -> int:
     """Take the evaluation that `eval export --bundle` wrote into this workspace, with its runs.
 
     Then `eval report` and `eval compare` work as they did there; `eval score` needs the data of the set. The same
@@ -522,14 +474,11 @@ def import_(file: Path, data: Path | None, as_json: bool, folder: Path) -> int:
     """
     from agentorchestra.evaluation.bundle import read_bundle
 
-    async def work() -> int:
-        async with opened(folder, app=False) as workspace:
-            plan, runs = await read_bundle(workspace, file, data)
-        emit_either(as_json, {"evaluation": plan.name, "runs": runs}, f"evaluation {plan.name}: {plural(runs, 'run')}")
-        say(f"next: agentorchestra eval report {plan.name}")
-        return 0
-
-    return run_async(work())
+    async with opened(folder, app=False) as workspace:
+        plan, runs = await read_bundle(workspace, file, data)
+    emit_either(as_json, {"evaluation": plan.name, "runs": runs}, f"evaluation {plan.name}: {plural(runs, 'run')}")
+    say(f"next: agentorchestra eval report {plan.name}")
+    return 0
 
 
 # --- what the commands share --------------------------------------------------------------------------

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentorchestra.cli.commands.evolution_export import export
 from agentorchestra.cli.commands.evolution_frontier import frontier
 from agentorchestra.cli.commands.evolution_tips import judge, tips
-from agentorchestra.cli.driver import run_async
-from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, workspace_option
+from agentorchestra.cli.driver import AsyncGroup
+from agentorchestra.cli.options import COUNT, POSITIVE, WORDS, FilePath, json_option, option, together, workspace_option
 from agentorchestra.cli.output import clean, dollars, emit, emit_either, plural, say
 from agentorchestra.cli.workspaces import opened, workspace_of_arm
 from agentorchestra.core.errors import EvolutionError
@@ -21,11 +20,10 @@ from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 if TYPE_CHECKING:
     from agentorchestra.evolution.record import Evolution, Round
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 @click.group(
     "evolve",
+    cls=AsyncGroup,
     epilog="""\b
 Examples:
   agentorchestra evolve run local --data questions.jsonl \\
@@ -53,86 +51,72 @@ def group() -> None:
 
 _SUBJECT = click.argument("subject", metavar="KIND:NAME", type=WORDS)
 _VERSION = click.argument("subject", metavar="KIND:NAME@VERSION", type=WORDS)
-_REASON = click.option("--reason", metavar="TEXT", type=WORDS, default="", help="Why; it stands in the history.")
+_REASON = option("--reason", metavar="TEXT", default="", help="Why; it stands in the history.")
 
 
-def _run_options(function: F) -> F:
-    """Options that say what may change, from which questions, on which terms."""
-    whole = click.IntRange(min=1)
-    options = [
-        click.argument("questions", metavar="SET", type=WORDS),
-        click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data."),
-        click.option(
-            "--on", "subjects", metavar="KIND:NAME", type=WORDS, multiple=True, required=True, help="What may change."
-        ),
-        click.option(
-            "--variable",
-            "variables",
-            metavar="PLACE",
-            type=WORDS,
-            multiple=True,
-            help="Only this part of it, as prompt:react/template; may be repeated.",
-        ),
-        click.option(
-            "--optimiser",
-            type=click.Choice(["textgrad", "reflection", "gepa"]),
-            default="textgrad",
-            show_default=True,
-            help="Who proposes.",
-        ),
-        click.option("--name", metavar="NAME", type=WORDS, required=True, help="Of the evolution."),
-        click.option("--rounds", type=whole, default=3, show_default=True, metavar="N", help="Proposals at most."),
-        click.option("--batch", type=whole, default=8, show_default=True, metavar="N", help="Questions of a round."),
-        click.option("--validate-set", metavar="SET", type=WORDS, help="Another set for the gate."),
-        click.option("--validate-data", metavar="PATH", type=FilePath(), help="Its data."),
-        click.option(
-            "--held-apart",
-            type=POSITIVE,
-            default=0.6,
-            show_default=True,
-            metavar="SHARE",
-            help="Of the questions, for the gate, where no other set is named.",
-        ),
-        click.option("--repeats", type=whole, default=1, show_default=True, metavar="N", help="Of the gate."),
-        click.option(
-            "--promote",
-            type=click.Choice(["gate", "auto", "ask"]),
-            default="gate",
-            show_default=True,
-            help="The gate decides; what does better on its training questions is taken (000, sec. 3.4); or a person "
-            "decides about what passes the gate.",
-        ),
-        click.option("--level", type=POSITIVE, default=0.05, show_default=True, metavar="P", help="Of the gate."),
-        click.option("--gain", type=float, default=0.0, show_default=True, metavar="G", help="The least that counts."),
-        click.option(
-            "--cost-ratio", type=POSITIVE, default=1.5, show_default=True, metavar="X", help="The most it may cost."
-        ),
-        click.option(
-            "--canary",
-            type=POSITIVE,
-            default=1.0,
-            show_default=True,
-            metavar="SHARE",
-            help="Of the live runs, for what is promoted; 1 for all of them.",
-        ),
-        click.option("--system", metavar="NAME", type=WORDS, help="That answers.  [default: that of the settings]"),
-        click.option("--model", metavar="M", type=WORDS, help="That answers."),
-        click.option("--optimiser-model", metavar="M", type=WORDS, help="That proposes.  [default: the same]"),
-        click.option("--budget-usd", type=POSITIVE, metavar="X", help="What everything together may cost."),
-        click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
-        click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of samples and runs."),
-        click.option("--at-once", type=whole, default=4, show_default=True, metavar="N", help="Runs at the same time."),
-    ]
-    for one in reversed(options):
-        function = one(function)
-    return function
+_run_options = together(
+    click.argument("questions", metavar="SET", type=WORDS),
+    click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data."),
+    option("--on", "subjects", metavar="KIND:NAME", multiple=True, required=True, help="What may change."),
+    option(
+        "--variable",
+        "variables",
+        metavar="PLACE",
+        multiple=True,
+        help="Only this part of it, as prompt:react/template; may be repeated.",
+    ),
+    option(
+        "--optimiser",
+        type=click.Choice(["textgrad", "reflection", "gepa"]),
+        default="textgrad",
+        help="Who proposes.",
+    ),
+    option("--name", metavar="NAME", required=True, help="Of the evolution."),
+    option("--rounds", type=COUNT, default=3, metavar="N", help="Proposals at most."),
+    option("--batch", type=COUNT, default=8, metavar="N", help="Questions of a round."),
+    option("--validate-set", metavar="SET", help="Another set for the gate."),
+    click.option("--validate-data", metavar="PATH", type=FilePath(), help="Its data."),
+    option(
+        "--held-apart",
+        type=POSITIVE,
+        default=0.6,
+        metavar="SHARE",
+        help="Of the questions, for the gate, where no other set is named.",
+    ),
+    option("--repeats", type=COUNT, default=1, metavar="N", help="Of the gate."),
+    option(
+        "--promote",
+        type=click.Choice(["gate", "auto", "ask"]),
+        default="gate",
+        help="The gate decides; what does better on its training questions is taken (000, sec. 3.4); or a person "
+        "decides about what passes the gate.",
+    ),
+    option("--level", type=POSITIVE, default=0.05, metavar="P", help="Of the gate."),
+    option("--gain", type=float, default=0.0, metavar="G", help="The least that counts."),
+    option("--cost-ratio", type=POSITIVE, default=1.5, metavar="X", help="The most it may cost."),
+    option(
+        "--canary",
+        type=POSITIVE,
+        default=1.0,
+        metavar="SHARE",
+        help="Of the live runs, for what is promoted; 1 for all of them.",
+    ),
+    option("--system", metavar="NAME", help="That answers.  [default: that of the settings]"),
+    option("--model", metavar="M", help="That answers."),
+    option("--optimiser-model", metavar="M", help="That proposes.  [default: the same]"),
+    click.option("--budget-usd", type=POSITIVE, metavar="X", help="What everything together may cost."),
+    click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
+    option("--seed", type=int, default=0, metavar="S", help="Of samples and runs."),
+    option("--at-once", type=COUNT, default=4, metavar="N", help="Runs at the same time."),
+)
+"""Options that say what may change, from which questions, on which terms."""
 
 
 @group.command(short_help="Carry out an evolution, or go on with it.")
 @_run_options
 @json_option("one object with the rounds")
 @workspace_option
-def run(folder: Path, at_once: int, as_json: bool, **given: Any) -> int:
+async def run(folder: Path, at_once: int, as_json: bool, **given: Any) -> int:
     """Ask questions of SET, propose, compare, promote; the same command again goes on where it stopped."""
     from agentorchestra.evaluation.statistics import independent_spread
     from agentorchestra.evolution.evolver import Evolver
@@ -148,16 +132,13 @@ def run(folder: Path, at_once: int, as_json: bool, **given: Any) -> int:
             share = power(count, gain, independent_spread(0.5, 0.5 + gain), evolution.terms, repeats=evolution.repeats)
             say(f"the gate lets a gain of {100 * gain:.0f} points through in {100 * share:.0f} of 100 cases")
 
-    async def work() -> int:
-        evolver = Evolver(
-            folder, evolution, optimiser(evolution.optimiser), workspaces=workspace_of_arm, at_once=at_once, tell=say
-        )
-        done = await evolver.run()
-        about = {"evolution": evolution.name, "rounds": [one.model_dump(mode="json") for one in done]}
-        emit_either(as_json, about, "\n".join(map(_line, done)))
-        return 0
-
-    return run_async(work())
+    evolver = Evolver(
+        folder, evolution, optimiser(evolution.optimiser), workspaces=workspace_of_arm, at_once=at_once, tell=say
+    )
+    done = await evolver.run()
+    about = {"evolution": evolution.name, "rounds": [one.model_dump(mode="json") for one in done]}
+    emit_either(as_json, about, "\n".join(map(_line, done)))
+    return 0
 
 
 def _begun(folder: Path, given: dict[str, Any]) -> Evolution:
@@ -208,7 +189,7 @@ def _line(one: Round) -> str:
 @group.command(short_help="Show how far evolutions and canaries are.")
 @click.argument("name", metavar="[NAME]", type=WORDS, required=False)
 @workspace_option
-def status(name: str | None, folder: Path) -> int:
+async def status(name: str | None, folder: Path) -> int:
     """List the evolutions and canaries of the workspace, or show the rounds of one: proposals and their ends.
 
     A canary that does worse than the current version is taken back, one that lasted is taken into use.
@@ -216,15 +197,11 @@ def status(name: str | None, folder: Path) -> int:
     from agentorchestra.evolution.canary import canaries, check_canaries
     from agentorchestra.evolution.record import evolutions, read, rounds
 
-    for each in evolutions(folder) if name is None else [name]:
-        found, done = read(folder, each), rounds(folder, each)
-        emit(
-            clean(
-                f"{each}: {', '.join(found.subjects)} by {found.optimiser}, {len(done)} of "
-                f"{plural(found.rounds, 'round')}; training {len(found.training.ids)}, held apart "
-                f"{len(found.validation.ids)}"
-            )
-        )
+    for evolution in evolutions(folder) if name is None else [name]:
+        found, done = read(folder, evolution), rounds(folder, evolution)
+        how_far = f"{', '.join(found.subjects)} by {found.optimiser}, {len(done)} of {plural(found.rounds, 'round')}"
+        apart = f"training {len(found.training.ids)}, held apart {len(found.validation.ids)}"
+        emit(clean(f"{evolution}: {how_far}; {apart}"))
         if name is None:
             continue
         for one in done:
@@ -233,59 +210,47 @@ def status(name: str | None, folder: Path) -> int:
                 emit(clean(f"    {place}: {reason}"))
         if len(done) < found.rounds:
             say(f"the next is round {len(done) + 1}; the command that began it goes on")
-
-    async def work() -> int:
-        async with opened(folder) as workspace:
-            for line in await check_canaries(workspace):
-                emit(clean(line))
-            for one in await canaries(workspace):
-                emit(
-                    clean(
-                        f"canary {one.subject}@{one.shared.version}: {100 * one.shared.share:g}% of the runs; "
-                        f"{plural(len(one.candidate), 'run')} with it, {len(one.current)} without"
-                    )
-                )
+    if name is not None:
         return 0
-
-    return run_async(work()) if name is None else 0
+    async with opened(folder) as workspace:
+        for line in await check_canaries(workspace):
+            emit(clean(line))
+        for each in await canaries(workspace):
+            share = f"canary {each.subject}@{each.shared.version}: {100 * each.shared.share:g}% of the runs"
+            emit(clean(f"{share}; {plural(len(each.candidate), 'run')} with it, {len(each.current)} without"))
+    return 0
 
 
 @group.command(short_help="Show the versions of a component: who, why, from which run, on which evidence.")
 @_SUBJECT
 @workspace_option
-def history(subject: str, folder: Path) -> int:
+async def history(subject: str, folder: Path) -> int:
     """List every version of a component, oldest first; `*` marks what its name means now."""
     from agentorchestra.evolution.components import managed
 
-    async def work() -> int:
-        async with opened(folder) as workspace:
-            manager, name = managed(workspace, subject)
-            current = (await manager.info(name)).version
-            for one in await manager.versions(name):
-                mark = "*" if one.version == current else " "
-                by = f" by {one.author}" if one.author else ""
-                run = f", run {one.run}" if one.run else ""
-                emit(clean(f"{mark} {one.version}  {one.state}  {one.created:%Y-%m-%d %H:%M}{by}{run}"))
-                for text in (one.reason, one.why):
-                    if text:
-                        emit(clean(f"      {text}"))
-        return 0
-
-    return run_async(work())
+    async with opened(folder) as workspace:
+        manager, name = managed(workspace, subject)
+        current = (await manager.info(name)).version
+        for one in await manager.versions(name):
+            mark = "*" if one.version == current else " "
+            by = f" by {one.author}" if one.author else ""
+            run = f", run {one.run}" if one.run else ""
+            emit(clean(f"{mark} {one.version}  {one.state}  {one.created:%Y-%m-%d %H:%M}{by}{run}"))
+            for text in (one.reason, one.why):
+                if text:
+                    emit(clean(f"      {text}"))
+    return 0
 
 
 @group.command(short_help="Show what a version changes against the current one.")
 @_VERSION
 @workspace_option
-def diff(subject: str, folder: Path) -> int:
+async def diff(subject: str, folder: Path) -> int:
     """Show what a candidate would change for callers, and in the text; with its reason and evidence."""
 
-    async def work() -> int:
-        async with opened(folder) as workspace:
-            emit("\n".join(await _difference(workspace, *_parted(subject))))
-        return 0
-
-    return run_async(work())
+    async with opened(folder) as workspace:
+        emit("\n".join(await _difference(workspace, *_parted(subject))))
+    return 0
 
 
 async def _difference(workspace: Any, subject: str, version: str) -> list[str]:
@@ -307,83 +272,73 @@ async def _difference(workspace: Any, subject: str, version: str) -> list[str]:
 
 @group.command(short_help="Take a candidate into use.")
 @_VERSION
-@click.option(
+@option(
     "--share",
     type=click.FloatRange(0, 1, min_open=True),
     default=1.0,
-    show_default=True,
     metavar="SHARE",
     help="Of the live runs; below 1 it is a canary, which is taken back if it does worse.",
 )
 @_REASON
 @json_option("one object with the component, its version and share")
 @workspace_option
-def promote(subject: str, share: float, reason: str, as_json: bool, folder: Path) -> int:
+async def promote(subject: str, share: float, reason: str, as_json: bool, folder: Path) -> int:
     """Make a version what its name means, after its difference and the evidence were shown."""
     from agentorchestra.evolution.components import managed
 
-    async def work() -> int:
-        async with opened(folder) as workspace:
-            component, version = _parted(subject)
-            lines = await _difference(workspace, component, version)
-            manager, name = managed(workspace, component)
-            if share < 1:
-                await manager.share(name, version, share, reason=reason or "a canary by a person")
-                lines.append(f"{version} of {component} is used by {100 * share:g}% of the runs from now on")
-            else:
-                await manager.activate(name, version, reason=reason or "promoted by a person")
-                lines.append(f"{component} means {version} now")
-        emit_either(as_json, {"component": component, "version": version, "share": share}, "\n".join(lines))
-        return 0
-
-    return run_async(work())
+    async with opened(folder) as workspace:
+        component, version = _parted(subject)
+        lines = await _difference(workspace, component, version)
+        manager, name = managed(workspace, component)
+        if share < 1:
+            await manager.share(name, version, share, reason=reason or "a canary by a person")
+            lines.append(f"{version} of {component} is used by {100 * share:g}% of the runs from now on")
+        else:
+            await manager.activate(name, version, reason=reason or "promoted by a person")
+            lines.append(f"{component} means {version} now")
+    emit_either(as_json, {"component": component, "version": version, "share": share}, "\n".join(lines))
+    return 0
 
 
 @group.command(short_help="Say how good a live run was.")
 @click.argument("run_id", metavar="RUN", type=WORDS)
 @click.argument("score", metavar="SCORE", type=float)
-@click.option("--note", metavar="TEXT", type=WORDS, default="", help="Why.")
+@option("--note", metavar="TEXT", default="", help="Why.")
 @json_option("one object with the run, its score and what became of canaries")
 @workspace_option
-def rate(run_id: str, score: float, note: str, as_json: bool, folder: Path) -> int:
+async def rate(run_id: str, score: float, note: str, as_json: bool, folder: Path) -> int:
     """Say how good a run was, from 0 to 1: canaries are judged by it. Without it a run that completed counts as 1."""
     from agentorchestra.evolution.canary import check_canaries
 
-    async def work() -> int:
-        async with opened(folder) as workspace:
-            await workspace.rate(run_id, score, note=note, by="user")
-            lines = await check_canaries(workspace)
-        if lines or as_json:
-            emit_either(as_json, {"run_id": run_id, "score": score, "canaries": lines}, "\n".join(lines))
-        return 0
-
-    return run_async(work())
+    async with opened(folder) as workspace:
+        await workspace.rate(run_id, score, note=note, by="user")
+        lines = await check_canaries(workspace)
+    if lines or as_json:
+        emit_either(as_json, {"run_id": run_id, "score": score, "canaries": lines}, "\n".join(lines))
+    return 0
 
 
 @group.command(short_help="Bring the former version back.")
 @_SUBJECT
-@click.option("--to", "version", metavar="VERSION", type=WORDS, help="Which.  [default: that before the current one]")
+@option("--to", "version", metavar="VERSION", help="Which.  [default: that before the current one]")
 @_REASON
 @json_option("one object with the component and its version")
 @workspace_option
-def rollback(subject: str, version: str | None, reason: str, as_json: bool, folder: Path) -> int:
+async def rollback(subject: str, version: str | None, reason: str, as_json: bool, folder: Path) -> int:
     """Make an earlier version what its name means again; the current one is deprecated, and stays readable."""
     from agentorchestra.evolution.components import managed
 
-    async def work() -> int:
-        async with opened(folder) as workspace:
-            manager, name = managed(workspace, subject)
-            now = (await manager.info(name)).version
-            held = {one.version: one for one in await manager.versions(name)}
-            before = version or held[now].parent.rpartition("@")[2]
-            if before not in held:
-                raise EvolutionError(f"{subject}@{now} was made from no earlier version; name one with --to")
-            await manager.restore(name, before, reason=reason or f"rolled back from {now}")
-            await manager.deprecate(name, now, reason=reason or f"rolled back to {before}")
-        emit_either(as_json, {"component": subject, "version": before}, f"{subject} means {before} again")
-        return 0
-
-    return run_async(work())
+    async with opened(folder) as workspace:
+        manager, name = managed(workspace, subject)
+        now = (await manager.info(name)).version
+        held = {one.version: one for one in await manager.versions(name)}
+        before = version or held[now].parent.rpartition("@")[2]
+        if before not in held:
+            raise EvolutionError(f"{subject}@{now} was made from no earlier version; name one with --to")
+        await manager.restore(name, before, reason=reason or f"rolled back from {now}")
+        await manager.deprecate(name, now, reason=reason or f"rolled back to {before}")
+    emit_either(as_json, {"component": subject, "version": before}, f"{subject} means {before} again")
+    return 0
 
 
 group.add_command(frontier)

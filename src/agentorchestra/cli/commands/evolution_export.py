@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, FilePath, Pair, json_option, once_each, workspace_option
+from agentorchestra.cli.options import (
+    COUNT,
+    WORDS,
+    FilePath,
+    json_option,
+    label_option,
+    option,
+    workspace_option,
+)
 from agentorchestra.cli.output import emit_either, plural, say
 from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.spec import RunStatus
@@ -23,24 +31,12 @@ _STATUSES = [one.value for one in RunStatus]
 @async_command("export", short_help="Write training data from recorded runs, and the command that trains on it.")
 @click.argument("target", metavar="DIR", type=FilePath())
 @click.argument("names", metavar="[RUN]...", nargs=-1, type=WORDS)
-@click.option("--evaluation", metavar="NAME", type=WORDS, help="The runs of this evaluation, with their scores.")
-@click.option("--system", metavar="NAME", type=WORDS, help="Only runs of this system.")
-@click.option(
-    "--label",
-    "labels",
-    multiple=True,
-    metavar="KEY=VALUE",
-    type=Pair("key=value"),
-    callback=once_each,
-    help="Only runs with this label; may be repeated.",
-)
+@option("--evaluation", metavar="NAME", help="The runs of this evaluation, with their scores.")
+@option("--system", metavar="NAME", help="Only runs of this system.")
+@label_option("key=value", "Only runs with this label; may be repeated.")
 @click.option("--pairs", is_flag=True, help="Preference pairs from runs and their forks, in place of trajectories.")
-@click.option(
-    "--agents",
-    type=click.Choice(["main", "all"]),
-    default="main",
-    show_default=True,
-    help="The main agent of each run, or every agent.",
+@option(
+    "--agents", type=click.Choice(["main", "all"]), default="main", help="The main agent of each run, or every agent."
 )
 @click.option(
     "--status",
@@ -51,33 +47,28 @@ _STATUSES = [one.value for one in RunStatus]
 )
 @click.option("--min-score", type=click.FloatRange(0, 1), metavar="X", help="Only runs with at least this score.")
 @click.option("--max-usd", type=click.FloatRange(0), metavar="X", help="Only runs that cost at most so much.")
-@click.option(
+@option(
     "--form",
     "wire",
     type=click.Choice(["openai", "hermes"]),
     default="openai",
-    show_default=True,
     help="Calls as tool_calls with a column of tools, or as <tool_call> in the text.",
 )
-@click.option(
+@option(
     "--per",
     type=click.Choice(["branch", "step"]),
     default="branch",
-    show_default=True,
     help="A record for each agent's whole work, or for each of its decisions.",
 )
-@click.option(
-    "--window", type=click.IntRange(min=1), metavar="N", help="Tokens of a record, estimated.  [default: 16384]"
-)
-@click.option(
+@option("--window", type=COUNT, metavar="N", help="Tokens of a record, estimated.  [default: 16384]")
+@option(
     "--long",
     type=click.Choice(["sliding", "cut"]),
     default="sliding",
-    show_default=True,
     help="Work that is longer: several records of whole steps, or the first one alone.",
 )
 @click.option("--files/--no-files", default=True, help="Whether the contents of files stand in it.  [default: they do]")
-@click.option("--model", metavar="M", type=WORDS, default="Qwen/Qwen3-8B", show_default=True, help="To be trained.")
+@option("--model", metavar="M", default="Qwen/Qwen3-8B", help="To be trained.")
 @json_option("one object with the file, its records and the command that trains")
 @workspace_option
 async def export(

@@ -7,66 +7,45 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driver import run_async
-from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, workspace_option
+from agentorchestra.cli.driver import async_command
+from agentorchestra.cli.options import COUNT, POSITIVE, WORDS, FilePath, json_option, option, workspace_option
 from agentorchestra.cli.output import emit_either, say
 from agentorchestra.cli.workspaces import workspace_of_arm
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
 
-@click.command("frontier", short_help="Learn an orchestrator's prompt by accuracy and cost.")
+@async_command("frontier", short_help="Learn an orchestrator's prompt by accuracy and cost.")
 @click.argument("questions", metavar="SET", type=WORDS)
 @click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data.")
-@click.option("--name", metavar="NAME", type=WORDS, required=True, help="Of what is learnt.")
-@click.option(
-    "--on",
-    "subject",
-    metavar="prompt:NAME",
-    type=WORDS,
-    default="prompt:aorchestra",
-    show_default=True,
-    help="The prompt.",
-)
-@click.option(
+@option("--name", metavar="NAME", required=True, help="Of what is learnt.")
+@option("--on", "subject", metavar="prompt:NAME", default="prompt:aorchestra", help="The prompt.")
+@option(
     "--variable",
     "variables",
     metavar="PLACE",
-    type=WORDS,
     multiple=True,
     help="Only this part of it, as prompt:aorchestra/routing_rules; may be repeated.",
 )
-@click.option(
+@option(
     "--optimiser",
     type=click.Choice(["textgrad", "reflection", "gepa"]),
     default="reflection",
-    show_default=True,
     help="Who proposes edits.",
 )
-@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="Edits at most.")
-@click.option(
-    "--trajectories",
-    type=click.IntRange(min=1),
-    default=6,
-    show_default=True,
-    metavar="N",
-    help="Questions that every prompt is tried on.",
-)
-@click.option(
-    "--repeats", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How often each is asked."
-)
-@click.option("--system", metavar="NAME", type=WORDS, default="aorchestra", show_default=True, help="That answers.")
-@click.option("--model", metavar="M", type=WORDS, help="That answers.")
-@click.option("--optimiser-model", metavar="M", type=WORDS, help="That proposes.  [default: the same]")
+@option("--rounds", type=COUNT, default=5, metavar="N", help="Edits at most.")
+@option("--trajectories", type=COUNT, default=6, metavar="N", help="Questions that every prompt is tried on.")
+@option("--repeats", type=COUNT, default=1, metavar="N", help="How often each is asked.")
+@option("--system", metavar="NAME", default="aorchestra", help="That answers.")
+@option("--model", metavar="M", help="That answers.")
+@option("--optimiser-model", metavar="M", help="That proposes.  [default: the same]")
 @click.option("--budget-usd", type=POSITIVE, metavar="X", help="What everything together may cost.")
 @click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the questions and runs.")
-@click.option(
-    "--at-once", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Runs at the same time."
-)
+@option("--seed", type=int, default=0, metavar="S", help="Of the questions and runs.")
+@option("--at-once", type=COUNT, default=4, metavar="N", help="Runs at the same time.")
 @click.option("--html", "target", metavar="FILE", type=FilePath(), help="Write the table and a plot as one HTML file.")
 @json_option("one object with the table and the best version")
 @workspace_option
-def frontier(
+async def frontier(
     questions: str, data: Path | None, target: Path | None, at_once: int, as_json: bool, folder: Path, **given: Any
 ) -> int:
     """Try a prompt on questions of SET, have an optimiser edit it by what that scored and cost, try the edit.
@@ -83,12 +62,7 @@ def frontier(
     place = "" if data is None else str(data.absolute())
     made = learning(given.pop("name"), load_set(questions, data), data=place, **given)
     chosen = thrifty(made.optimiser, folder, made)
-
-    async def work() -> int:
-        await Frontier(folder, made, chosen, workspaces=workspace_of_arm, at_once=at_once, tell=say).run()
-        return 0
-
-    run_async(work())
+    await Frontier(folder, made, chosen, workspaces=workspace_of_arm, at_once=at_once, tell=say).run()
     found = table(folder, made)
     version = best(folder, made).version
     about = {"subject": made.subject, "version": version, "head": [*found.head], "rows": [[*row] for row in found.rows]}

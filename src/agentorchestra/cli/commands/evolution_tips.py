@@ -7,9 +7,18 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driver import async_command, run_async
-from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, model_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_either, emit_json, say
+from agentorchestra.cli.driver import async_command
+from agentorchestra.cli.options import (
+    COUNT,
+    POSITIVE,
+    WORDS,
+    FilePath,
+    json_option,
+    model_option,
+    option,
+    workspace_option,
+)
+from agentorchestra.cli.output import emit_either, say
 from agentorchestra.cli.workspaces import find_run, opened, workspace_of_arm
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import EvolutionError
@@ -18,7 +27,7 @@ from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
 @async_command("tips", short_help="Distil tips and solutions from recorded runs.")
 @click.argument("names", metavar="[RUN]...", nargs=-1, type=WORDS)
-@click.option("--evaluation", metavar="NAME", type=WORDS, help="The runs of this evaluation, with their scores.")
+@option("--evaluation", metavar="NAME", help="The runs of this evaluation, with their scores.")
 @model_option
 @click.option("--budget-usd", metavar="X", type=POSITIVE, help="What it may cost, in US dollars.")
 @json_option("a list of objects")
@@ -47,43 +56,35 @@ async def tips(
     async with opened(folder) as workspace:
         runs = [(await find_run(workspace, one)).id for one in names] or [one for one in scores if one]
         found = await distil(workspace, runs, scores, model=model, budget=Budget(cost_usd=budget_usd))
-    if as_json:
-        emit_json([one.model_dump(mode="json") for one in found])
-        return 0
-    for one in found:
-        emit(clean(f"{one.ref}  {one.kind}  {one.text}  [{', '.join(one.evidence)}]"))
-    if not found:
+    lines = [f"{one.ref}  {one.kind}  {one.text}  [{', '.join(one.evidence)}]" for one in found]
+    emit_either(as_json, found, lines)
+    if not found and not as_json:
         say("the runs taught nothing that is not known")
     return 0
 
 
-@click.command("judge", short_help="Try a tip on questions, with it and without it.")
+@async_command("judge", short_help="Try a tip on questions, with it and without it.")
 @click.argument("ref", metavar="TIP", type=WORDS)
 @click.argument("questions", metavar="SET", type=WORDS)
 @click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data.")
-@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="So many questions, of all groups.")
-@click.option(
-    "--repeats", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How often each is asked."
-)
-@click.option(
+@option("--sample", type=COUNT, metavar="N", help="So many questions, of all groups.")
+@option("--repeats", type=COUNT, default=1, metavar="N", help="How often each is asked.")
+@option(
     "--worth",
     type=click.FloatRange(0, 1),
     default=0.0,
-    show_default=True,
     metavar="G",
     help="A gain, as a share; a tip of which even that is not to be expected is retired.",
 )
-@click.option("--system", metavar="NAME", type=WORDS, help="That answers.  [default: that of the settings]")
+@option("--system", metavar="NAME", help="That answers.  [default: that of the settings]")
 @model_option
 @click.option("--budget-usd", metavar="X", type=POSITIVE, help="What all runs together may cost.")
 @click.option("--question-usd", metavar="X", type=POSITIVE, help="What one run may cost.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the sample and the runs.")
-@click.option(
-    "--at-once", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Runs at the same time."
-)
+@option("--seed", type=int, default=0, metavar="S", help="Of the sample and the runs.")
+@option("--at-once", type=COUNT, default=4, metavar="N", help="Runs at the same time.")
 @json_option("one object with the verdict and the gain")
 @workspace_option
-def judge(
+async def judge(
     ref: str,
     questions: str,
     data: Path | None,
@@ -108,21 +109,18 @@ def judge(
     if limits["budget_usd"] is not None and limits["question_usd"] is None:
         limits["question_usd"] = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
 
-    async def work() -> int:
-        found = await validate(
-            folder,
-            ref,
-            load_set(questions, data),
-            arm=Arm(name="arm", system=system, model=model),
-            source=questions,
-            data="" if data is None else str(data.absolute()),
-            worth=worth,
-            workspaces=workspace_of_arm,
-            at_once=at_once,
-            **limits,
-        )
-        about = {"tip": ref, "verdict": found.verdict, "why": found.why, "gain": found.gain.value}
-        emit_either(as_json, about, found.why)
-        return 0
-
-    return run_async(work())
+    found = await validate(
+        folder,
+        ref,
+        load_set(questions, data),
+        arm=Arm(name="arm", system=system, model=model),
+        source=questions,
+        data="" if data is None else str(data.absolute()),
+        worth=worth,
+        workspaces=workspace_of_arm,
+        at_once=at_once,
+        **limits,
+    )
+    about = {"tip": ref, "verdict": found.verdict, "why": found.why, "gain": found.gain.value}
+    emit_either(as_json, about, found.why)
+    return 0

@@ -8,7 +8,7 @@ import click
 
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, run_argument, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, one_line, plural, say
+from agentorchestra.cli.output import clean, emit, emit_json, one_line, plural, say, table
 from agentorchestra.cli.workspaces import opened_run
 from agentorchestra.core.spec import RunFile
 
@@ -48,9 +48,8 @@ async def files(run: str, out: Path | None, as_json: bool, folder: Path) -> int:
             saved = await workspace.save_files(record.id, out)
             made, missing = saved.files, saved.missing
     if as_json:
-        listed = [one.model_dump(mode="json") for one in made]
         lies = str(made_in) if made_in.is_dir() else None
-        emit_json({"run_id": record.id, "folder": lies, "files": listed, "missing": list(missing)})
+        emit_json({"run_id": record.id, "folder": lies, "files": made, "missing": list(missing)})
     elif not made and not missing:
         say(f"{record.id} made no file")
     else:
@@ -64,10 +63,5 @@ async def files(run: str, out: Path | None, as_json: bool, folder: Path) -> int:
 
 def _lines(made: tuple[RunFile, ...]) -> list[str]:
     """Return a line for each file, in columns."""
-    rows = [
-        (one_line(one.path or one.name), plural(one.size, "byte"), one.media_type, one.made_by or "-") for one in made
-    ]
-    wide = [max(len(row[at]) for row in rows) for at in range(3)] if rows else []
-    return [
-        "  ".join((*(text.ljust(width) for text, width in zip(row[:3], wide, strict=True)), row[3])) for row in rows
-    ]
+    rows = [[one_line(m.path or m.name), plural(m.size, "byte"), m.media_type, m.made_by or "-"] for m in made]
+    return table(None, rows, words=4)

@@ -8,16 +8,15 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driver import Stop, async_command, drive
+from agentorchestra.cli.driver import async_command, drive
 from agentorchestra.cli.options import (
-    WORDS,
     Pair,
     budget_options,
     json_option,
     mcp_option,
+    option,
     run_argument,
     unsafe_option,
-    warn_unsafe,
     workspace_option,
 )
 from agentorchestra.cli.output import command, emit_json, print_result, say
@@ -41,15 +40,14 @@ Examples:
 Exit codes: as for `agentorchestra run`.""",
 )
 @run_argument
-@click.option(
+@option(
     "--at",
     metavar="EVENT",
-    type=WORDS,
     required=True,
     help='The last event both runs have: its number, the key of an effect (its outcome), or "end". '
     "`agentorchestra show RUN --effects` lists the keys, `--json` the numbers.",
 )
-@click.option("--model", "-m", metavar="NAME", type=WORDS, help="Another model, for every role not named with --set.")
+@option("--model", "-m", metavar="NAME", help="Another model, for every role not named with --set.")
 @click.option(
     "--set",
     "changes",
@@ -85,8 +83,6 @@ async def fork(
     """
     chosen = _changes(changes)
 
-    if unsafe_local:
-        warn_unsafe()
     async with opened_run(folder, run, app=True, unsafe_local=unsafe_local, driven=True) as (workspace, record):
         new = await workspace.fork(
             record.id,
@@ -108,7 +104,7 @@ async def fork(
         if not as_json:
             say(f"run {new}, forked from {record.id}")
         asks = record.manifest.on_ask != "deny"
-        result = await drive(workspace, new, Stop.of_command(), folder=folder, as_json=as_json, ask=asks)
+        result = await drive(workspace, new, folder=folder, as_json=as_json, ask=asks)
         verdict = await verdict_on(workspace, result)
     return print_result(result, folder, as_json=as_json, verdict=verdict)
 

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, ParamType, json_option, workspace_option
-from agentorchestra.cli.output import emit, emit_json
+from agentorchestra.cli.options import ParamType, json_option, option, workspace_option
+from agentorchestra.cli.output import emit_either, plural
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.retention import ENDED, GRACE_S, Collected, Retention
@@ -50,7 +50,7 @@ Examples:
 Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be read.""",
 )
 @click.option("--older-than", metavar="T", type=Span(), help="Delete runs whose last event is older, e.g. 30d or 12h.")
-@click.option("--session", metavar="S", type=WORDS, help="Erase this session: all its turns, of any age and end.")
+@option("--session", metavar="S", help="Erase this session: all its turns, of any age and end.")
 @click.option("--keep", metavar="N", type=click.IntRange(min=0), help="Delete all runs but the newest N.")
 @click.option(
     "--status",
@@ -60,12 +60,11 @@ Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be 
     type=click.Choice(CHOICES),
     help=f"Only runs that stand so; may be given again.  [default: {', '.join(sorted(one.value for one in ENDED))}]",
 )
-@click.option(
+@option(
     "--grace",
     metavar="T",
     type=Span(),
     default=f"{GRACE_S / 86_400:g}d",
-    show_default=True,
     help="Blobs, files, folders and images that are younger, or were used since, stay.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
@@ -97,21 +96,18 @@ async def gc(
                 done = await workspace.session(session).erase(grace_s=grace.total_seconds(), dry_run=dry_run)
             else:
                 done = await workspace.gc(retention, grace_s=grace.total_seconds(), dry_run=dry_run)
-    if as_json:
-        emit_json(asdict(done))
-    else:
-        emit(_said(done))
+    emit_either(as_json, asdict(done), _said(done))
     return 0
 
 
 def _said(done: Collected) -> str:
     verb = "would delete" if done.dry_run else "deleted"
     counts = [
-        _count(len(done.runs), "run"),
-        _count(done.folders, "folder"),
-        *([_count(done.images, "image")] if done.images else []),
-        _count(done.files, "file"),
-        _count(done.blobs, "blob"),
+        plural(len(done.runs), "run"),
+        plural(done.folders, "folder"),
+        *([plural(done.images, "image")] if done.images else []),
+        plural(done.files, "file"),
+        plural(done.blobs, "blob"),
     ]
     size = f"{done.bytes / 1e6:.1f} MB" if done.bytes >= 100_000 else f"{done.bytes} bytes"
     lines = [f"{verb} {', '.join(counts[:-1])} and {counts[-1]} ({size})"]
@@ -119,7 +115,3 @@ def _said(done: Collected) -> str:
     if done.kept:
         lines.append(f"kept, because they are needed: {', '.join(done.kept)}")
     return "\n".join(lines)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

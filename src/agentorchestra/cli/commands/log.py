@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, ParamType, workspace_option
+from agentorchestra.cli.options import COUNT, ParamType, option, workspace_option
 from agentorchestra.cli.output import CONTROL, emit, emit_bytes, emit_json, one_line, say
 from agentorchestra.cli.workspaces import exists, find_run, opened
 from agentorchestra.core.events import BODIES, Event
@@ -67,36 +67,31 @@ Examples:
 \b
 Exit codes: 0, also if nothing fits; 1 if the log cannot be read; 2 wrong usage.""",
 )
-@click.option("--run", "names", metavar="RUN", type=WORDS, multiple=True, help="Only of this run; may be repeated.")
-@click.option("--session", metavar="S", type=WORDS, help="Only of runs of this session.")
-@click.option("--task", metavar="TEXT", type=WORDS, help="Only of runs with this text in their task.")
-@click.option(
-    "--record",
-    metavar="KEY",
-    type=WORDS,
-    help="Only of this effect (/1.react#3), or of this branch and those below it (/1.react).",
+@option("--run", "names", metavar="RUN", multiple=True, help="Only of this run; may be repeated.")
+@option("--session", metavar="S", help="Only of runs of this session.")
+@option("--task", metavar="TEXT", help="Only of runs with this text in their task.")
+@option(
+    "--record", metavar="KEY", help="Only of this effect (/1.react#3), or of this branch and those below it (/1.react)."
 )
 @click.option("--index", metavar="N|A..B", type=Index(), help="Only these places in the log of a run.")
 @click.option("--type", "types", metavar="TYPE", multiple=True, help="Only of this type; may be repeated.")
-@click.option("--actor", metavar="NAME", type=WORDS, help="Only what this agent or process wrote.")
+@option("--actor", metavar="NAME", help="Only what this agent or process wrote.")
 @click.option("--since", metavar="TIME", type=Since(), help="Only from here on: 2h, 3d, 2026-11-05T12:30.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only the last ones, so many.")
+@option("--limit", metavar="N", type=COUNT, help="Only the last ones, so many.")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects on stdout, and nothing else there.")
 @click.option("--jsonl", "as_lines", is_flag=True, help="Print an object a line: whole logs can be imported again.")
 @workspace_option
 async def log(
     names: tuple[str, ...],
-    session: str | None,
     task: str | None,
     record: str | None,
     index: tuple[int | None, int | None] | None,
     types: tuple[str, ...],
-    actor: str | None,
-    since: datetime | None,
     limit: int | None,
     as_json: bool,
     as_lines: bool,
     folder: Path,
+    **given: Any,
 ) -> int:
     """Print events, the oldest run's first: run, index, time, type, record, actor, and what it says in a line.
 
@@ -111,7 +106,7 @@ async def log(
     if record is not None and not record.startswith("/"):
         raise click.UsageError(f"--record is {record!r}; keys and branches begin with /, e.g. /1.react#3 or /1.react")
     first, last = index or (None, None)
-    wanted = LogQuery(session=session, record=record, first=first, last=last, types=types, actor=actor, since=since)
+    wanted = LogQuery(record=record, first=first, last=last, types=types, **given)
 
     found = 0
     waiting: list[Event] = []
@@ -127,7 +122,7 @@ async def log(
                         return 0
                     waiting = []
     if as_json:
-        emit_json([event.model_dump(mode="json") for event in waiting])
+        emit_json(waiting)
     elif waiting:
         _print(waiting, lines=as_lines)
     if not found and not as_json:

@@ -14,7 +14,7 @@ from string import Template
 
 import click
 
-from agentorchestra.cli.options import WORDS, json_option
+from agentorchestra.cli.options import WORDS, json_option, option
 from agentorchestra.cli.output import emit_either, say
 from agentorchestra.core.errors import AppError, UsageError
 from agentorchestra.core.settings import Settings
@@ -62,11 +62,10 @@ Exit codes: 0; 2 if the name cannot be used, or a file is there already.""",
 )
 @click.argument("kind", type=click.Choice(["tool", "agent", "system"]))
 @click.argument("name", metavar="NAME", type=WORDS)
-@click.option(
+@option(
     "--folder",
     metavar="DIR",
     default=".",
-    show_default=True,
     type=click.Path(path_type=Path, file_okay=False),
     help="Where the application lives, beside agentorchestra.toml; made where it is missing.",
 )

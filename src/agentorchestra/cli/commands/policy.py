@@ -19,7 +19,7 @@ from agentorchestra.cli.options import (
     run_argument,
     workspace_option,
 )
-from agentorchestra.cli.output import bill, clean, emit, emit_json, number, one_line, plural, say
+from agentorchestra.cli.output import bill, emit_either, number, one_line, plural, say
 from agentorchestra.cli.workspaces import exists, find_run, opened, opened_run
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import RunUnderWayError, UnknownRunError
@@ -73,12 +73,8 @@ async def try_(file: Path, runs: tuple[str, ...], as_json: bool, folder: Path) -
                     left_out.append(record.id)
     elif runs:
         raise UnknownRunError(f"there is no run {runs[0]!r}: {folder} holds no workspace yet")
-    if as_json:
-        listed = [one.model_dump(mode="json") for one in trials]
-        emit_json({"runs": listed, "left_out": left_out, "total": _totals(trials)})
-        return 0
-    emit(clean("\n".join(_lines(trials))))
-    for run_id in left_out:
+    emit_either(as_json, {"runs": trials, "left_out": left_out, "total": _totals(trials)}, _lines(trials))
+    for run_id in () if as_json else left_out:
         say(f"left out: {run_id} is still going on")
     return 0
 
@@ -151,10 +147,7 @@ async def probe(run: str, budget_usd: float | None, timeout_s: float | None, as_
     """
     async with opened_run(folder, run, app=True, driven=True) as (workspace, record):
         found = await workspace.probe_policy(record.id, budget=Budget(cost_usd=budget_usd, active_s=timeout_s))
-    if as_json:
-        emit_json(found.model_dump(mode="json"))
-    else:
-        emit(clean("\n".join(_probe_lines(found))))
+    emit_either(as_json, found, _probe_lines(found))
     if found.followed:
         return 1
     return 0 if found.status in (None, *FINAL) else 3

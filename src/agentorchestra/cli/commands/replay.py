@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import json_option, pin_option, run_argument, workspace_option
-from agentorchestra.cli.output import emit, emit_json, plural
+from agentorchestra.cli.output import emit_either, plural
 from agentorchestra.cli.workspaces import opened_run
 
 
@@ -32,8 +32,6 @@ async def replay(run: str, pin: bool, as_json: bool, folder: Path) -> int:
     """
     async with opened_run(folder, run, app=True) as (workspace, record):
         report = await workspace.replay(record.id, pin=pin)
-    if as_json:
-        emit_json({"identical": True, **report.model_dump(mode="json")})
-    else:
-        emit(f"identical: {plural(report.keys, 'key')} of {report.run_id} ({report.status.value})")
+    text = f"identical: {plural(report.keys, 'key')} of {report.run_id} ({report.status.value})"
+    emit_either(as_json, {"identical": True, **report.model_dump(mode="json")}, text)
     return 0

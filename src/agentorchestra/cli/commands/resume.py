@@ -11,7 +11,7 @@ import click
 
 from agentorchestra.cli.commands.schedule import lines_of_schedules, queued_by_schedules
 from agentorchestra.cli.delivery import Out, hand_over, out_options
-from agentorchestra.cli.driver import Stop, async_command, drive
+from agentorchestra.cli.driver import async_command, drive
 from agentorchestra.cli.options import (
     WORDS,
     budget_options,
@@ -19,7 +19,6 @@ from agentorchestra.cli.options import (
     mcp_option,
     pin_option,
     unsafe_option,
-    warn_unsafe,
     workspace_option,
 )
 from agentorchestra.cli.output import (
@@ -101,33 +100,12 @@ async def resume(
         raise UsageError("--out is the folder for the files of one run; name a RUN, or leave --out away")
     out.check()
 
-    if unsafe_local:
-        warn_unsafe()
     if run is not None:
         async with opened_run(folder, run, app=True, unsafe_local=unsafe_local, driven=True) as (workspace, record):
-            result = await drive(
-                workspace,
-                record.id,
-                Stop.of_command(),
-                folder=folder,
-                as_json=as_json,
-                ask=record.manifest.on_ask != "deny",
-                budget=budget,
-                pin=pin,
-            )
-            verdict = await verdict_on(workspace, result)
-            handed = await hand_over(workspace, result, out, folder)
+            ask = record.manifest.on_ask != "deny"
+            result = await drive(workspace, record.id, folder=folder, as_json=as_json, ask=ask, budget=budget, pin=pin)
             code_of = exit_code_of_code if record.manifest.tests else None
-            return await finish(
-                workspace,
-                result,
-                Landing(),
-                folder,
-                as_json=as_json,
-                handed=handed,
-                verdict=verdict,
-                code_of=code_of,
-            )
+            return await finish(workspace, result, Landing(), folder, out, as_json=as_json, code_of=code_of)
 
     async def go_on(workspace: Workspace[Any], run_id: str) -> RunResult:
         if abandoned:

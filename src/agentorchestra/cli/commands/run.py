@@ -9,38 +9,30 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from agentorchestra.cli.delivery import Out, hand_over, out_options
+from agentorchestra.cli.delivery import Out, out_options
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import (
     STDIN,
     WORDS,
     FilePath,
     NamedVersion,
-    Pair,
-    budget_options,
-    file_option,
     json_option,
     material_on_stdin,
-    mcp_option,
-    model_option,
+    on_ask_option,
     once_each,
+    option,
     piped,
-    preset_option,
-    role_option,
     task_in,
     unsafe_option,
-    warn_unsafe,
-    workspace_option,
+    workspace_options,
 )
-from agentorchestra.cli.output import clean, emit, emit_json, say
+from agentorchestra.cli.output import clean, emit_either, say
 from agentorchestra.cli.project import Landing, finish, landing_options
-from agentorchestra.cli.start import ROLES, check_roles, drive_new
-from agentorchestra.cli.workspaces import find_run, opened, verdict_on
-from agentorchestra.core.budget import Budget
+from agentorchestra.cli.start import check_roles, described, drive_new, spec_options
+from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.errors import SessionError, UnknownRunError
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import PartSettings
-from agentorchestra.core.spec import RunSpec
 
 if TYPE_CHECKING:
     from agentorchestra.agents.parts.foresight import Foresight
@@ -69,7 +61,7 @@ Exit codes: 0 completed, 1 failed or task not solved, 2 wrong usage, 3 any other
 blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 )
 @click.argument("words", metavar="[SESSION] [TASK]", type=WORDS, nargs=-1)
-@file_option
+@spec_options
 @click.option("--task-file", metavar="F", type=FilePath(), help="A file with the task, instead of TASK; - is stdin.")
 @click.option(
     "--task-folder",
@@ -86,37 +78,17 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 )
 @landing_options
 @click.option(
-    "--system",
-    "-s",
-    metavar="NAME",
-    type=WORDS,
-    help="How agents work on it: a packaged system, or a program or society of yours.  [default: from the settings]",
-)
-@model_option
-@role_option(", ".join(ROLES))
-@click.option(
-    "--session",
-    metavar="S",
-    type=WORDS,
-    help="The session whose next turn this is; a new one where there is none of this name.",
-)
-@click.option(
     "--continue",
     "goes_on",
     is_flag=True,
     help="Go on from the newest run, or from that of SESSION, which may also be a run: with its conversation, files, "
     "folder and variables.",
 )
-@click.option(
+@option(
     "--memory",
     metavar="NAME",
-    type=WORDS,
     help="What the top agent remembers: within the session none, window, summary, insights; within the workspace "
     "workflow; or one of your own.  [default: from the settings]",
-)
-@budget_options
-@click.option(
-    "--max-steps", metavar="N", type=click.IntRange(min=1), help="Decisions of the top agent; the last one must answer."
 )
 @click.option(
     "--action",
@@ -124,26 +96,12 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     help="Agents call tools, or write a program in each step, in which their tools are functions.  "
     "[default: from the settings]",
 )
-@click.option(
-    "--on-ask",
-    type=click.Choice(["wait", "deny"]),
-    help="A question nobody can answer now: the run waits (exit code 3), or the answer is no. "
-    "At a terminal questions are asked, unless this is deny.  [default: from the settings]",
-)
+@on_ask_option("run")
 @click.option(
     "--on-uncertain",
     type=click.Choice(["report", "ask", "retry"]),
     help="What may have happened before a crash is told to the agent, asked, or done again.  "
     "[default: from the settings]",
-)
-@click.option(
-    "--label",
-    "labels",
-    multiple=True,
-    metavar="NAME=VALUE",
-    type=Pair("name=value"),
-    callback=once_each,
-    help="For your own order.",
 )
 @out_options
 @unsafe_option
@@ -153,14 +111,6 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     "--dry-run",
     is_flag=True,
     help="Only say how many requests test-time scaling (settings, [parts]) comes to; nothing is asked or spent.",
-)
-@click.option(
-    "--environment",
-    "environments",
-    multiple=True,
-    metavar="NAME",
-    type=WORDS,
-    help="An environment that the top agent works in, such as files, terminal, git or browser; may be repeated.",
 )
 @click.option(
     "--component",
@@ -183,9 +133,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     type=click.IntRange(1, 10),
     help="With --refine: rounds at most; it ends where the critique finds nothing.  [default: 3]",
 )
-@preset_option
-@mcp_option
-@workspace_option
+@workspace_options
 def run(
     words: tuple[str, ...],
     files: tuple[Path, ...],
@@ -193,29 +141,17 @@ def run(
     task_folder: Path | None,
     project: Path | None,
     landing: Landing,
-    system: str | None,
-    model: str | None,
-    roles: tuple[tuple[str, str], ...],
     session: str | None,
     goes_on: bool,
-    memory: str | None,
-    budget_usd: float | None,
-    timeout_s: float | None,
-    max_steps: int | None,
-    action: Literal["tools", "code"] | None,
-    on_ask: Literal["wait", "deny"] | None,
-    on_uncertain: Literal["report", "ask", "retry"] | None,
-    labels: tuple[tuple[str, str], ...],
     out: Out,
     unsafe_local: bool,
     quiet: bool,
     as_json: bool,
     dry_run: bool,
-    environments: tuple[str, ...],
-    components: tuple[tuple[str, str], ...],
     refine: Literal["textgrad", "reflect"] | None,
     rounds: int | None,
     folder: Path,
+    **given: Any,
 ) -> int:
     """Run TASK and print the answer. SESSION goes with --continue alone.
 
@@ -248,54 +184,31 @@ def run(
     async def work() -> int:
         out.check()
         await landing.check(project)
-        if unsafe_local:
-            warn_unsafe()
         async with opened(folder, unsafe_local=unsafe_local, task_folder=task_folder) as workspace:
-            check_roles(workspace, roles)
-            given = workspace.task
-            seconds = timeout_s if timeout_s is not None or given is None else given.agent_s
-            spec = RunSpec(
-                task=given.instruction if given is not None else task or "",
+            check_roles(workspace, given["roles"])
+            if (own := workspace.task) is not None:
+                given["timeout_s"] = given["timeout_s"] or own.agent_s
+                given["environments"] = given["environments"] or ("terminal", "files")
+            spec = described(
+                own.instruction if own is not None else task or "",
                 files=(*(one for one in files if one != STDIN), *given_files),
-                system=system,
-                model=model,
-                budget=Budget(cost_usd=budget_usd, active_s=seconds),
-                max_steps=max_steps,
-                action=action,
-                on_ask=on_ask,
-                on_uncertain=on_uncertain,
-                labels=dict(labels),
                 session=await session_to_go_on(workspace, session) if goes_on else session,
-                roles=dict(roles),
-                memory=memory,
-                environments=environments or (("terminal", "files") if given is not None else ()),
-                components=dict(components),
                 project=project,
                 parts=PartSettings(refine=refine, rounds=rounds) if refine or rounds else None,
+                **given,
             )
             from agentorchestra.evolution.canary import check_canaries
 
             if dry_run:
                 foreseen = await workspace.foresee(spec)
-                _ = emit_json(foreseen.model_dump(mode="json")) if as_json else emit(_said(foreseen))
+                emit_either(as_json, foreseen, _said(foreseen))
                 return 0
-            for note in given.notes if given is not None and not (as_json or quiet) else ():
+            for note in own.notes if own is not None and not (as_json or quiet) else ():
                 say(clean(note))
             for line in await check_canaries(workspace):
                 say(clean(line))
-            result = await drive_new(
-                workspace,
-                await workspace.create(spec, begins=True),
-                folder=folder,
-                as_json=as_json or quiet,
-                asks=(on_ask or workspace.settings.on_ask) != "deny",
-                budget_usd=budget_usd,
-            )
-            verdict = await verdict_on(workspace, result)
-            handed = await hand_over(workspace, result, out, folder)
-            return await finish(
-                workspace, result, landing, folder, as_json=as_json, handed=handed, verdict=verdict, quiet=quiet
-            )
+            result = await drive_new(workspace, spec, folder=folder, as_json=as_json or quiet)
+            return await finish(workspace, result, landing, folder, out, as_json=as_json, quiet=quiet)
 
     with material_on_stdin() if material else nullcontext(()) as given_files:
         return run_async(work())

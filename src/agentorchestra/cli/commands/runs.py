@@ -6,10 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import click
-
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, json_option, workspace_option
+from agentorchestra.cli.options import COUNT, json_option, option, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_json, local_time, one_line, say
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.protocols import RunRecord
@@ -26,8 +24,8 @@ Examples:
 \b
 Exit codes: 0, also for a workspace without runs; 1 if it cannot be read.""",
 )
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most this many.  [default: all]")
-@click.option("--session", metavar="S", type=WORDS, help="Only those of this session.")
+@option("--limit", metavar="N", type=COUNT, help="At most this many.  [default: all]")
+@option("--session", metavar="S", help="Only those of this session.")
 @json_option("a list of objects")
 @workspace_option
 async def runs(limit: int | None, session: str | None, as_json: bool, folder: Path) -> int:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.entry import OneLine
-from agentorchestra.cli.options import WORDS, FilePath, json_option, mcp_option, preset_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, local_time, one_line, plural, say, summary_line
+from agentorchestra.cli.driver import async_command, logs_in_lines
+from agentorchestra.cli.options import (
+    WORDS,
+    FilePath,
+    json_option,
+    mcp_option,
+    option,
+    workspace_option,
+    workspace_options,
+)
+from agentorchestra.cli.output import (
+    clean,
+    emit,
+    emit_either,
+    local_time,
+    one_line,
+    plural,
+    say,
+    summary_line,
+)
 from agentorchestra.cli.start import described, spec_options
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.errors import ScheduleError
@@ -64,15 +79,13 @@ Examples:
 )
 @click.argument("cron", metavar="CRON", type=WORDS)
 @click.argument("task", metavar="TASK", type=WORDS)
-@click.option("--name", metavar="NAME", type=WORDS, default="", help="Names the schedule.  [default: its id]")
-@click.option("--zone", metavar="ZONE", type=WORDS, help="The clock of CRON, e.g. UTC.  [default: this machine's]")
+@option("--name", metavar="NAME", default="", help="Names the schedule.  [default: its id]")
+@option("--zone", metavar="ZONE", help="The clock of CRON, e.g. UTC.  [default: this machine's]")
 @click.option("--in", "project", metavar="DIR", type=FilePath(), help="Each run works on a new copy of the folder DIR.")
 @click.option("--on-ask", type=click.Choice(["wait", "deny"]), help="As for `agentorchestra run`.")
 @spec_options
 @json_option("one object with the schedule")
-@preset_option
-@mcp_option
-@workspace_option
+@workspace_options
 async def add(cron: str, task: str, name: str, zone: str | None, as_json: bool, folder: Path, **given: Any) -> int:
     """Run TASK at the times of CRON: minute, hour, day of the month, month, day of the week.
 
@@ -82,10 +95,8 @@ async def add(cron: str, task: str, name: str, zone: str | None, as_json: bool, 
     async with opened(folder) as workspace:
         run_id = await workspace.schedule(cron, described(task, **given), name=name, zone=zone)
         (made,) = [one for one in await workspace.schedules() if one.run_id == run_id]
-    if as_json:
-        emit_json(made.model_dump(mode="json"))
-    else:
-        emit(made.name)
+    emit_either(as_json, made, made.name)
+    if not as_json:
         say(f"its first run begins at {local_time(made.next)}, started by {_DRIVERS}; its clock: {made.zone}")
     return 0
 
@@ -99,11 +110,8 @@ async def list_(as_json: bool, folder: Path) -> int:
     if exists(folder):
         async with opened(folder, app=False) as workspace:
             found = await workspace.schedules()
-    if as_json:
-        emit_json([one.model_dump(mode="json") for one in found])
-    elif found:
-        emit(clean("\n".join(line for one in found for line in (_line(one), *map("  {}".format, _news(one))))))
-    else:
+    emit_either(as_json, found, [line for one in found for line in (_line(one), *map("  {}".format, _news(one)))])
+    if not found and not as_json:
         say(f'no schedules in {folder}; make one with `agentorchestra schedule "0 9 * * *" TASK`')
     return 0
 
@@ -129,10 +137,7 @@ def _change(name: str, text: str) -> click.Command:
                 await workspace.resume(before.run_id)
             kept = [one for one in await workspace.schedules() if one.run_id == before.run_id]
         (now,) = kept or [before.model_copy(update={"status": "removed"})]
-        if as_json:
-            emit_json(now.model_dump(mode="json"))
-        else:
-            emit(clean("\n".join([_line(now), *(_news(now) if now.count > before.count else ())])))
+        emit_either(as_json, now, [_line(now), *(_news(now) if now.count > before.count else ())])
         return 0
 
     assert isinstance(change, click.Command)
@@ -140,9 +145,7 @@ def _change(name: str, text: str) -> click.Command:
 
 
 @async_command("run", short_help="Wait for the times, and drive the runs, until Ctrl-C.")
-@preset_option
-@mcp_option
-@workspace_option
+@workspace_options
 async def run(folder: Path) -> int:
     """Wait for the times of the schedules, and drive their runs, until Ctrl-C.
 
@@ -158,9 +161,7 @@ async def run(folder: Path) -> int:
             lines = await lines_of_schedules(workspace, [run_id])
             say("\n".join(lines)) if lines else emit(summary_line(result))
 
-    logger, handler = logging.getLogger("agentorchestra.web"), OneLine()
-    logger.addHandler(handler)
-    try:
+    with logs_in_lines("agentorchestra.web"):
         async with opened(folder) as workspace:
             queue = Queue(workspace)
             say(f"waiting for the times of {plural(len(await workspace.schedules()), 'schedule')}; Ctrl-C stops it")
@@ -168,8 +169,6 @@ async def run(folder: Path) -> int:
                 await queue.work()
             finally:
                 await queue.close()
-    finally:
-        logger.removeHandler(handler)
     return 0
 
 

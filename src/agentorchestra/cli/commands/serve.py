@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 
 import click
 
-from agentorchestra.cli.entry import OneLine
-from agentorchestra.cli.options import WORDS, mcp_option, preset_option, workspace_option
+from agentorchestra.cli.driver import logs_in_lines
+from agentorchestra.cli.options import option, workspace_options
 from agentorchestra.cli.output import emit, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import SettingsError
@@ -29,23 +28,19 @@ Needs the extra `web`: pip install "agentorchestra[web]"
 Exit codes: 0 when it was stopped; 1 if the workspace cannot be opened;
 2 wrong usage (an address that is taken, a missing token or extra).""",
 )
-@click.option("--host", type=WORDS, default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="The port; 0 takes a free one."
-)
-@click.option(
+@option("--host", default="127.0.0.1", help="The address to listen at.")
+@option("--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 takes a free one.")
+@option(
     "--token",
-    type=WORDS,
     envvar=TOKEN_VARIABLE,
     show_envvar=True,
     help="What requests must bring; others on this machine can see arguments, so prefer the variable.  "
     "[default: a new one, printed]",
 )
-@click.option(
+@option(
     "--allow-host",
     "allow_hosts",
     metavar="NAME",
-    type=WORDS,
     multiple=True,
     help="A further name this server is called by (the Host header of requests); may be repeated.",
 )
@@ -55,9 +50,7 @@ Exit codes: 0 when it was stopped; 1 if the workspace cannot be opened;
     help="Go on with the runs that a server accepted, or with all that are abandoned.  "
     "[default: the setting serve.take_up: accepted]",
 )
-@preset_option
-@mcp_option
-@workspace_option
+@workspace_options
 def serve(
     host: str, port: int, token: str | None, allow_hosts: tuple[str, ...], take_up: str | None, folder: Path
 ) -> int:
@@ -98,11 +91,6 @@ def serve(
                     say(f"{gone} runs are abandoned; to go on with them: agentorchestra resume --abandoned")
                 await serve_app(app, listener)
 
-    logger = logging.getLogger("agentorchestra.web")
-    handler = OneLine()
-    logger.addHandler(handler)
-    try:
+    with logs_in_lines("agentorchestra.web"):
         asyncio.run(work())
-    finally:
-        logger.removeHandler(handler)
     return 0

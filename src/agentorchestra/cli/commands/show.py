@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, FilePath, json_option, run_argument, workspace_option
+from agentorchestra.cli.options import FilePath, json_option, option, run_argument, workspace_option
 from agentorchestra.cli.output import (
     OutputError,
     account_lines,
     clean,
     command,
     emit,
+    emit_either,
     emit_json,
     next_lines,
     one_line,
@@ -79,12 +80,7 @@ Exit codes: 0; 1 if the log cannot be read, or the page cannot be written;
     is_flag=True,
     help="Show instead how agents that wrote to each other worked together, with the messages that show it.",
 )
-@click.option(
-    "--model",
-    metavar="M",
-    type=WORDS,
-    help="With --patterns: the model that looks for edge cases too, in a run of its own.",
-)
+@option("--model", metavar="M", help="With --patterns: the model that looks for edge cases too, in a run of its own.")
 @json_option("one object with the run, its result and its events; with --patterns what was found")
 @workspace_option
 async def show(
@@ -119,17 +115,8 @@ async def show(
     view, talk = RunView.of(events), conversation(events)
     questions = () if record.status in FINAL else view.questions
     if as_json:
-        emit_json(
-            {
-                "run": record.model_dump(mode="json"),
-                "abandoned": gone,
-                "result": result.model_dump(mode="json"),
-                "questions": [one.model_dump(mode="json") for one in questions],
-                "folder": result.folder,
-                "conversation": None if talk is None else talk.model_dump(mode="json"),
-                "events": [event.model_dump(mode="json") for event in events],
-            }
-        )
+        about = {"run": record, "abandoned": gone, "result": result, "questions": questions}
+        emit_json({**about, "folder": result.folder, "conversation": talk, "events": events})
         return 0
     if page is not None:
         from agentorchestra.cli.view.html import render
@@ -162,26 +149,17 @@ async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool)
         if model is not None:
             task = TASK.format(run=record.id)
             spec = RunSpec(task=task, system=NAME, model=model, options=options_for(talk))
-            run_id = await workspace.create(spec, begins=True)
-            result = await drive_new(workspace, run_id, folder=folder, as_json=as_json, asks=False, budget_usd=None)
+            result = await drive_new(workspace, spec, folder=folder, as_json=as_json, asks=False)
     found = patterns(talk)
     cases, why = None, UNREAD
     if result is not None and result.status is RunStatus.COMPLETED:
         cases = edge_cases(result.output_value)
     elif result is not None:
         why = f"not found out: {result.report or result.error or result.status.value}"
-    if as_json:
-        emit_json(
-            {
-                "run": record.id,
-                "patterns": [one.model_dump(mode="json") for one in found],
-                "edge_cases": None if cases is None else [one.model_dump(mode="json") for one in cases],
-                "edge_cases_missing": why if cases is None else None,
-            }
-        )
-    else:
-        lines = [f"edge cases {why}"] if cases is None else case_lines(talk, cases)
-        emit(clean("\n".join([*pattern_lines(talk, found), "", *lines])))
+    lines = [f"edge cases {why}"] if cases is None else case_lines(talk, cases)
+    missing = why if cases is None else None
+    about = {"run": record.id, "patterns": found, "edge_cases": cases, "edge_cases_missing": missing}
+    emit_either(as_json, about, [*pattern_lines(talk, found), "", *lines])
     return 0 if result is None else exit_code(result.status)
 
 

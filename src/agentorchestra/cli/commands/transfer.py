@@ -8,7 +8,7 @@ import click
 
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, run_argument, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, plural, say
+from agentorchestra.cli.output import clean, emit, emit_either, emit_json, plural, say
 from agentorchestra.cli.workspaces import opened, opened_run
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.spec import RunStatus
@@ -55,20 +55,16 @@ async def export(run: str, out: Path | None, files: bool, written: Path | None, 
             raise UsageError("--folder writes the run's folder and no file: leave out --out and --no-files")
         async with opened_run(folder, run) as (workspace, record):
             made = await workspace.export_folder(record.id, written)
-        if as_json:
-            emit_json({**made._asdict(), "path": str(made.path)})
-        else:
-            emit(str(made.path))
+        emit_either(as_json, {**made._asdict(), "path": str(made.path)}, str(made.path))
+        if not as_json:
             say(f"{record.id}: {plural(made.files, 'file')}")
             for name in made.left_out:
                 say(clean(f"{name} was too large for the log: it lies where the run was driven"))
         return 0
     async with opened_run(folder, run) as (workspace, record):
         done = await workspace.export(record.id, out, files=files)
-    if as_json:
-        emit_json({**done._asdict(), "path": str(done.path)})
-    else:
-        emit(str(done.path))
+    emit_either(as_json, {**done._asdict(), "path": str(done.path)}, str(done.path))
+    if not as_json:
         say(
             f"{done.run_id}: {plural(done.events, 'event')}, {plural(done.blobs, 'blob')}, "
             f"{plural(done.files, 'file')}, {plural(done.size, 'byte')}, SHA-256 {done.sha256}"
@@ -103,7 +99,7 @@ async def import_(file: Path, as_json: bool, folder: Path) -> int:
     async with opened(folder, app=False) as workspace:
         done = await workspace.import_file(file)
     if as_json:
-        emit_json([{**one._asdict(), "status": one.status.value} for one in done])
+        emit_json([one._asdict() for one in done])
         return 0
     for one in done:
         if one.identical:

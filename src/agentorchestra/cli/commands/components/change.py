@@ -17,100 +17,79 @@ from agentorchestra.cli.commands.components.shared import (
     servers,
 )
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import FilePath, json_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, number, say
+from agentorchestra.cli.options import FilePath, json_option, option, workspace_option
+from agentorchestra.cli.output import emit_either, number, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import ManifestError, VersionError
 
 
-@async_command("restore", short_help="Make an earlier version the current one again.")
-@name_argument()
-@kind_option
-@reason_option
-@json_option("one object")
-@workspace_option
-async def restore(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
+def _change(name: str, short: str, text: str, said: str, *, named_as: str = "NAME@VERSION") -> click.Command:
+    """Return the command that carries out `name` on a version; `text` is its help, `said` what the version is then."""
+
+    @async_command(name, short_help=short, help=text)
+    @name_argument(named_as)
+    @kind_option
+    @reason_option
+    @json_option("one object")
+    @workspace_option
+    async def change(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
+        async with opened(folder) as workspace:
+            what, server = await only(workspace, kind, named.name, hidden=True)
+            if named.version is None and named_as == "NAME@VERSION":
+                raise VersionError(
+                    f"{named.name!r} names no version; write {named.name}@1.0.1: `agentorchestra components versions "
+                    f"{named.name}` lists them"
+                )
+            config = await getattr(server, name)(named.name, named.version, reason=reason)
+        emit_either(as_json, config, f"{what} {config.component} {said}")
+        return 0
+
+    assert isinstance(change, click.Command)
+    return change
+
+
+restore = _change(
+    "restore",
+    "Make an earlier version the current one again.",
     """Make a version of the component NAME what its name means, as it was; runs from now on use it.
 
     Without a version, a component that was unregistered is brought back.
-    """
-    async with opened(folder) as workspace:
-        what, server = await only(workspace, kind, named.name, hidden=True)
-        config = await server.restore(named.name, named.version, reason=reason)
-    return _changed(what, config, "is what its name means now", as_json=as_json)
-
-
-@async_command("deprecate", short_help="Mark a version as one to get away from.")
-@name_argument()
-@kind_option
-@reason_option
-@json_option("one object")
-@workspace_option
-async def deprecate(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
+    """,
+    "is what its name means now",
+    named_as="NAME[@VERSION]",
+)
+deprecate = _change(
+    "deprecate",
+    "Mark a version as one to get away from.",
     """Mark a version of the component NAME, the current one by default, as deprecated.
 
     It still works where it is named. Searches no longer find it while it is the current one.
-    """
-    async with opened(folder) as workspace:
-        what, server = await only(workspace, kind, named.name, hidden=True)
-        config = await server.deprecate(named.name, named.version, reason=reason)
-    return _changed(what, config, "is deprecated", as_json=as_json)
-
-
-@async_command("activate", short_help="Take a candidate into use.")
-@name_argument("NAME@VERSION")
-@kind_option
-@reason_option
-@json_option("one object")
-@workspace_option
-async def activate(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
-    """Make a candidate of the component NAME, or a deprecated version, what its name means; runs from now on use it."""
-    async with opened(folder) as workspace:
-        what, server = await only(workspace, kind, named.name, hidden=True)
-        config = await server.activate(named.name, _version(named), reason=reason)
-    return _changed(what, config, "is what its name means now", as_json=as_json)
-
-
-@async_command("archive", short_help="End a candidate or deprecated version.")
-@name_argument("NAME@VERSION")
-@kind_option
-@reason_option
-@json_option("one object")
-@workspace_option
-async def archive(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
-    """End a candidate of the component NAME, or a deprecated version: it stays readable and cannot be used again."""
-    async with opened(folder) as workspace:
-        what, server = await only(workspace, kind, named.name, hidden=True)
-        config = await server.archive(named.name, _version(named), reason=reason)
-    return _changed(what, config, "is archived", as_json=as_json)
-
-
-def _version(named: Named) -> str:
-    if named.version is None:
-        raise VersionError(
-            f"{named.name!r} names no version; write {named.name}@1.0.1: `agentorchestra components versions "
-            f"{named.name}` lists them"
-        )
-    return named.version
-
-
-def _changed(kind: str, config: Any, said: str, *, as_json: bool) -> int:
-    if as_json:
-        emit_json(config.model_dump(mode="json"))
-    else:
-        emit(clean(f"{kind} {config.component} {said}"))
-    return 0
+    """,
+    "is deprecated",
+    named_as="NAME[@VERSION]",
+)
+activate = _change(
+    "activate",
+    "Take a candidate into use.",
+    "Make a candidate of the component NAME, or a deprecated version, what its name means; runs from now on use it.",
+    "is what its name means now",
+)
+archive = _change(
+    "archive",
+    "End a candidate or deprecated version.",
+    "End a candidate of the component NAME, or a deprecated version: it stays readable and cannot be used again.",
+    "is archived",
+)
 
 
 @async_command("export", short_help="Write components into a file, or as Agent Skills.")
 @click.argument("path", metavar="PATH", type=FilePath())
 @kind_option
-@click.option(
+@option(
     "--as",
     "form",
     type=click.Choice(["registry", "skills"]),
     default="registry",
-    show_default=True,
     help="With all their versions for another workspace, or as a folder of skills for other agents.",
 )
 @json_option("a list with an object for each kind")
@@ -132,12 +111,8 @@ async def export(path: Path, kind: str | None, form: str, as_json: bool, folder:
                 for one, target in _targets(asked, path, kind).items()
                 if await asked[one].save(target)
             ]
-    if as_json:
-        emit_json(done)
-        return 0
-    for one in done:
-        emit(str(one["path"]))
-    for one in done:
+    emit_either(as_json, done, [str(one["path"]) for one in done])
+    for one in () if as_json else done:
         say(f"{number(one['components'])} {KINDS[one['kind']]} in {one['path']}")
     return 0
 
@@ -191,13 +166,9 @@ async def import_(path: Path, kind: str | None, trust: bool, as_json: bool, fold
         asked = servers(workspace, None)
         for file, one in files.items():
             taken.append((one, file, list(await asked[one].load(file, trusted=trust))))
-    if as_json:
-        emit_json([{"kind": one, "path": str(file), "components": names} for one, file, names in taken])
-        return 0
-    for one, _, names in taken:
-        for name in names:
-            emit(clean(f"{one} {name}"))
-    if not trust:
+    about = [{"kind": one, "path": str(file), "components": names} for one, file, names in taken]
+    emit_either(as_json, about, [f"{one} {name}" for one, _, names in taken for name in names])
+    if not trust and not as_json:
         say("their code runs in the sandbox only; import them with --trust if it is your own")
     return 0
 

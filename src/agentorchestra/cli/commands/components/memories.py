@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, json_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, say
+from agentorchestra.cli.options import COUNT, WORDS, json_option, option, workspace_option
+from agentorchestra.cli.output import emit_either, number, one_line, say
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.errors import UsageError
 from agentorchestra.tea.memory.base import KINDS, Entry, EntryKind
@@ -21,14 +21,14 @@ _kinds_option = click.option(
     multiple=True,
     help="Only this kind; may be repeated.  [default: summary, insight]",
 )
-_agent_option = click.option("--agent", metavar="NAME", type=WORDS, default="", help="Only what this agent wrote.")
+_agent_option = option("--agent", metavar="NAME", default="", help="Only what this agent wrote.")
 
 
 @async_command("entries", short_help="List what the workspace remembers.")
-@click.option("--search", "query", metavar="TEXT", type=WORDS, default="", help="Only what fits, best first.")
+@option("--search", "query", metavar="TEXT", default="", help="Only what fits, best first.")
 @_kinds_option
 @_agent_option
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most this many.  [default: all]")
+@option("--limit", metavar="N", type=COUNT, help="At most this many.  [default: all]")
 @json_option("a list of objects")
 @workspace_option
 async def entries(
@@ -44,12 +44,8 @@ async def entries(
     if exists(folder):
         async with opened(folder, app=False) as workspace:
             found = await workspace.remembered(query, kinds=kinds or _TOLD, agent=agent, limit=limit)
-    if as_json:
-        emit_json([{"name": one.ref, **one.model_dump(mode="json")} for one in found])
-        return 0
-    for one in found:
-        emit(clean(_line(one)))
-    if not found:
+    emit_either(as_json, [{"name": one.ref, **one.model_dump(mode="json")} for one in found], map(_line, found))
+    if not found and not as_json:
         say(f"nothing that fits is remembered in {folder}; runs remember with --memory")
     return 0
 
@@ -81,10 +77,7 @@ async def forget(
             if every:
                 wanted = tuple(one.ref for one in await workspace.remembered(kinds=kinds or _TOLD, agent=agent))
             gone = await workspace.forget(wanted)
-    if as_json:
-        emit_json(gone)
-    else:
-        emit(f"{number(len(gone))} {'entry is' if len(gone) == 1 else 'entries are'} forgotten")
+    emit_either(as_json, gone, f"{number(len(gone))} {'entry is' if len(gone) == 1 else 'entries are'} forgotten")
     return 0
 
 

@@ -19,8 +19,19 @@ from agentorchestra.cli.commands.components.shared import (
     under_option,
 )
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import WORDS, json_option, mcp_option, workspace_option
-from agentorchestra.cli.output import clean, coloured, emit, emit_json, local_time, number, one_line, plural, say
+from agentorchestra.cli.options import COUNT, WORDS, json_option, mcp_option, option, workspace_option
+from agentorchestra.cli.output import (
+    clean,
+    coloured,
+    emit,
+    emit_either,
+    emit_json,
+    local_time,
+    number,
+    one_line,
+    plural,
+    say,
+)
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.context import Difference
@@ -52,12 +63,7 @@ async def list_(kind: str | None, under: str | None, as_json: bool, folder: Path
         for note in workspace.notes:
             say(clean(f"warning: {note}"))
     if as_json:
-        emit_json(
-            [
-                {**config.model_dump(mode="json"), "failure": failures.get((config.kind, config.name))}
-                for config in found
-            ]
-        )
+        emit_json([{**one.model_dump(mode="json"), "failure": failures.get((one.kind, one.name))} for one in found])
         return 0
     width = max((len(one.component) for one in found), default=0)
     for one in found:
@@ -90,8 +96,7 @@ async def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
         found = [await server.info(named.name, named.version) for server in held.values()]
         beside = [one for server in held.values() for one in await server.versions(named.name)]
     if as_json:
-        dumped = [one.model_dump(mode="json") for one in found]
-        emit_json(dumped[0] if len(dumped) == 1 else dumped)
+        emit_json(found[0] if len(found) == 1 else found)
         return 0
     for one in found:
         emit(clean(f"{one.kind}{_marks(one, failed=False)}\n\n{one.text}"))
@@ -105,9 +110,7 @@ async def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
 @click.argument("query", metavar="QUERY", type=WORDS)
 @kind_option
 @under_option
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=10, show_default=True, help="At most so many."
-)
+@option("--limit", metavar="N", type=COUNT, default=10, help="At most so many.")
 @json_option("a list of objects with their scores")
 @mcp_option
 @workspace_option
@@ -220,8 +223,6 @@ async def contract(kind: str | None, as_json: bool, folder: Path) -> int:
     """Print one Markdown document for each kind that describes all its components, with their parameters."""
     async with opened(folder) as workspace:
         found = {one: await server.contract() for one, server in servers(workspace, kind).items()}
-    if as_json:
-        emit_json([{"kind": one, "contract": text} for one, text in found.items()])
-        return 0
-    emit(clean("\n".join(text.rstrip("\n") + "\n" for text in found.values()).rstrip("\n")))
+    whole = "\n".join(text.rstrip("\n") + "\n" for text in found.values()).rstrip("\n")
+    emit_either(as_json, [{"kind": one, "contract": text} for one, text in found.items()], whole)
     return 0

@@ -24,7 +24,7 @@ from agentorchestra.cli.commands.components.shared import (
 )
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, mcp_option, workspace_option
-from agentorchestra.cli.output import clean, command, emit, emit_json, say
+from agentorchestra.cli.output import clean, command, emit, emit_either, emit_json, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import PromptError, UsageError, VersionError
 
@@ -49,10 +49,8 @@ async def show(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
         what, server = await only(workspace, kind, named.name, hidden=True)
         config = await server.info(named.name, named.version)
         text = await server.source(named.name, named.version) or await _text_here(server, config)
-    if as_json:
-        emit_json({"kind": what, "name": config.name, "version": config.version, "text": text})
-    else:
-        emit(clean(text).removesuffix("\n"))
+    about = {"kind": what, "name": config.name, "version": config.version, "text": text}
+    emit_either(as_json, about, text.removesuffix("\n"))
     return 0
 
 
