@@ -72,7 +72,7 @@ def test_a_task_on_stdin(folder: Folder) -> None:
         if code == 0:
             assert "three months" in done.out
         elif b"\xff" in data:
-            assert "the task on stdin is not UTF-8 (byte 8); write it in UTF-8" in done.err
+            assert "the task in stdin is not UTF-8 (byte 8); write it in UTF-8" in done.err
     assert len(folder.ids()) == 1
     assert folder.assert_readable()["run"]["manifest"]["task"] == QUESTION
 
