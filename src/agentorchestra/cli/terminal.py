@@ -74,14 +74,16 @@ class TerminalAsker:
                 return line.strip() if line else None
 
     async def _approval(self) -> str | bool | None:
+        prompt = question = "Allow it? y or n (Ctrl-D leaves it open): "
         while True:
-            line = await self._read("Allow it? y or n (Ctrl-D leaves it open): ")
+            line = await self._read(prompt)
             if line is None:
                 return None
             if line.strip().lower() in ("y", "yes"):
                 return True
             if line.strip().lower() in ("n", "no"):
                 return (await self._read("Reason (may be empty): ") or "").strip() or False  # only True approves
+            prompt = f"Type y or n. {question}"
 
     async def _answered_elsewhere(self, key: str) -> None:
         seen = 0

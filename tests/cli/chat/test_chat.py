@@ -17,7 +17,7 @@ def test_two_turns_with_a_file_an_approval_and_a_queued_message(chats: ChatFolde
         assert chat.text.count("Answer 1") == 1, "the answer is on the screen once"
         chat.says("MAIL her", "Allow mail?", "to = 'eve@example.org' (untrusted: tool notes)", "y or n")
         assert not outbox(chats.path)
-        chat.says("perhaps", "y or n")
+        chat.says("perhaps", "Type y or n. Allow it?")
         chat.says("y", "Answer 2: MAIL rent 900 euros", "[2] completed")
         assert outbox(chats.path) == ["eve@example.org: the code is 4711"]
         chats.hold()
