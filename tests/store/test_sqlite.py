@@ -44,7 +44,7 @@ from agentorchestra.core.errors import (
     WorkspaceNotWritableError,
 )
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.log.store import SqliteStore
+from agentorchestra.log.store import SqliteStore, sqlite
 from agentorchestra.log.store.machine import since_boot
 from agentorchestra.log.store.rows import INLINE_BYTES, MANIFEST_BYTES
 from agentorchestra.log.store.schema import REVISIONS, create, metadata
@@ -68,6 +68,18 @@ async def make(folder: Path) -> None:
     await store.open()
     await store.create_run("run_1", manifest(), [created(), completed(0)])
     await store.close()
+
+
+async def test_a_new_database_appears_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blank = sqlite._blank
+
+    def before_it_is_there() -> bytes:
+        assert not (tmp_path / "workspace.db").exists(), "another process would find an empty database"
+        return blank()
+
+    monkeypatch.setattr(sqlite, "_blank", before_it_is_there)
+    await make(tmp_path)
+    assert stat.S_IMODE((tmp_path / "workspace.db").stat().st_mode) == 0o600
 
 
 async def refused(folder: Path, error: type[AgentOrchestraError], sentence: str) -> None:
@@ -341,7 +353,7 @@ import asyncio, logging, sys
 from pathlib import Path
 import agentorchestra.log.store
 assert "sqlalchemy" not in sys.modules
-from agentorchestra.log.store import SqliteStore
+from agentorchestra.log.store import SqliteStore, sqlite
 async def main():
     store = SqliteStore(Path(sys.argv[1]))
     await store.open()

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -228,23 +229,32 @@ class SqliteStore(SqlStore):
             raise self._not_writable(f"{DATABASE} is a folder")
         if self.database.is_file() and not self.database.stat().st_size:
             raise self._corrupt("it is empty, and what it held is lost")
-        try:
-            # By hand, so that nobody else can read what the agents read, whatever the umask.
-            descriptor = os.open(self.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        if not self.database.exists():
             try:
-                os.fchmod(descriptor, 0o600)
-                os.write(descriptor, _blank())  # so that a database which lost its content is told from a new one
-            except BaseException:
-                self.database.unlink()
-                raise
-            finally:
-                os.close(descriptor)
-        except FileExistsError:
-            pass
-        except OSError as exc:
-            raise self._translate(exc) from exc
+                self._make_database()
+            except FileExistsError:
+                pass  # another process was first
+            except OSError as exc:
+                raise self._translate(exc) from exc
         assert self._files is not None
         self._files.prepare()
+
+    def _make_database(self) -> None:
+        """Make a database without a table; it appears whole, so that an empty file is one that lost its content."""
+        # By hand, so that nobody else can read what the agents read, whatever the umask.
+        descriptor, name = tempfile.mkstemp(prefix=f"{DATABASE}-", dir=self.folder)
+        made = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_blank())
+            try:
+                self.database.hardlink_to(made)
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without hard links
+                made.rename(self.database)
+        finally:
+            made.unlink(missing_ok=True)
 
     def _use_wal(self) -> None:
         # Only the first process changes the mode, but for that it must be alone, and SQLite does not wait for it.
