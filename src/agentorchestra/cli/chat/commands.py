@@ -79,24 +79,24 @@ async def _model(chat: Chat, rest: str) -> None:
         models.check(rest)
         chat.talk.options["model"] = rest
     profiles = chat.talk.workspace.settings.models
-    known = ", ".join(f"{name} ({profiles[name].model})" if name in profiles else name for name in models.named())
-    await chat.screen.show(f"the next turn asks {chat.talk.now('model')}; there are {known}, and provider:model")
+    choices = ", ".join(f"{name} ({profiles[name].model})" if name in profiles else name for name in models.named())
+    await chat.screen.show(f"the next turn asks {chat.talk.now('model')}; there are {choices}, and provider:model")
 
 
 async def _system(chat: Chat, rest: str) -> None:
     """[NAME]: have another system work from the next turn on."""
-    known = sorted({*chat.talk.workspace.systems, *chat.talk.workspace.agents})
-    if rest and rest not in known:
-        raise ChatError(f"there is no system {rest!r}; {did_you_mean(rest, known, '/system lists them')}")
+    systems = sorted({*chat.talk.workspace.systems, *chat.talk.workspace.agents})
+    if rest and rest not in systems:
+        raise ChatError(f"there is no system {rest!r}; {did_you_mean(rest, systems, '/system lists them')}")
     chat.talk.options["system"] = rest or None
-    listed = "" if rest else f"; there are {', '.join(known)}"
+    listed = "" if rest else f"; there are {', '.join(systems)}"
     await chat.screen.show(f"the next turn works as {chat.talk.now('system')}{listed}")
 
 
 async def _files(chat: Chat, rest: str) -> None:
     """: list the files of the conversation."""
-    given = chat.talk.last.manifest.files if chat.talk.last is not None else ()
-    lines = [f"{one.name} ({plural(one.size, 'byte')}), from you" for one in given]
+    attached = chat.talk.last.manifest.files if chat.talk.last is not None else ()
+    lines = [f"{one.name} ({plural(one.size, 'byte')}), from you" for one in attached]
     for number, turn in enumerate(await chat.talk.turns(), 1):
         made = (await chat.talk.workspace.result(turn.id)).files
         lines += [f"{one.name} ({plural(one.size, 'byte')}), made in turn {number} by {one.made_by}" for one in made]
@@ -105,9 +105,12 @@ async def _files(chat: Chat, rest: str) -> None:
 
 async def _cost(chat: Chat, rest: str) -> None:
     """: say what the turns cost."""
-    # The end of a branch that was gone back to is a copy, which paid nothing: it is paid by the run that it is of.
-    paid = [turn.parent_run or turn.id for turn in await chat.talk.turns()]
-    usages = [(await chat.talk.workspace.result(run)).usage for run in paid]
+    workspace, usages = chat.talk.workspace, list[Usage]()
+    for turn in await chat.talk.turns():
+        usage = (await workspace.result(turn.id)).usage
+        if turn.parent_run is not None and not usage.requests:  # the end of a branch is a copy: its original paid
+            usage = (await workspace.result(turn.parent_run)).usage
+        usages.append(usage)
     rows = [(f"[{number}]", usage) for number, usage in enumerate(usages, 1)]
     total = ("all turns:", sum(usages, Usage()))
     await chat.screen.show(*(f"{name} {plural(one.tokens, 'token')}, {bill(one)}" for name, one in [*rows, total]))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentorchestra.core.errors import ChatError
+from agentorchestra.core.errors import ChatError, SessionError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunFields
 from agentorchestra.workspace import Workspace
-from agentorchestra.workspace.sessions import turns_of
+from agentorchestra.workspace.sessions import newest_run, turns_of
 
 
 class Conversation:
@@ -34,6 +34,13 @@ class Conversation:
             self.session, turns = await turns_of(self.workspace.store, self.session)
             self.last = turns[0] if turns else None
 
+    async def newest(self) -> RunRecord | None:
+        """Return the newest run of the workspace that a conversation can go on from; None where there is none."""
+        try:
+            return await self.workspace.store.get_run(await newest_run(self.workspace.store))
+        except SessionError:
+            return None
+
     async def begin(self, task: str, files: Sequence[Path]) -> RunRecord:
         """Write the next turn into the log; raise UsageError if it cannot be begun."""
         fields = self.options.copy()
@@ -48,12 +55,12 @@ class Conversation:
 
     async def turns(self) -> list[RunRecord]:
         """Return the turns that led to the last one, oldest first, those before a branch included."""
-        found, record = list[RunRecord](), self.last
+        turns, record = list[RunRecord](), self.last
         while record is not None:
-            found.append(record)
+            turns.append(record)
             previous = record.manifest.previous
             record = await self.workspace.store.get_run(previous) if previous is not None else None
-        return found[::-1]
+        return turns[::-1]
 
     async def branch(self, turn: int) -> None:
         """Go on from the end of an earlier turn, in a session of its own; 0 begins anew. Raise ChatError, ForkError."""

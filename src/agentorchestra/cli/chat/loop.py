@@ -100,23 +100,23 @@ class Chat:
 
     @property
     def at_work(self) -> bool:
-        """True until a turn is over here, and its account given."""
+        """Return True until a turn is over here, and its account printed."""
         return self._turn is not None and not self._turn.done()
 
     @property
     def left_open(self) -> bool:
-        """True where the last turn is not over, and may go on here."""
+        """Return True if the last turn is not over, and may go on here."""
         last = self.talk.last
         return last is not None and last.status in _OPEN and last.id != self._elsewhere
 
     @property
     def denies(self) -> bool:
-        """True where approvals are denied."""
+        """Return True if approvals are denied."""
         return self.talk.options.get("on_ask") == "deny"
 
     @property
     def resume_command(self) -> str:
-        """The command that goes on with this conversation."""
+        """Return the command that goes on with this conversation."""
         return command("chat --resume", shlex.quote(self.talk.session or ""), self.folder)
 
     # -- lines -----------------------------------------------------------------------------------------------------
@@ -131,10 +131,10 @@ class Chat:
                 self.drive(last)
             elif last.status not in FINAL:
                 await self.screen.show(f"it ended as {last.status.value}: /retry goes on with it")
-        elif earlier := await talk.workspace.runs(limit=1):
-            state = "was interrupted" if earlier[0].status in _OPEN else "is there"
-            about = f"an earlier conversation {state}: {one_line(earlier[0].manifest.task, 60)}"
-            await self.screen.show(f"{about}; {command('chat --resume', earlier[0].id, self.folder)} goes on with it")
+        elif (earlier := await talk.newest()) is not None:
+            state = "is not over" if earlier.status in _OPEN else "is there"
+            about = f"an earlier conversation {state}: {one_line(earlier.manifest.task, 60)}"
+            await self.screen.show(f"{about}; {command('chat --resume', earlier.id, self.folder)} goes on with it")
         while True:
             line = await self._lines.get()
             self._taking = True
@@ -264,8 +264,8 @@ class Chat:
             texts = record.outcome.value if record.outcome is not None else None
             if record.kind is EffectKind.RECEIVE and isinstance(texts, list):
                 read.update(map(str, texts))
-        told = Counter(one.text for _, one in ledger.told if one.by == "chat" and not one.to)
-        return [*(told - read).elements()]
+        queued = Counter(one.text for _, one in ledger.told if one.by == "chat" and not one.to)
+        return [*(queued - read).elements()]
 
     async def _hand_on(self) -> None:
         """Leave a turn that is worked on as it is, for the process that goes on with it."""

@@ -32,7 +32,7 @@ def files_in(text: str) -> list[Path]:
         there = next((one for one in paths if os.path.exists(one)), None)  # noqa: PTH110 - False for a name too long
         if there is None:
             raise ChatError(
-                f"there is no file {quoted or bare!r} to attach; correct its path (one with blanks stands in quotes: "
+                f"there is no file {quoted or bare!r} to attach; correct its path (write one with blanks in quotes: "
                 '@"my file.pdf"), or write a blank behind the @'
             )
         found[there] = None
