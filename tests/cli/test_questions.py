@@ -166,7 +166,7 @@ def test_an_approval_in_place(app: Folder, terminal: Terminal) -> None:
         started.wait_for("to = 'eve@example.org' (untrusted: tool read_notes)")
         started.wait_for("Allow it? y or n")
         terminal.type("what\n")
-        started.wait_for("Allow it? y or n (Ctrl-D leaves it open): Allow it? y or n")
+        started.wait_for("Type y or n. Allow it? y or n")
         terminal.type("y\n")
         done = started.end()
     assert done.code == 0
