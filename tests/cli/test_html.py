@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import stat
 import threading
 from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -159,6 +160,7 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
     target = tmp_path / "page.html"
     done = invoke("show", run_id, "--html", str(target), "--workspace", str(tmp_path / "ws"))
     assert done.exit_code == 0
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert_inert(target.read_text(encoding="utf-8"))
 
     async def look() -> None:

@@ -18,7 +18,7 @@ from agentorchestra.cli import main
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Provenance, Tag
-from agentorchestra.core.errors import ModelRequestError
+from agentorchestra.core.errors import ModelRequestError, ScriptError
 from agentorchestra.core.messages import ModelRequest, ToolSchema
 from agentorchestra.core.policy import Given, Plan, PolicyView, Verdict
 from agentorchestra.core.settings import ModelProfile, PolicySettings
@@ -313,6 +313,14 @@ def test_what_the_plan_names_for_one_argument_is_not_meant_for_another() -> None
 
 
 QUOTE = "Never sell the boat. It stays at pier 4."
+
+
+@pytest.mark.parametrize("stated", [object(), {"uses": {1, 2}}, lambda request: object()])
+async def test_a_scripted_plan_of_a_wrong_type_ends_the_run(tmp_path: Path, stated: Any) -> None:
+    desk = Desk(tmp_path, stated, READ, GOOD)
+    with pytest.raises(ScriptError, match=r"has no usable policy_plan \(TypeError: .*; give JSON, a text"):
+        await desk.run()
+    assert desk.paid == []
 
 
 @pytest.mark.parametrize(

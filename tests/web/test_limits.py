@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -138,25 +138,34 @@ async def test_more_connections_than_allowed_are_refused(tmp_path: Path) -> None
     async with (
         served(tmp_path, serve=ServeSettings(max_connections=2)) as server,
         asyncio.timeout(LONGEST_S),
-        connected(server) as one,
-        connected(server) as other,
     ):
-        for each in (one, other):
-            each.writer.write(LIST.encode())
-            assert (await each.answer())[0] == 200
-        async with connected(server) as third:
-            status, said = await third.answer()
-            assert status == 503
-            assert said["error"].startswith("2 connections are open, which is the most; try again later")
-            assert await third.ended()
-        other.writer.write(LIST.encode())
-        assert (await other.answer())[0] == 200
-        # An answer with this header ends the connection, so there is room for another one.
-        one.writer.write(LIST.replace("Host:", "Connection: close\r\nHost:").encode())
-        assert (await one.answer())[0] == 200 and await one.ended()
+        run = await server.submit("PLAN gate")
+        await server.gate.reached()
+        async with AsyncExitStack() as stack:
+            for _ in range(2):
+                client = await stack.enter_async_context(connected(server))
+                client.writer.write(f"GET /runs/{run}/events HTTP/1.1\r\n{HEAD}\r\n".encode())
+                assert b" 200 " in await client.reader.readuntil(b"\r\n\r\n")
+            async with connected(server) as third:
+                status, body = await third.answer()
+                assert status == 503
+                assert body["error"].startswith("2 connections are open, which is the most; send the request at once")
+                assert await third.ended()
+            server.gate.open.set()
+            assert b"event: end" in await client.reader.readuntil(b"event: end")
         async with connected(server) as third:
             third.writer.write(LIST.encode())
             assert (await third.answer())[0] == 200
+
+
+async def test_connections_that_send_nothing_do_not_keep_the_owner_out(tmp_path: Path) -> None:
+    limits = ServeSettings(max_connections=20, header_timeout_s=600)
+    async with served(tmp_path, serve=limits) as server, AsyncExitStack() as stack, asyncio.timeout(LONGEST_S):
+        strangers = [await stack.enter_async_context(connected(server)) for _ in range(60)]
+        assert await server.get("/runs") == {"runs": []}
+        status, body = await strangers[0].answer()
+        assert status == 503
+        assert body["error"].startswith("20 connections are open, which is the most; send the request at once")
 
 
 @pytest.mark.parametrize("line", ["max_connections = 0", "header_timeout_s = 0", "body_timeout_s = inf"])

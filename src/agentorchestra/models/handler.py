@@ -107,7 +107,7 @@ class RequestModelHandler:
             # The agent can do something about it: shorten its history and ask again.
             return failed("error", str(exc), error_type=type(exc).__name__)
         except ModelError as exc:
-            if effect.purpose not in BESIDE:
+            if effect.purpose not in BESIDE or isinstance(exc, ScriptError):
                 raise
             refused: JsonValue = {"kinds": list(exc.kinds)} if isinstance(exc, ModelMediaError) else None
             return failed("error", str(exc), error_type=type(exc).__name__, value=refused)

@@ -26,7 +26,7 @@ Reply = ModelResponse | str | ToolCall | Sequence[ToolCall] | Exception
 ScriptFunction = Callable[[ModelRequest], Reply | Awaitable[Reply]]
 """Answers from the visible prompt; the only kind of script that many concurrent runs can share."""
 
-_Beside = JsonValue | Callable[[ModelRequest], str]
+_Beside = JsonValue | Callable[[ModelRequest], JsonValue]
 """Answers a request of policy: as JSON, as text, or by the request; None for a model that is not asked."""
 
 Steps = Iterable[Reply | ScriptFunction] | ScriptFunction
@@ -131,7 +131,7 @@ class ScriptedModel:
         if purpose in self._beside:
             beside, requests = self._beside[purpose]
             requests.append(request)
-            return self._finished(ModelResponse(text=_stated(beside, request)), request)
+            return self._finished(ModelResponse(text=self._stated(purpose, beside, request)), request)
         self.requests.append(request)
         # Taken before anything is awaited: steps go out in the order in which requests arrive.
         step = self._next(request)
@@ -203,6 +203,17 @@ class ScriptedModel:
                 f"{type(exc).__name__}: {exc}"
             ) from exc
 
+    def _stated(self, purpose: str | None, beside: _Beside, request: ModelRequest) -> str:
+        """Return the plan or the review as text; raise ScriptError for one that is neither JSON nor text."""
+        try:
+            reply = beside(request) if callable(beside) else beside
+            return reply if isinstance(reply, str) else canonical_json(reply)
+        except Exception as exc:
+            raise ScriptError(
+                f"the scripted model {self.name!r} has no usable {purpose} ({type(exc).__name__}: {exc}); "
+                "give JSON, a text, or a function of the request that returns either"
+            ) from exc
+
     def _finished(self, response: ModelResponse, request: ModelRequest) -> ModelResponse:
         calls = tuple(
             one if one.id else one.model_copy(update={"id": f"call_{request.digest[:12]}_{index}"})
@@ -233,12 +244,6 @@ class ScriptedModel:
                 "usage": usage,
             }
         )
-
-
-def _stated(reply: _Beside, request: ModelRequest) -> str:
-    if callable(reply):
-        return reply(request)
-    return reply if isinstance(reply, str) else canonical_json(reply)
 
 
 def response_of(reply: object) -> ModelResponse | None:

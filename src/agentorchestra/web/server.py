@@ -65,15 +65,22 @@ class _Limited(H11Protocol):
     """A connection that is given up when the head of a request takes too long, or when there are too many of them."""
 
     _head: asyncio.TimerHandle | None = None  # set while the head of a request is waited for
+    _since = 0.0  # the loop's time at which it connected or began its last request
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        limits = self._limits()
-        if len(self.connections) > limits.max_connections:
-            sentence = f"{limits.max_connections} connections are open, which is the most; try again later"
-            self._give_up(HTTPStatus.SERVICE_UNAVAILABLE, f"{sentence}, or set serve.max_connections")
-        else:
-            self._watch()
+        self._since = self.loop.time()
+        most = self._limits().max_connections
+        others = [each for each in self._all() if each is not self and not each.transport.is_closing()]
+        if len(others) >= most:
+            # Those without a request have shown no token for it: they do not keep out the owner, who comes last.
+            waiting = [each for each in others if not each._answers()]
+            crowded = min(waiting, key=lambda each: each._since, default=self)
+            sentence = f"{most} connections are open, which is the most; send the request at once, or try again later"
+            crowded._give_up(HTTPStatus.SERVICE_UNAVAILABLE, f"{sentence}, or set serve.max_connections")
+            if crowded is self:
+                return
+        self._watch()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -85,16 +92,23 @@ class _Limited(H11Protocol):
         super().connection_lost(exc)
         self._unwatch()
 
+    def _all(self) -> set[_Limited]:
+        return cast("set[_Limited]", self.connections)
+
     def _limits(self) -> ServeSettings:
         return cast(WebApp, self.config.app).limits
 
     def _watch(self) -> None:
         """Begin to wait for a head; bytes do not begin it anew. While a request is answered none is waited for."""
-        cycle = cast(RequestResponseCycle | None, self.cycle)  # None before the first request
-        if cycle is not None and not cycle.response_complete:
+        if self._answers():
+            self._since = self.loop.time()
             self._unwatch()
         elif self._head is None:
             self._head = self.loop.call_later(self._limits().header_timeout_s, self._too_slow)
+
+    def _answers(self) -> bool:
+        cycle = cast(RequestResponseCycle | None, self.cycle)  # None before the first request
+        return cycle is not None and not cycle.response_complete
 
     def _unwatch(self) -> None:
         if self._head is not None:
@@ -107,6 +121,7 @@ class _Limited(H11Protocol):
         self._give_up(HTTPStatus.REQUEST_TIMEOUT, f"{sentence}, or set serve.header_timeout_s")
 
     def _give_up(self, status: HTTPStatus, sentence: str) -> None:
+        self._unwatch()
         if self.transport.is_closing():
             return
         body = json.dumps({"error": sentence, "error_type": "HttpRequestError"}).encode()

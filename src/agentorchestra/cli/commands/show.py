@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -192,7 +193,9 @@ def _write_page(page: Path, text: str, record: RunRecord) -> None:
         return
     try:
         target = page / f"{record.id}.html" if page.is_dir() else page
-        target.write_text(text, encoding="utf-8")
+        # A page holds all that the run read: a new file is for its owner alone.
+        with open(target, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(text)
     except OSError as exc:
         raise OutputError(f"{page} cannot be written: {exc.strerror}; name another file with --html FILE") from None
     emit(str(target))
