@@ -192,6 +192,14 @@ async def test_a_full_queue_says_when_to_come_back(tmp_path: Path) -> None:
         await post(web, {"task": "6 * 7?"}, "n2")
 
 
+async def test_clients_that_found_no_place_come_back_one_after_the_other(tmp_path: Path) -> None:
+    async with served(tmp_path, serve=ServeSettings(max_runs=2, max_queued=1)) as web:
+        waits = [web.app._queue.retry_after() for _ in range(2000)]
+    assert waits[0] == 5 and waits == sorted(waits)
+    assert waits[200] > 60, "two places and no run ended yet: two clients a second"
+    assert waits[-1] == 600
+
+
 async def test_of_many_at_once_as_many_are_accepted_as_there_is_room_for(tmp_path: Path) -> None:
     async with served(tmp_path, serve=ServeSettings(max_runs=0, max_queued=5)) as web:
 

@@ -18,6 +18,7 @@ _MEMORY = "this process has too little memory (ulimit -v, or the limit of its co
 _SYSTEM = "the whole system has too many files open"
 _OF_ERRNO = {errno.EMFILE: "", errno.ENFILE: _SYSTEM, errno.ENOMEM: _MEMORY, errno.EAGAIN: _THREADS}
 _OF_LIBRARIES = re.compile(r"(?:os error |code: )(\d+)\b")  # as Rust says it
+_NOT_MAPPED = re.compile(r"failed to map segment|[Cc]annot allocate memory")  # as the loader of libraries says it
 _NO_THREAD = re.compile(r"can't start new thread|spawn (?:worker )?thread")
 
 
@@ -34,6 +35,8 @@ def shortage(exc: BaseException | None) -> str:
             return _MEMORY
         if isinstance(exc, OSError):
             number = exc.errno
+        elif isinstance(exc, ImportError) and _NOT_MAPPED.search(str(exc)):
+            return _MEMORY
         elif isinstance(exc, RuntimeError) or type(exc).__name__ == "PanicException":
             if _NO_THREAD.search(str(exc)):
                 return _THREADS

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, ModelError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.resources import refuse_shortage
 from agentorchestra.models.client import Media, OnDelta, with_usage
 from agentorchestra.models.endpoint import Endpoint
 from agentorchestra.models.failures import Target, of_media, of_schema, silent, translate
@@ -134,6 +135,7 @@ def _make(endpoint: Endpoint) -> Wire:
 
         return Wire(endpoint)
     except ImportError as exc:
+        refuse_shortage(exc)
         extra = PROVIDERS[endpoint.provider].extra if endpoint.provider in PROVIDERS else "openai"
         raise MissingExtraError(
             f"model {endpoint.name!r} needs a package that is not installed ({exc.name or exc}); "

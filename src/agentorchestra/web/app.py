@@ -59,7 +59,7 @@ from agentorchestra.web.bodies import (
 from agentorchestra.web.follow import stream
 from agentorchestra.web.guard import Guard, problem
 from agentorchestra.web.metrics import MEDIA_TYPE, Metrics
-from agentorchestra.web.queue import RunQueue
+from agentorchestra.web.queue import RETRY_AFTER_S, RunQueue
 from agentorchestra.web.shared import SharedRead
 from agentorchestra.workspace import Workspace
 
@@ -81,7 +81,6 @@ REACH_S = 5.0
 """Time in which the store has to answer, before anything is begun: one that is away is waited for much longer."""
 
 CANARIES_S = 1.0  # time between looks at how candidates do that have a share of the live runs
-RETRY_AFTER_S = 5  # what a client is told to wait before it sends a request again
 
 _BY = "web"
 _MOST_RUNS = 1000
@@ -254,7 +253,7 @@ class WebApp:
                 f"{most} runs wait for their beginning, which is the most; send the request again later, or set "
                 "serve.max_queued",
                 status=429,
-                retry_after_s=RETRY_AFTER_S,
+                retry_after_s=self._queue.retry_after(),
             )
 
     async def _count(self) -> tuple[int, int]:

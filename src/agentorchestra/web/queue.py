@@ -11,7 +11,7 @@ import contextlib
 import logging
 import math
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +30,9 @@ QUIET_S = 0.02
 
 RUNS_PER_CORE = 8
 """Runs that are driven at the same time for each core, unless the settings say: most of the time they wait."""
+
+RETRY_AFTER_S = 5  # what a client is told to wait at least before it sends a request again
+_LONGEST_RETRY_S = 600
 
 _LEAVE_S = 0.1
 _MORE = 100
@@ -53,6 +56,8 @@ class RunQueue:
         self._complaint = ""
         self.refused: dict[str, str] = {}
         self.ended: Counter[str] = Counter()
+        self._ends: deque[float] = deque(maxlen=_MORE)  # the loop's times of the last ones
+        self._promised = 0.0  # the loop's time for which the last client was told to come again
 
     @property
     def places(self) -> int:
@@ -64,6 +69,16 @@ class RunQueue:
     def driving(self) -> int:
         """How many are."""
         return len(self._tasks)
+
+    def retry_after(self) -> int:
+        """Return the seconds after which a client that found no place may come again: each a turn later.
+
+        The turns are as far apart as the last runs ended here, so that clients come as places become free.
+        """
+        now = asyncio.get_running_loop().time()
+        apart = (now - self._ends[0]) / len(self._ends) if self._ends else 1 / max(self.places, 1)
+        self._promised = min(max(self._promised + apart, now + RETRY_AFTER_S), now + _LONGEST_RETRY_S)
+        return math.ceil(self._promised - now)
 
     @property
     def stopping(self) -> bool:
@@ -175,6 +190,7 @@ class RunQueue:
     async def _drive(self, run_id: str) -> None:
         result = await self._ws.take_up(run_id, accept=True)
         self.ended[result.status.value] += 1
+        self._ends.append(asyncio.get_running_loop().time())
 
     def _over(self, run_id: str, task: asyncio.Task[None]) -> None:
         del self._tasks[run_id]
