@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentorchestra.cli.commands.components.shared import (
-    KINDS,
-    Named,
-    kind_option,
-    name_argument,
-    only,
-    reason_option,
-)
+from agentorchestra.cli.commands.components.shared import KINDS, Named, kind_option, name_argument, only, reason_option
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, mcp_option, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_either, emit_json, say
