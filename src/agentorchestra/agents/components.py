@@ -187,7 +187,6 @@ class Components:
         return [why for manager in self.managers for _, why in sorted(manager.failures().items())]
 
     def library(self) -> PromptLibrary:
-        """Return the prompts as runs use them."""
         return self._library.with_prompts(self.prompts.live())
 
     async def close(self) -> None:
@@ -202,7 +201,6 @@ class Components:
 
 
 async def _call(owner: Any, hook: str) -> None:
-    """Call a hook of a component's life, where it has one without arguments."""
     found = getattr(type(owner), hook, None)
     if not inspect.iscoroutinefunction(found):
         return

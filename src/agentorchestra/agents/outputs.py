@@ -260,7 +260,6 @@ def output_blocks(shown: Sequence[Output], answer: str, most: int) -> list[TextB
 
 
 def _excerpt(one: Output, marks: Collection[str], most: int) -> str:
-    """Return a call and what it gave, in so many characters."""
     asked = one.asked if len(one.asked) <= MOST_ASKED else f"{one.asked[:MOST_ASKED]}…"
     head = f"{one.asker} called {one.name}: {asked}\nIt gave: "[:most]
     room = most - len(head)

@@ -76,7 +76,6 @@ def plan_messages(
     earlier: Sequence[str] = (),
     problem: str = "",
 ) -> tuple[Message, ...]:
-    """Return the messages of a request for a plan, from the tools as `shown_tools` has them."""
     rules, said = prompt.messages(
         acting=[*acting.values()], reading=[*reading.values()], earlier=earlier, words=words, problem=problem
     )
@@ -108,7 +107,6 @@ def shown_tools(
 
 
 def _environments(kit: Kit, ctx: BranchContext[Any]) -> list[Environment]:
-    """Return the environments that the user gave or named for the run."""
     names = sorted({*kit.given, *ctx.manifest.environments} & kit.environments.keys())
     return [asked_environment(ctx.run, name) for name in names]
 

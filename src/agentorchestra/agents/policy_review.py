@@ -31,7 +31,6 @@ def review_effect(kit: Kit, ctx: BranchContext[Any], effect: Effect, view: Polic
 
     Args:
         ctx: a branch of the call for it alone.
-        effect: the call.
         view: the run's, with its plan.
     """
     role = role_of(ROLE, ctx)

@@ -62,7 +62,6 @@ WORKER = Agent(
 
 
 def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
-    """Return the agents every workspace has, by name, with the limits of its settings."""
     given = settings or Settings()
     packaged = (browser_use(given.browser), deep_analyzer(given.analysis), deep_researcher(given.research))
     named = (*packaged, REPORTER, WORKER, tool_generator(given.generator), debate(given.debate))

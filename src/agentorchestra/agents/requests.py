@@ -26,7 +26,6 @@ def model_of(spec: AgentSpec, ctx: BranchContext[Any]) -> str:
 
 
 def role_of(role: str, ctx: BranchContext[Any]) -> RoleSettings:
-    """Return what the run sets for a role."""
     return ctx.manifest.roles.get(role, RoleSettings())
 
 
@@ -85,7 +84,6 @@ def model_effect(
     purpose: str,
     provenance: tuple[Provenance, ...],
 ) -> Effect:
-    """Return RequestModel for a question beside the steps of an agent."""
     return Effect(
         kind=EffectKind.REQUEST_MODEL,
         component=f"{model}@1.0.0",

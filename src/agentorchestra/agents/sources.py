@@ -64,7 +64,6 @@ class LookupResult:
     unknown: list[Citation] = field(default_factory=list)
 
     def corrected(self, result: AgentResult) -> AgentResult:
-        """Return the result with its sources as they should stand."""
         sources = tuple(dict.fromkeys(self.held.get(one, one) for one in result.sources))
         return result if sources == result.sources else result.model_copy(update={"sources": sources})
 
@@ -270,7 +269,6 @@ _GIVING = ("file", "web", "tool", "environment")
 
 
 def _key(name: str) -> str:
-    """Return a name for comparison."""
     return normalised_address(name) if is_address(name) else name.casefold()
 
 

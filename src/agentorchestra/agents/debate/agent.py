@@ -120,7 +120,6 @@ class _Debate:
         return not self.limited and self.held < self.rounds and len(self._present()) > 1
 
     def _present(self) -> list[Expert]:
-        """Return the experts that still speak."""
         return [one for letter, one in self.experts.items() if self.silent.get(letter, 0) < FAILURES]
 
     def _spoke(self, expert: Expert) -> bool:
@@ -331,7 +330,6 @@ class DebateDriver(Limited[DebateSettings]):
     """Drives the manager; the system `debate`."""
 
     def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
-        """Refuse options that no debate could be held with."""
         check_options(options, agents, model)
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:

@@ -23,7 +23,6 @@ _WORDS: dict[str, Any] = {"type": "string", "minLength": 1}
 
 
 def turn_schema(most: int) -> dict[str, Any]:
-    """Return the schema of what an expert says in one turn, with at most so many arguments."""
     argument = {"type": "object", "properties": {"text": _WORDS, "answers": TEXTS}, "required": ["text"]}
     return {
         "type": "object",
@@ -119,7 +118,6 @@ def turn_of(
 
 
 def marks_in(text: str) -> list[str]:
-    """Return the marks that stand in a text, each once."""
     return list(dict.fromkeys(_MARK.findall(text)))
 
 
@@ -169,7 +167,6 @@ def turn_text(turn: Turn, name: str, whole: Collection[str] | None = None, *, sh
 
 
 def quoted(one: Citation) -> str:
-    """Return a citation in one line, a long quote cut."""
     place = f", {one.place}" if one.place else ""
     return f"{one.source}{place}: “{_first(' '.join(one.quote.split()))}”"
 

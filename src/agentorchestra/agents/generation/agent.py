@@ -197,7 +197,6 @@ class _Generation:
         return found
 
     def _known(self, candidate: Mapping[str, Any]) -> Tool[..., Any] | None:
-        """Return a candidate that may be tried by this agent; None for any other."""
         name, version = str(candidate["name"]), str(candidate["version"])
         if candidate.get("source"):
             return self.shop.tool(candidate["source"], name, version, symbol=str(candidate.get("symbol") or ""))
@@ -357,7 +356,6 @@ def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
 
 
 def _plain_code(text: str) -> str:
-    """Return code without the fence around it."""
     code = unfenced(text).strip()
     return f"{code}\n" if code else ""
 

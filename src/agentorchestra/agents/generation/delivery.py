@@ -73,7 +73,6 @@ class ToolReceiver:
         return state.model_copy(update={"messages": messages, "opened": (*state.opened, *fitting)})
 
     def _given(self, ctx: BranchContext[Any]) -> Iterator[str]:
-        """Yield the names of what was given to this agent."""
         for key in sorted(one for one in ctx.vars if one.startswith(GIVEN)):
             held = ctx.vars[key]
             if isinstance(held, dict) and held.get("to") == ctx.node.scope:

@@ -220,6 +220,5 @@ def _free(name: str, server: TCPServer, made: Collection[str] = ()) -> str:
 
 
 def performance(seconds: Sequence[float], attempts: int) -> JsonValue:
-    """Return what the trials showed."""
     longest = round(max(seconds, default=0.0), 3)
     return {"trials": len(seconds), "succeeded": len(seconds), "longest_s": longest, "attempts": attempts}

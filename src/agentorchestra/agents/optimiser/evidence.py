@@ -60,17 +60,14 @@ class Variable(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def name(self) -> str:
-        """The component's name."""
         return self.component.partition(":")[2]
 
     @property
     def is_code(self) -> bool:
-        """True for a text that is a program."""
         return "code" in self.role
 
     @property
     def is_template(self) -> bool:
-        """True for a text that is rendered."""
         return self.component.startswith("prompt:") and self.role == "prompt"
 
 
@@ -115,7 +112,6 @@ class Evidence(BaseModel, frozen=True, extra="forbid"):
         return self.score < 1 if self.score is not None else self.status != "completed"
 
     def successors(self) -> dict[str, list[str]]:
-        """Return, for each node, those that its output went into."""
         found: dict[str, list[str]] = {one.key: [] for one in self.nodes}
         for source, target in self.edges:
             found[source].append(target)

@@ -97,7 +97,6 @@ class _Refinement:
         return "\n".join(line for name, title in _TITLES.items() for line in listed(title, texts(reply.get(name))))
 
     async def step(self, result: AgentResult, said: str) -> AgentResult | None:
-        """Return the result with a new answer, None where there is none."""
         schema = self._spec.output_schema
         wanted = {} if schema is None else {"output": schema}
         asked = form(["answer", *wanted], answer=Form(TEXT, {**TEXT, "minLength": 1}), **wanted)
@@ -119,7 +118,6 @@ class _Refinement:
         said: tuple[str, str] | None = None,
         values: Mapping[str, Any] | None = None,
     ) -> dict[str, Any] | None:
-        """Return the reply about an answer; None where it cannot be had."""
         content = [*self._known, block_from("The answer:", trust=Trust.SYSTEM), material(answer, "answer")]
         if said is not None:
             content += [block_from(said[0], trust=Trust.SYSTEM), material(said[1], "critique")]

@@ -179,7 +179,6 @@ def _asked(ctx: BranchContext[Any]) -> list[JsonValue]:
 
 
 def _rows(outcome: Outcome) -> list[dict[str, JsonValue]]:
-    """Return the results of a search, [] of one that failed."""
     value = outcome.value if outcome.ok else None
     listed = _list(value.get("results")) if isinstance(value, dict) else []
     return [one for one in listed if isinstance(one, dict)]

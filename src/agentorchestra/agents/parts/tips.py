@@ -53,5 +53,4 @@ class Tips:
 
 
 def tips_of(ctx: BranchContext[Any]) -> tuple[Block, ...]:
-    """Return the tips that an agent was shown, () for none."""
     return _BLOCKS.validate_python(ctx.vars.get(_HELD) or ())

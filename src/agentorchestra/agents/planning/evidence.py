@@ -88,7 +88,6 @@ def results_before(ctx: BranchContext[Any], *, upto: int | None = None) -> list[
 
 
 def citations(results: Sequence[TeamResult]) -> tuple[Citation, ...]:
-    """Return everything they cite, each once."""
     return tuple(dict.fromkeys(one for _, result, _ in results for one in result.sources))
 
 
@@ -255,7 +254,6 @@ class SourceCheck:
 
 
 def user_additions(state: State) -> tuple[str, ...]:
-    """Return what the user added while the work went on."""
     return tuple(
         block.text
         for message in state.messages[state.steps_at :]

@@ -177,7 +177,6 @@ class Verifier:
         }
 
     def _other(self, finders: set[str]) -> Delegate | None:
-        """Return an agent that found none of it."""
         there = {one.agent.name: one for one in self.offered if one.agent.name not in finders}
         names = (self.settings.verifier,) if self.settings.verifier else USUAL
         return next((there[name] for name in names if name in there), None)

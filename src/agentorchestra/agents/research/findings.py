@@ -128,7 +128,6 @@ class Piece:
 
 
 def pieces_of(outcome: Outcome) -> list[Piece]:
-    """Return what was read of a page, piece by piece."""
     return [
         Piece(text, block.source.ref, place)
         for block in outcome.blocks()
@@ -238,18 +237,15 @@ def _lines_of(quote: str, piece: Piece) -> str:
 
 
 def _common(quote: str, text: str) -> int:
-    """Return how many words they have in common."""
     return len({*re.findall(r"\w+", quote.casefold())} & {*re.findall(r"\w+", text.casefold())})
 
 
 def brief(text: str, most: int) -> str:
-    """Return a text in one line, cut where it is longer."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
-    """Return the most relevant ones, each once."""
     kept: dict[str, Insight] = {}
     for one in sorted(insights, key=lambda one: -one.relevance):
         kept.setdefault(one.mark, one)
@@ -257,7 +253,6 @@ def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
 
 
 def evidence(insights: Sequence[Insight]) -> Block:
-    """Return the findings under their marks, as material."""
     lines = [f"[E{number}] ({one.group}, {one.relevance:.1f}; {_from(one)}" for number, one in enumerate(insights, 1)]
     return material("\n".join(lines) or "nothing was found", "findings")
 

@@ -90,7 +90,6 @@ class PageReader:
         return await self.read(())
 
     async def read(self, queries: Sequence[ResearchQuery]) -> list[Insight]:
-        """Return what the best pages of these queries say."""
         room = min(self.limits.pages_per_round, self.limits.pages - self.pages)
         files = {ref.name for ref in self.ctx.manifest.files} if READ in self.tools else set()
         found = self.hits.best(room, [one.number for one in queries], lambda one: "://" in one or one in files)

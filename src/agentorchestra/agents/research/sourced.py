@@ -28,7 +28,6 @@ class Part:
 
     @property
     def brief(self) -> str:
-        """Return its beginning, in one line."""
         words = " ".join(self.text.split())
         return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
 

@@ -219,7 +219,6 @@ class Research:
         return await self.questioner.one(Question("research_check", reply, values, content, decides=True))
 
     async def _calculate(self, written: Sequence[Mapping[str, Any]]) -> None:
-        """Compute over the findings; each result is one."""
         outcomes = await call_tools(self.ctx, [(PYTHON, {"code": str(one["code"])}) for one in written])
         for one, outcome in zip(written, outcomes, strict=True):
             what = brief(str(one["what"]), _LONGEST)
@@ -236,7 +235,6 @@ class Research:
         self.insights = ordered(self.insights, self.limits.insights)
 
     def _conflicts(self, written: Sequence[Mapping[str, Any]]) -> list[Conflict]:
-        """Return contradictions between findings that there are."""
         found = []
         for one in written[:_MOST]:
             numbers = [int(mark) - 1 for mark in re.findall(r"E(\d{1,4})", " ".join(map(str, one["marks"])))]
@@ -397,5 +395,4 @@ def _reason(one: ResearchQuery) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text in one line, without marks of its own."""
     return " ".join(text.split()).replace("[", "(").replace("]", ")")

@@ -142,7 +142,6 @@ def _beside(state: State, told: Message) -> str:
 
 
 def _cut(words: str) -> str:
-    """Return words that one message has room for."""
     return words if len(words) <= MOST_CHARS else f"{words[: MOST_CHARS - len(CUT)]}{CUT}"
 
 
