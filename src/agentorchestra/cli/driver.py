@@ -38,7 +38,6 @@ class Stop:
 
     @staticmethod
     def of_command() -> Stop:
-        """Return that of the command that runs."""
         stop: Stop = click.get_current_context().meta[_STOP]
         return stop
 
@@ -118,7 +117,6 @@ class AsyncGroup(click.Group):
     """A group whose commands may be coroutines."""
 
     def command(self, *args: Any, **attributes: Any) -> Callable[[Callable[..., Any]], click.Command]:  # type: ignore[override]
-        """Return the decorator that makes a command of the group."""
         add = super().command(*args, **attributes)
         return lambda work: add(_under_a_loop(work))
 
@@ -189,5 +187,4 @@ async def _display(workspace: Workspace[Any], run_id: str, *, talk: bool) -> Dis
 
 
 def at_terminal() -> bool:
-    """Return True if somebody can be asked."""
     return is_terminal(sys.stdin)

@@ -78,7 +78,6 @@ def is_solved(result: RunResult) -> bool:
 
 
 def exit_code_of_code(result: RunResult) -> int:
-    """Return the exit code of `agentorchestra code`."""
     if result.status is RunStatus.CANCELLED:
         return 130
     if result.status in (RunStatus.WAITING, RunStatus.PAUSED):
@@ -175,7 +174,6 @@ def _confirmed(count: int, place: Path) -> bool:
 
 
 def applied_line(applied: Applied) -> str:
-    """Return a line on what was applied."""
     names = first_names(map(one_line, applied.changed), 10)
     if applied.branch:
         line = f"committed as {applied.branch} ({applied.commit[:12]}): {names}"

@@ -173,7 +173,6 @@ async def _settle(
 async def _go_on(
     workspace: Workspace[Any], run_id: str, settled: Question, *, folder: Path, as_json: bool, ask: str
 ) -> RunResult | None:
-    """Drive the run; None if another process does, and has the answer."""
     deadline = asyncio.get_running_loop().time() + _HAND_OVER_S
     while True:
         try:

@@ -148,7 +148,6 @@ def _registered(place: _Place) -> dict[str, str]:
 
 
 def _module_elsewhere(name: str, folder: Path) -> bool:
-    """Return True if a module of this name is found outside the folder."""
     before = sys.path[:]
     sys.path[:] = [one for one in before if Path(one or ".").resolve() != folder.resolve()]
     try:

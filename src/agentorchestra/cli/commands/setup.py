@@ -296,7 +296,6 @@ class Dialogue:
         return wanted
 
     def keep_key(self) -> None:
-        """Put a new key where it is to be kept."""
         from agentorchestra.workspace.settings import settings_folder
         from agentorchestra.workspace.variables import ENV_FILE, git_may_take, keep_in_file, keep_in_keyring
 

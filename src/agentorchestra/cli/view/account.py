@@ -129,7 +129,6 @@ class Work:
                 return
 
     def _act(self, node: Node, span: Span) -> Act | None:
-        """Return what an effect was, None for one that says nothing to a person."""
         outcome, effect, under_way = span.record.outcome, span.effect, node.status in _UNDER_WAY
         if outcome is not None and outcome.status == "limited":
             return None  # the end of the run says it
@@ -179,7 +178,6 @@ def _questions(items: Sequence[Act | list[str]]) -> list[Act]:
 
 
 def _line(verb: str, acts: Sequence[Act]) -> str:
-    """Return acts of one verb as one line."""
     note = acts[0].note
     failed = [one.error for one in acts if one.error]
     whats = [one.what for one in acts if one.what]

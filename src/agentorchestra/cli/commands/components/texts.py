@@ -141,7 +141,6 @@ async def _update(
 
 
 def _edited(name: str, text: str) -> str:
-    """Return a text as it was left in the user's editor."""
     if not (os.environ.get("VISUAL") or os.environ.get("EDITOR") or sys.stdin.isatty()):
         raise UsageError("there is no terminal for an editor here; set EDITOR, or give the text with --from FILE")
     try:
