@@ -26,11 +26,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is first used.
-
-    Raises:
-        MissingExtraError: if the extra `cluster` is not installed.
-    """
+    """Import what is asked for when it is first used; MissingExtraError where the extra `cluster` is not installed."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

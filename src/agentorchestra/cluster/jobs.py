@@ -53,7 +53,6 @@ def dbos_schema(store: PostgresStore) -> str:
 
 
 def engine_of(store: PostgresStore) -> sqlalchemy.Engine:
-    """Return an engine for DBOS, with connections as the store makes them."""
     # With Address.url in place of a SQLAlchemy URL, libpq reads passwords and services as everywhere.
     return sqlalchemy.create_engine(
         "postgresql+psycopg://", creator=store.connect, pool_size=5, max_overflow=5, pool_pre_ping=True
@@ -283,7 +282,6 @@ class Jobs:
         return await asyncio.to_thread(move)
 
     async def record(self, run_id: str) -> RunRecord:
-        """Return a run; UnknownRunError if there is none."""
         record = await self._store.get_run(run_id)
         if record is None:
             raise UnknownRunError(f"no run {run_id!r} in this workspace; `agentorchestra runs` lists them")
@@ -302,7 +300,6 @@ class Jobs:
         )
 
     async def takers(self) -> frozenset[str]:
-        """Return who has jobs at work."""
         pending = await self._open_client.list_workflows_async(
             status="PENDING", application_name=NAME, load_input=False, load_output=False
         )
@@ -312,7 +309,6 @@ class Jobs:
         """Queue the jobs again that a worker had, which is dead or gives them up; return their runs.
 
         Args:
-            executor: the worker.
             job: only this one.
         """
         # Only those at work: a job that was cancelled would be begun again.

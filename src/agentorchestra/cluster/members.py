@@ -148,12 +148,10 @@ class Member(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What people call it."""
         return f"{self.about['kind']} {self.about['host']}:{self.about['pid']}"
 
 
 def beat_s(lease_s: float) -> float:
-    """Return the seconds between two beats."""
     return min(lease_s / 3, BEAT_S)
 
 
@@ -196,11 +194,7 @@ class Members:
     # -- life ------------------------------------------------------------------------------------------------------
 
     async def join(self) -> None:
-        """Take the lock, and note that this process is there.
-
-        Raises:
-            OtherWorkerError: if those that are there have other settings.
-        """
+        """Take the lock, and note that this process is there; OtherWorkerError if others have other settings."""
         await self._call(self._join)
 
     def _join(self) -> None:
@@ -218,7 +212,6 @@ class Members:
         self._joined = True
 
     async def leave(self) -> None:
-        """Give the lock back."""
         with contextlib.suppress(OSError, psycopg.Error, TimeoutError):  # the server sees the end of the connection
             await self._call(self._leave)
         self._thread.shutdown(wait=False)
@@ -282,7 +275,6 @@ class Members:
         return [row for row in others if (row.taker is None or row.taker not in living) and self._is_taken(row, now)]
 
     def _hear(self, row: Member, now: float) -> tuple[int, float]:
-        """Return the last beat of another member, and when this process saw it first."""
         before = self._heard.get(row.id)
         return before if before is not None and before[0] == row.beats else (row.beats, now)
 
@@ -292,7 +284,6 @@ class Members:
         return watched_s >= row.lease_s or (row.overdue and watched_s >= min(row.lease_s / 2, WATCHED_S))
 
     def _is_taken(self, row: Member, now: float) -> bool:
-        """Take a member if it is dead; return whether this process did."""
         assert self._connection is not None
         free = row.id in self._locks or self._free.get(row.id, 0) >= 2
         if not (self._is_silent(row, now) or (free and self._lock(row.id))):
@@ -426,7 +417,6 @@ def _member(row: tuple[Any, ...]) -> Member:
 
 
 def members_of(store: PostgresStore, schema: str) -> list[Member]:
-    """Return who works on a database now."""
     with store.connect() as connection:
         connection.autocommit = True
         if connection.execute("SELECT to_regclass(%s)", (f"{schema}.members",)).fetchone()[0] is None:
