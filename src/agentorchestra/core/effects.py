@@ -285,11 +285,7 @@ class Outcome(BaseModel, frozen=True):
         return self.status == "ok"
 
     def result(self) -> JsonValue:
-        """Return the value, for whoever made the call by itself.
-
-        Raises:
-            InvocationError: with the sentence, if it is not ok.
-        """
+        """Return the value, for whoever made the call by itself; InvocationError with the sentence if it is not ok."""
         if not self.ok:
             raise InvocationError(self.error or f"the call ended as {self.status}", status=self.status)
         return self.value

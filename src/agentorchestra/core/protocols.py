@@ -84,11 +84,7 @@ class RunContext(Protocol[DepsT_co]):
         """Return a new id, derived from seed, key and a counter."""
 
     def file(self, name: str) -> Path:
-        """Return the kept copy of a file given with the task.
-
-        Raises:
-            UnknownComponentError: if the run has no file of this name.
-        """
+        """Return the kept copy of a file given with the task; UnknownComponentError if there is none of this name."""
 
     def secret(self, name: str) -> str:
         """Return the value of a secret, which the log shows as its name only.
@@ -207,8 +203,6 @@ class RunContext(Protocol[DepsT_co]):
 
         Args:
             name: what the user's file is called, too.
-            data: the bytes.
-            media_type: of them.
             made_for: `run` for what the user gets no file of.
         """
 

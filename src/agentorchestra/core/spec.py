@@ -570,11 +570,7 @@ class RunResult(BaseModel, Generic[Out]):
 
     @property
     def answer(self) -> str:
-        """The final answer as text.
-
-        Raises:
-            RunNotCompleted: the run has none.
-        """
+        """The final answer as text; RunNotCompleted where the run has none."""
         if not self.has_answer:
             raise self._not_completed()
         return self.answer_text
