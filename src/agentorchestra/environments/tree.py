@@ -103,7 +103,6 @@ class Tree:
         return differs
 
     def left_out(self) -> list[LeftOut]:
-        """Return what is too large to be kept."""
         return [one for path in sorted(self._listings) for one in self._listings[path].left_out]
 
     def lines(self) -> tuple[list[bytes], list[bytes]]:
@@ -137,7 +136,6 @@ class Tree:
         self._is_empty = False
 
     def close(self) -> None:
-        """Watch no longer."""
         self._changes.close()
 
     def _look(self, everything: bool) -> bool:

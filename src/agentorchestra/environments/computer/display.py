@@ -38,7 +38,6 @@ _ANY_FAMILY = 0xFFFF
 
 
 def missing_program() -> str:
-    """Return what has to be installed before there can be a display, "" for nothing."""
     if not sys.platform.startswith("linux"):
         return f"the desktop works on Linux only, and this is {sys.platform}"
     if not (missing := [name for name in ("Xvfb", "openbox") if shutil.which(name) is None]):

@@ -92,7 +92,6 @@ class Programs:
         return said
 
     async def printed(self, program: int) -> str:
-        """Return what a program has printed, "" where that is no longer known."""
         if self._shell is None or program in self._gone:
             return ""
         try:

@@ -44,11 +44,7 @@ class FilePatch:
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    """Return what a patch changes, by file.
-
-    Raises:
-        PatchError: it is no unified diff, or it renames a file or changes one twice.
-    """
+    """Return what a patch changes, by file; PatchError if it is no unified diff, renames, or changes one twice."""
     lines = text.replace("\r\n", "\n").split("\n")
     found: list[FilePatch] = []
     at = 0

@@ -68,7 +68,6 @@ def _one(key: str) -> str:
 
 
 def _named(name: str) -> str | None:
-    """Return what a key sends, None if there is none of this name."""
     if chord := re.fullmatch(r"(?:alt|m)[+-](.)", name, re.IGNORECASE):
         return f"\x1b{chord[1]}"
     name = _ALSO.get(name.lower(), name.lower())
