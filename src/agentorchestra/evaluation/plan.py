@@ -141,7 +141,6 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
         return next((one for one in self.arms if one.tips), None) if self.tips else None
 
     def labels(self, question: str, arm: str, repeat: int, attempt: int) -> dict[str, str]:
-        """Return the labels by which a run is found again."""
         return {
             "evaluation": self.name,
             "question": question,
@@ -289,7 +288,6 @@ def sampled(questions: Iterable[EvalQuestion], count: int, seed: int) -> list[st
 
 
 def folder_of(workspace: Path, name: str) -> Path:
-    """Return the folder of an evaluation's record."""
     return workspace / FOLDER / name
 
 
@@ -370,5 +368,4 @@ def read(workspace: Path, name: str) -> Plan:
 
 
 def evaluations(workspace: Path) -> list[str]:
-    """Return the names of the evaluations of a workspace."""
     return sorted(one.parent.name for one in (workspace / FOLDER).glob(f"*/{PLAN}"))

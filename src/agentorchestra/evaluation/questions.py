@@ -149,7 +149,6 @@ class Scored:
 
     @classmethod
     def of(cls, right: bool, why: str = "") -> Scored:
-        """Return the score of an answer that is right or wrong."""
         return cls(1.0, "ok", why) if right else cls(0.0, "wrong", why)
 
 
@@ -161,7 +160,6 @@ class Judge(Protocol):
 
     async def __call__(self, prompt: str) -> str:
         """Return the judge's reply to a prompt."""
-        ...
 
 
 class Scorer(Protocol):
@@ -176,7 +174,6 @@ class Scorer(Protocol):
 
     async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
         """Return the score of an answer that is not empty."""
-        ...
 
 
 # --- what there is ------------------------------------------------------------------------------------

@@ -91,7 +91,6 @@ def tables(plan: Plan, scores: Sequence[Score], judge_usd: float | None = 0.0) -
     """Return all tables of a report.
 
     Args:
-        plan: the evaluation.
         scores: all of it.
         judge_usd: what the judge cost.
 
@@ -295,7 +294,6 @@ def power_lines(plan: Plan, scores: Sequence[Score], gain: float) -> list[str]:
     """Return sentences on what the number of questions can show.
 
     Args:
-        plan: the evaluation.
         scores: of the pilot.
         gain: the difference of accuracy that is to be found, as a share.
     """

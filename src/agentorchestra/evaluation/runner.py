@@ -80,7 +80,6 @@ def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
 
 
 async def found_runs(workspace: Workspace[Any], plan: Plan) -> dict[Place, RunRecord]:
-    """Return the runs of an evaluation by their places."""
     found: dict[Place, RunRecord] = {}
     for one in await workspace.runs():
         labels = one.manifest.labels
@@ -221,7 +220,6 @@ class Runner:
             self._held -= hold
 
     async def _opened(self, stack: AsyncExitStack) -> dict[str, Workspace[Any]]:
-        """Open the workspaces of the arms."""
         shared: dict[str, Workspace[Any]] = {}
         opened = {}
         for arm in self._plan.arms:
@@ -322,7 +320,6 @@ class Runner:
                 return
 
     def _open(self, record: RunRecord) -> bool:
-        """Return whether a run is to be gone on with."""
         return record.status not in ENDED or (self._again and record.status is RunStatus.FAILED)
 
     def _spec(self, question: EvalQuestion, arm: Arm, repeat: int, attempt: int, workspace: Workspace[Any]) -> RunSpec:

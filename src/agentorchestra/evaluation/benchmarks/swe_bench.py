@@ -53,7 +53,6 @@ cat /logs/verifier/patch > {file}
 
 
 def image_name(instance: str) -> str:
-    """Return the name of the image that SWE-bench offers of a task."""
     return f"swebench/sweb.eval.x86_64.{instance.replace('__', '_1776_').lower()}:latest"
 
 
@@ -121,7 +120,6 @@ class Harness:
     judged = False
 
     async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
-        """Return the score of what a run changed."""
         if answer.check is None:
             raise EvaluationError(f"the question {question.id!r} has no machine; its scorer `swe-bench` needs one")
         if answer.check.reward is not None:
