@@ -137,7 +137,6 @@ class Evolver:
     async def _decided(
         self, workspace: Workspace[Any], ended: Round, current: Mapping[str, str], before_usd: int
     ) -> Round:
-        """Decide about a candidate that was tried on its training questions."""
         evolution, number = self._evolution, ended.number
         gained = (ended.after or 0.0) - (ended.before or 0.0)
         # A candidate that gains nothing on the very questions it was made for is not worth a validation.
@@ -180,7 +179,6 @@ class Evolver:
         versions: Mapping[str, str],
         ids: Sequence[str],
     ) -> list[Score]:
-        """Ask training questions of a candidate."""
         step = f"{number}-try-{sha256_json([versions, [*ids]])[:8]}"
         return await self._asked(workspace, step, self._evolution.training, ids, {CANDIDATE: {**current, **versions}})
 
@@ -241,7 +239,6 @@ class Evolver:
     async def _registered(
         self, workspace: Workspace[Any], current: Mapping[str, str], changes: Sequence[Change], run: str, when: str
     ) -> dict[str, str]:
-        """Register changes as candidates; one that is known already is the version it is."""
         by_component: dict[str, dict[str, Change]] = {}
         for one in changes:
             by_component.setdefault(one.component, {})[one.variable] = one
@@ -359,7 +356,6 @@ class Evolver:
         return scores
 
     def _left(self) -> float | None:
-        """Return what may still be spent, None without a budget."""
         if self._evolution.budget_usd is None:
             return None
         return self._evolution.budget_usd - sum(one or 0.0 for one in self._spent)

@@ -65,7 +65,6 @@ class Record:
     columns: Mapping[str, JsonValue]
 
     def line(self) -> str:
-        """Return it as a line of JSON."""
         return json.dumps(self.columns, ensure_ascii=False) + "\n"
 
 
@@ -82,7 +81,6 @@ class Decided:
 
     @property
     def state(self) -> str:
-        """Identify what the model was shown."""
         return sha256_json([self.request.chain[-1], [one.digest for one in self.request.tools]])
 
     @property
@@ -135,7 +133,6 @@ def courses(ledger: Ledger) -> list[Course]:
 
 
 def _owner(ledger: Ledger, branch: str) -> EffectKey | None:
-    """Return the key of the agent that a branch belongs to."""
     while (key := parent_key(branch)) is not None:
         record = ledger.records.get(key)
         if record is not None and record.kind in OF_AGENTS:
@@ -475,7 +472,6 @@ def _tokens(messages: Sequence[Message], tools: Sequence[ToolSchema] = ()) -> in
 
 
 def _without_files(message: Message) -> Message:
-    """Return a message with a line in the place of each file's content."""
     content = tuple(
         TextBlock(text=f"[the content of {name} is left out]", trust=Trust.SYSTEM)
         if (name := _file_of(block))
@@ -486,14 +482,12 @@ def _without_files(message: Message) -> Message:
 
 
 def _file_of(block: TextBlock | MediaBlock) -> str:
-    """Return the name of the file whose content a block is, "" for any other block."""
     if isinstance(block, MediaBlock):
         return block.name or block.media_type
     return block.source.ref or "a file" if block.source is not None and block.source.kind == "file" else ""
 
 
 def _tool(schema: ToolSchema) -> dict[str, Any]:
-    """Return a tool as it is offered."""
     named = {"name": schema.name, "description": schema.description, "parameters": schema.parameters}
     return {"type": "function", "function": named}
 
