@@ -155,7 +155,6 @@ def regular(path: Path) -> Iterator[IO[bytes]]:
 
 
 def lines_of(file: IO[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not empty, with their numbers."""
     number = 0
     with unpacking(form.EVENTS, path):
         while line := file.readline(form.MAX_JSON_BYTES + 1):
