@@ -177,7 +177,6 @@ class State(BaseModel, frozen=True):
 
     @property
     def ended(self) -> bool:
-        """Return True if there is a result."""
         return self.result is not None
 
     @property
@@ -194,7 +193,6 @@ class State(BaseModel, frozen=True):
         return ""
 
     def add(self, decision: Decision, results: Sequence[Outcome]) -> State:
-        """Return the state after a decision and its results."""
         if decision.overflow and not decision.final:
             # Counted as a step: a prompt that cannot be made to fit must not be tried for ever.
             update = {"messages": self.messages + decision.heard, "step": self.step + 1}
@@ -330,7 +328,6 @@ def _not_taken(name: str, failed: Sequence[str], source: Source) -> TextBlock:
 
 
 def _left_out(names: Sequence[str], source: Source) -> TextBlock:
-    """Say what was left out of a call."""
     said = f"Note: left out of this call, because it has no such argument: {', '.join(names)}."
     return TextBlock(text=said, source=source, trust=Trust.SYSTEM)
 
@@ -470,7 +467,6 @@ async def beam(
     Args:
         state: where to begin.
         ctx: the branch; candidates get branches and worlds of their own, the winner's state is adopted.
-        parts: see Parts.
         choose: ranks the candidates of a step.
         width: states kept after each step; one alone where the winner's calls were held back.
         candidates: proposals made from each kept state.
