@@ -170,7 +170,6 @@ class RequestModelHandler:
         ctx: Any,
         mend: Mend | None = None,
     ) -> T:
-        """Ask a model and, where it fails, its fallbacks."""
         waiting = self._models.rested(clients)
         while True:
             (name, client), *waiting = waiting

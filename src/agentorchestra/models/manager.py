@@ -95,7 +95,6 @@ class ModelManager:
         return other
 
     def add(self, client: ModelClient) -> None:
-        """Make a client known under its own name."""
         self._extra[client.name] = client
 
     def check(self, name: str) -> None:
@@ -373,7 +372,6 @@ class RecordedModels(ModelManager):
         super().__init__(Settings(), {})
 
     def chain(self, name: str) -> tuple[str, ...]:
-        """Return the name alone."""
         return (name,)
 
     def client(self, name: str) -> ModelClient:

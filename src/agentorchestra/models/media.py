@@ -35,7 +35,6 @@ def plain_type(media_type: str) -> str:
 
 
 def kind_of(media_type: str) -> Kind:
-    """Return the kind of a medium, as profiles name it."""
     name = plain_type(media_type)
     first = name.partition("/")[0]
     if first in ("image", "audio", "video", "text"):

@@ -91,7 +91,6 @@ class Term:
     kind: TermKind
 
     def matches(self, other: str) -> bool:
-        """Return True if a passage's key is this term."""
         if self.key == other:
             return True
         return self.kind == "word" and same_word(self.key, other)
