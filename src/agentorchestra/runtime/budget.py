@@ -270,5 +270,4 @@ class Hold:
 
 
 def exhausted(short: BudgetShort) -> BudgetExhaustedError:
-    """Return the door's error for a hard refusal."""
     return BudgetExhaustedError(str(short), resource=short.resource, scope=short.node.scope)

@@ -244,13 +244,11 @@ async def _hit(passage: Passage, earlier: Record, outcome: Outcome) -> Outcome:
 
 
 def _visit_below(passage: Passage) -> None:
-    """Count what is recorded below an effect as visited."""
     run, path = passage.run, passage.key.path
     run.visited.update(k for k in run.ledger.records if within(k.branch, path))
 
 
 async def _enter_again(passage: Passage) -> Outcome:
-    """Execute a composite again in a replay."""
     child = passage.open_branch(1)
     if passage.effect.kind is EffectKind.SPAWN:
         return passage.branch.spawns.start(passage.key, passage.effect, partial(_spawned, passage))
@@ -534,7 +532,6 @@ async def _spawned(passage: Passage) -> Outcome:
 
 
 async def record(passage: Passage) -> Outcome:
-    """Write the outcome and settle what was held for it."""
     run, hold = passage.run, passage.hold
     try:
         recorded = await _write(passage, passage.outcome, passage.child)

@@ -42,7 +42,6 @@ def check_lease(lease_s: float) -> float:
 
 
 def owner_of(pid: int) -> Owner:
-    """Return a living process of this machine as the owner of jobs."""
     started = psutil.Process(pid).create_time()
     boot, space = place()
     return Owner(
@@ -62,7 +61,6 @@ def _this(pid: int) -> Owner:
 
 
 def this_process() -> Owner:
-    """Return this process as the owner of jobs."""
     return _this(os.getpid())
 
 
@@ -129,7 +127,6 @@ class LocalEngine:
 
     @property
     def driving(self) -> tuple[str, ...]:
-        """The runs this process drives now."""
         return tuple(self._driven)
 
     async def claim(self, run: str) -> int:
@@ -212,7 +209,6 @@ class LocalEngine:
                 driven.run.leave()
 
     async def cancel(self, run: str, *, reason: str = "", by: str = "") -> None:
-        """Ask whoever drives the run to stop it; the request is an event of the log."""
         event = new_event(CancelRequested(reason=reason, by=by), ts=self._clock.now(), actor=by)
         await wait_for(self._store.append(run, None, [event]))
         await self.poke(run)
@@ -224,7 +220,6 @@ class LocalEngine:
             await self._look(run, driven)
 
     async def close(self) -> None:
-        """Cancel what is driven here and wait until it has been put away."""
         tasks = [driven.task for driven in self._driven.values()]
         for task in tasks:
             task.cancel()

@@ -52,7 +52,6 @@ class _End:
     away: ArtifactsUnavailableError | None = None  # what is kept apart from the log cannot be had now
 
     def fail(self, exc: Exception, sentence: str) -> None:
-        """Note an error that is the run's."""
         self.status, self.error, self.error_type = RunStatus.FAILED, sentence, type(exc).__name__
 
 
@@ -62,7 +61,6 @@ async def drive(
     """Drive a run to an end or to where it waits; every way out leaves its status in the log.
 
     Args:
-        run: the run.
         main: performs the top agent on the root branch.
         owner: this process.
         code, changed: see DrivingStarted.

@@ -71,7 +71,6 @@ class Part:
         self._why = ""
 
     def is_done(self, ledger: Ledger) -> bool:
-        """Return True if its agent has ended."""
         record = ledger.records.get(self.key)
         return record is not None and record.outcome is not None
 

@@ -24,7 +24,6 @@ _AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
 
 
 def capabilities_of_run(run: Run) -> frozenset[str]:
-    """Return what the root of a run may call."""
     return frozenset(run.manifest.tools) | OF_EVERY_AGENT
 
 

@@ -193,7 +193,6 @@ class Run:
         return self._active_before + (0.0 if since is None else self.clock.monotonic() - since)
 
     def begin(self, time: datetime) -> None:
-        """Note that a job begins at a time."""
         self._driven.append((time, datetime.max.replace(tzinfo=UTC)))
 
     def active_between(self, began: datetime, ended: datetime) -> float:
@@ -232,7 +231,6 @@ class Run:
         return future
 
     def body(self, body: Body, **where: Any) -> NewEvent:
-        """Return a body in its envelope, stamped now."""
         return new_event(body, ts=self.clock.now(), **where)
 
     def written(self, kind: type[Body], body: dict[str, Any], **where: Any) -> NewEvent:
@@ -245,7 +243,6 @@ class Run:
             observe(self.append(self.body(Noted(message=self.redactor.text(message), level=level))))
 
     def drive(self, seq: int, code: str, changed: dict[str, str]) -> None:
-        """Note that this process drives the run from an event on, with this code and these changed components."""
         if self.ledger.drive(seq, code, changed):
             self._change_noted = False
 
@@ -356,7 +353,6 @@ def current_budget(manifest: RunManifest, events: list[Event]) -> Budget:
 
 
 def open_questions(ledger: Ledger) -> tuple[Question, ...]:
-    """Return the questions of a ledger that nobody has answered."""
     found = []
     for key, record in ledger.open_questions():
         effect = record.effect

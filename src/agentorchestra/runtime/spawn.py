@@ -119,7 +119,6 @@ class Spawns:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def at_work(self) -> list[asyncio.Task[None]]:
-        """Return the tasks of those that have not ended."""
         return [one.task for one in self.by_key.values() if one.task is not None and not one.task.done()]
 
 

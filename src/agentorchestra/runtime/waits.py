@@ -33,7 +33,6 @@ _SENTENCES = {RunStatus.PAUSED: PAUSED, RunStatus.CANCELLED: "cancelled on reque
 
 
 def last_end(events: list[Event]) -> RunEnded | None:
-    """Return how the last job of a run ended; None where none has, or one goes on."""
     for event in reversed(events):
         if event.type in ("driving_started", "forked"):
             return None
