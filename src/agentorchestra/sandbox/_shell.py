@@ -61,7 +61,6 @@ def catches_interrupts(pid: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return all processes below one."""
     parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
@@ -176,7 +175,6 @@ class Keeper:
         self.tell(f"{AFTER} {self.state_path} {number}")
 
     def settled(self) -> bool:
-        """Return True once the shell says that it is done."""
         assert self.bash is not None
         end = time.monotonic() + SETTLE_S
         while time.monotonic() < end and self.bash.poll() is None:

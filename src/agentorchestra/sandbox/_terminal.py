@@ -112,14 +112,12 @@ class Terminal:
         return False
 
     def interrupt(self) -> None:
-        """Send an interrupt to what is in the foreground."""
         with contextlib.suppress(OSError):
             if group := os.tcgetpgrp(self.end):
                 os.killpg(group, signal.SIGINT)
 
 
 def members(group: int) -> list[int]:
-    """Return the processes of a group."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():

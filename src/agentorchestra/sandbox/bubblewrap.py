@@ -266,7 +266,6 @@ def _masks() -> list[str]:
 
 
 def _environment(machine: Machine, gate: Gate | None, *, shell: bool) -> dict[str, str]:
-    """Return the variables of what runs inside."""
     found = {**_ENVIRONMENT, "PATH": host_path()}
     if machine.image is not None:
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -160,7 +160,6 @@ def _candidates(controller: Controller) -> Iterator[Place]:
 
 
 def _remove_old(parent: Path) -> None:
-    """Remove the empty groups of processes that are gone."""
     with contextlib.suppress(OSError):
         for one in parent.glob(f"{_NAME}*-*"):
             owner = one.name.removeprefix(_NAME).partition("-")[0]

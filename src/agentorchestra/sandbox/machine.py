@@ -48,7 +48,6 @@ class Machine:
 
     @property
     def home(self) -> str:
-        """The home folder of the commands' user."""
         return "/root" if self.user == 0 else "/home/agent"
 
     def prepare(self) -> None:

@@ -83,7 +83,6 @@ class Watch:
 
 
 def too_much_memory(limits: SandboxLimits) -> str:
-    """Return the sentence for what the kernel ended."""
     return f"a process was ended: all together used more memory than the {limits.memory_bytes >> 20:,} MiB allowed"
 
 
@@ -141,7 +140,6 @@ async def watched_shell(
 
 
 def _tree(pid: int) -> list[int]:
-    """Return a process and all below it."""
     found, todo = [], [pid]
     while todo:
         one = todo.pop()

@@ -24,7 +24,6 @@ class Broken(Exception):
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the environment of a command that starts a sandbox."""
     return {"PATH": os.environ.get("PATH", os.defpath)}
 
 

@@ -65,7 +65,6 @@ class Screen:
         return answers.encode()
 
     def picture(self) -> Picture:
-        """Return what is to be seen now."""
         drawn, lines, highlighted = self._drawn, list[str](), list[str]()
         line = column = 0
         wraps = False

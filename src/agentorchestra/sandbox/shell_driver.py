@@ -451,7 +451,6 @@ class DrivenShell(Shell):
             self._problem = printable(shown(reply.get("problem", "")))[:300]
 
     async def _ask(self, message: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
-        """Send a message; return the future of its answer."""
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[message["id"]] = answer
         await self._send(message)
