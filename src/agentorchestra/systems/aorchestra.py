@@ -243,11 +243,7 @@ class Delegation:
         return ToolResult(content=self._view(result, model, attempt), artifacts=result.artifacts, trust=trust)
 
     def _attempt(self, ctx: BranchContext[Any]) -> int:
-        """Return the number of this delegation.
-
-        Raises:
-            ToolError: no attempt is left, or the same delegation was made before.
-        """
+        """Return the number of this delegation; ToolError if no attempt is left, or it was made before."""
         *earlier, this = self._made(ctx.key)
         most = self.limits.attempts
         if len(earlier) >= most:

@@ -148,7 +148,6 @@ class Program:
             ) from None
 
     async def _result(self, ended: Ended, requests: Requests, ctx: BranchContext[Any]) -> AgentResult:
-        """Return what came of it: what it printed, and how it ended."""
         if not requests.asked:  # it asked models elsewhere, or none: nobody here knows what that cost
             agent_state(ctx).usage = Usage(cost_usd=None)
         printed = ended.printed.decode("utf-8", "replace").strip()
@@ -187,11 +186,7 @@ def _ground(spec: AgentSpec, kit: Kit) -> Environment | None:
 
 
 def _recorded(ctx: BranchContext[Any]) -> AgentResult:
-    """Return what the recording has of a program: a replay starts none.
-
-    Raises:
-        ReplayEnd: the recording ends before its answer.
-    """
+    """Return what the recording has of a program: a replay starts none. ReplayEnd if it ends before its answer."""
     run = ctx.run
     run.visited.update(key for key in run.ledger.records if within(key.branch, ctx.key.path))
     record = run.ledger.records.get(ctx.key)
@@ -402,7 +397,6 @@ async def _feed(process: Process, task: bytes) -> None:
 
 
 async def _read(stream: asyncio.StreamReader, kept: bytearray, *, first: int = 0, last: int = 0) -> None:
-    """Read to the end; keep the first or the last bytes."""
     while data := await stream.read(65_536):
         kept += data[: first - len(kept)] if first else data
         if last:

@@ -188,5 +188,4 @@ def _in_words(reply: Mapping[str, Any]) -> str:
 
 
 def _function(text: str) -> str:
-    """Return the name of the function that code defines."""
     return next(one.name for one in ast.parse(text).body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))

@@ -150,7 +150,6 @@ class _Backward:
         return Question(BACKWARD, _FEEDBACK, {"task": self.evidence.task, "model": model}, tuple(content))
 
     def gradient_question(self, variable: Variable, chars: int) -> Question:
-        """Return the question for what a variable did to cause what was criticised in this run."""
         nodes = [node for node in self.evidence.nodes if variable.key in node.uses and self.feedback.get(node.key)]
         room = chars // (2 + 2 * len(nodes))
         content = shown("The text:", cut(variable.text, 2 * room), variable.key)
@@ -171,7 +170,6 @@ class _Backward:
 
 
 def _loss_question(evidence: Evidence, loss: str, chars: int) -> Question:
-    """Return the question what is wrong with an outcome."""
     room = chars // 3
     content = shown("The answer:", cut(evidence.answer, room), "answer")
     if evidence.error:
