@@ -77,7 +77,6 @@ def read_reply(
     """Return what a reply means.
 
     Args:
-        response: of the model.
         schemas: of the tools that it may call.
         native: whether they were offered in the provider's own form.
         finish: the tool that ends the agent's work.

@@ -36,7 +36,6 @@ class UntitledSchema(GenerateJsonSchema):
     """JSON schemas without the titles that pydantic derives from names: they cost tokens and say nothing new."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Never."""
         return False
 
 
@@ -70,7 +69,6 @@ class Signature:
         return True
 
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Return the call's positional and keyword arguments."""
         named = dict(arguments)
         if self.context is not None:
             named[self.context] = ctx
@@ -94,7 +92,6 @@ class SchemaArguments:
         return given, self.checker(given) if self.checker else schema_problems(given, self.parameters)
 
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Return all of them by name, behind the context."""
         return [ctx] if self.context else [], arguments
 
 
@@ -400,7 +397,6 @@ def describe_parameters(parameters: dict[str, Any]) -> str:
 
 
 def kind_of(schema: Any, definitions: Mapping[str, Any], depth: int = 0) -> str:
-    """Return a schema in a few words."""
     if not isinstance(schema, dict) or depth > 4:
         return "any"
     if "$ref" in schema:
@@ -426,7 +422,6 @@ def kind_of(schema: Any, definitions: Mapping[str, Any], depth: int = 0) -> str:
 
 
 def schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
-    """Return what is wrong with a value by a JSON schema; nothing when it fits."""
     import jsonschema  # here: it is needed only where a schema comes from elsewhere
     import referencing
 

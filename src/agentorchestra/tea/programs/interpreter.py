@@ -56,20 +56,16 @@ class Host(Protocol):
     @property
     def ctx(self) -> Any:
         """The program's RunContext: for an interpreter whose parts are effects themselves."""
-        ...
 
     @property
     def names(self) -> frozenset[str]:
         """The functions that the program may call."""
-        ...
 
     async def calls(self, calls: Sequence[Call]) -> list[Reply]:
         """Do one call, or several awaited together, in the program's order; what this raises ends the program."""
-        ...
 
     def print(self, text: str) -> None:
         """Take what the program printed; raises ProgramEndedError where that is too much."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -89,19 +85,15 @@ class Interpreter(Protocol):
     @property
     def name(self) -> str:
         """As observations name it."""
-        ...
 
     def lacks(self, code: str) -> str | None:
         """Return why it is not the one for a program, found without running it; None if nothing speaks against it."""
-        ...
 
     async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
         """Run a program that sees the variables of `state`; with equal replies, `now` and `seed` it does the same."""
-        ...
 
     async def aclose(self) -> None:
         """End what it holds open; idempotent."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -228,7 +220,6 @@ class _MontyRun:
         return await self._compute(self._interpreter.feed_start(self._code, print_callback=self._print))
 
     async def _next(self, snapshot: Any) -> Any:
-        """Answer what the program stopped for."""
         if hasattr(snapshot, "variable_name"):
             known = snapshot.variable_name in self._host.names
             given = {"value": _named(snapshot.variable_name)} if known else {}

@@ -183,7 +183,6 @@ class ContextManager(Generic[T]):
         return [*self._given.values(), *self._loaded.values()]
 
     def has(self, name: str) -> bool:
-        """Return True if a component of this name is at hand."""
         return name in self._given
 
     @property
@@ -503,7 +502,6 @@ class ContextManager(Generic[T]):
         return self.history(name, hidden=True).all()
 
     async def source(self, name: str, version: str | None = None) -> str:
-        """Return the text that a version is made of, "" where none is kept."""
         await self.access.ready()
         return await self._text(self._version(name, version))
 
@@ -583,7 +581,6 @@ class ContextManager(Generic[T]):
         return done
 
     def _checked(self, found: Sequence[Given], name: str | None, version: str | None) -> Sequence[Given]:
-        """Return what was found under the name and version that were asked for."""
         if not found:
             raise ManifestError(f"there is no {self.kind.name} in what was given")
         if len(found) > 1 and (name is not None or version is not None):
@@ -926,7 +923,6 @@ class ContextManager(Generic[T]):
         """Take over what `save` wrote; all of it or nothing.
 
         Args:
-            path: the file.
             trusted: whether its code is the user's own; else it runs in the sandbox only.
 
         Returns:

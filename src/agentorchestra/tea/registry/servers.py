@@ -45,8 +45,6 @@ class TCPServer(ContextManager[Tool[..., Any]]):
         """Call a tool outside of a run: checked, allowed, limited and recorded as within one.
 
         Args:
-            name: the tool.
-            arguments: by name.
             version: another than the current one; a candidate is called so.
 
         Returns:
@@ -93,8 +91,6 @@ class ACPServer(ContextManager[Any]):
         """Let an agent do a task, in a run of its own.
 
         Args:
-            name: the agent.
-            task: what it is to do.
             options: as for `Workspace.run`.
         """
         if not isinstance(task, str):

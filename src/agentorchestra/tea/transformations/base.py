@@ -37,7 +37,6 @@ NOTHING = Carried()
 
 
 def carried_by(component: Any) -> Carried:
-    """Return what a component says it needs."""
     found = getattr(component, "carried", None)
     return found if isinstance(found, Carried) else NOTHING
 
@@ -152,7 +151,6 @@ def tools_in(subject: Any) -> tuple[Tool[..., Any], ...]:
 
 
 def first_twice(names: Iterable[str]) -> str | None:
-    """Return the first name that comes a second time."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
