@@ -190,7 +190,6 @@ class Given:
 
     @property
     def how(self) -> str:
-        """In words, for whoever asked."""
         words = {"told": f"as {self.by} describes it", "clip": "as a video", "sound": "its sound"}
         words |= {"transcript": "what is said in it", "frames": "frames of it", "pictures": "as a picture"}
         return " and ".join(words[form] for form in self.forms)
@@ -262,7 +261,6 @@ class _Asking:
     async def answer(
         self, items: Sequence[Item], able: Mapping[str, Sequence[str]] | None = None
     ) -> tuple[str, list[Block]]:
-        """Return the answer, and what the model was given for it."""
         manifest = self.ctx.manifest
         left = {kind: list(names) for kind, names in (manifest.media_models if able is None else able).items()}
         while True:

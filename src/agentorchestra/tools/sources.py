@@ -151,7 +151,6 @@ def _takes_documents(ctx: RunContext[Any]) -> bool:
 
 
 async def _keep(ctx: RunContext[Any], found: SourceContent, data: bytes) -> None:
-    """Keep a PDF as it is, for a model that takes it."""
     found.sha256, found.size = (await ctx.artifact(found.name, data, found.media_type)).sha256, len(data)
 
 
@@ -177,7 +176,6 @@ def known_by(media_type: str, name: str) -> str:
 
 
 def kind_of(media_type: str) -> str:
-    """Return the kind of a source by its media type, as far as that tells."""
     if is_media(media_type):
         return media_type.partition("/")[0]
     if media_type in TABLE_SUFFIXES.values() or media_type.endswith(_WORKBOOKS):

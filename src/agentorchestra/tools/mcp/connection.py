@@ -55,7 +55,6 @@ class _Link:
         self._ring = ring
 
     def end(self) -> None:
-        """Say that it cannot be used any more."""
         self.ended = True
         self._ring()
 

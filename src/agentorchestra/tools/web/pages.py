@@ -144,7 +144,6 @@ def is_text(page: Page) -> bool:
 
 
 def outline(document: Document, most: int = 30) -> Sequence[str]:
-    """Return the headings of a text with their lines."""
     if not isinstance(document, TextDocument):
         return ()
     found = [
