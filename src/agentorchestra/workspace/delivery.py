@@ -132,7 +132,6 @@ def _unwritable(out: Path, exc: Exception) -> OutFolderError:
 
 
 def _makers(run: Run) -> list[str]:
-    """Return the environments that changed the folder, by the log."""
     state = f"{ENV_STATE}{FOLDER}"
     records = run.ledger.records.values()
     acted = (one for one in records if one.outcome is not None and state in one.outcome.writes)

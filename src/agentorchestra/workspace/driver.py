@@ -97,7 +97,6 @@ class RunDriver:
         self._tasks: set[asyncio.Task[RunResult]] = set()
 
     async def result(self, run_id: str) -> RunResult:
-        """Return the result as the log has it."""
         record = await self._parts.record(run_id)
         events = await self._parts.store.load(run_id)
         services = self._handlers.for_run(self._equipper.base())
@@ -348,7 +347,6 @@ class RunDriver:
         return await store.load(run_id)
 
     async def _top(self, manifest: RunManifest, equipment: Equipment, root: BranchContext[Any]) -> AgentResult:
-        """Perform the top agent on the root session."""
         from agentorchestra.agents.agent import agent_effect
 
         if manifest.system == CALLS:

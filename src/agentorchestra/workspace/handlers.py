@@ -130,7 +130,6 @@ class Handlers:
         )
 
     def _kit(self, equipment: Equipment, environments: Mapping[str, Any], hidden: frozenset[str]) -> Kit:
-        """Return what the agents of a run are made with."""
         from agentorchestra.agents.generation.workshop import Workshop
         from agentorchestra.agents.registry import builtin_agents, wants_in_run
         from agentorchestra.agents.types import Kit

@@ -65,11 +65,7 @@ class Session:
         out: str | Path | None = None,
         **options: Unpack[RunOptions],
     ) -> RunResult[Out]:
-        """Run the next turn; see `Workspace.run`.
-
-        Raises:
-            SessionBusyError: the last turn is not over.
-        """
+        """Run the next turn, see `Workspace.run`; SessionBusyError if the last turn is not over."""
         options["session"] = self.name
         result: RunResult = await self._ws.run(task, output_type=output_type, out=out, **options)
         return result

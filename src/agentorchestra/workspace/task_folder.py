@@ -112,7 +112,6 @@ def read_task_folder(path: Path, *, image: str = "") -> TaskFolder:
     """Return the task in a folder. Blocks.
 
     Args:
-        path: the folder.
         image: the setting `terminal.image`: with one, the machine that the Dockerfile describes is there already.
 
     Raises:
@@ -261,8 +260,6 @@ class _Dockerfile:
             held, first = "", 0
 
     def _value(self, where: str, text: str) -> str:
-        """Return a text with what its variables stand for."""
-
         def known(found: re.Match[str]) -> str:
             name = found[1] or found[2] or ""
             if name not in self._known:
@@ -318,7 +315,6 @@ class _Dockerfile:
 
 
 def with_task(settings: Settings, task: TaskFolder) -> Settings:
-    """Return the settings with the machine that a task describes."""
     terminal = settings.terminal.model_copy(
         update={
             "workdir": task.workdir or settings.terminal.workdir,
@@ -367,11 +363,7 @@ async def check(
     # tests have a sandbox of their own, over the folder and the layer that it left.
     shell: Shell | None = None,
 ) -> TaskVerdict:
-    """Run a task's tests on the machine as the run left it.
-
-    Raises:
-        SandboxUnavailableError: there is no sandbox for them.
-    """
+    """Run a task's tests on the machine as the run left it; SandboxUnavailableError without a sandbox."""
     if shell is not None:
         return await _tested(task, place, shell)
     sandbox = await need_sandbox(sandbox)
@@ -434,7 +426,6 @@ def _machine_left(place: Path, settings: Settings, images: Path) -> Machine:
 
 
 def _verdict(folder: Path, exit_code: int, output: str) -> TaskVerdict:
-    """Read the reward that the tests left."""
     for name in ("reward.txt", "reward.json"):
         path = folder / name
         if folder.is_symlink() or path.is_symlink() or not path.is_file():

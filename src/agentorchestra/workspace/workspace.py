@@ -556,7 +556,6 @@ class Workspace(Generic[Deps]):
         that a person asks for still tries it again). A run of any other status stays as it is.
 
         Args:
-            run_id: the run.
             accept: it is a server's from here on: the next one goes on with it after a crash.
 
         Returns:
@@ -620,7 +619,6 @@ class Workspace(Generic[Deps]):
         that only waits for a time that has not come (`result.until`).
 
         Args:
-            run_id: the run.
             tools, deps, policy, output_type: what was given to `run`, for a process that does not have it.
             model: the client the manifest names, where it is not found by name.
             budget: other limits from here on.
@@ -692,7 +690,6 @@ class Workspace(Generic[Deps]):
         Up to there the run is the same with them. Where the log cannot tell, an earlier effect is named.
 
         Args:
-            run_id: the recorded run.
             components: the other versions, by `KIND:NAME`, as for `fork`.
 
         Returns:
@@ -709,10 +706,6 @@ class Workspace(Generic[Deps]):
     async def try_policy(self, run_id: str, policy: Policy) -> RunTrial:
         """Judge each effect of a recorded run again under another policy; no model is asked, and nothing is done.
 
-        Args:
-            run_id: the run, which is only read.
-            policy: the other policy.
-
         Raises:
             UnknownRunError, RunUnderWayError, EventFormatError, PolicyFileError (the policy fails on an effect).
         """
@@ -727,7 +720,6 @@ class Workspace(Generic[Deps]):
         reaches beyond its own folder (docs/security.md).
 
         Args:
-            run_id: the run, which is only read.
             budget: other limits for the fork than the run's.
 
         Raises:
@@ -795,10 +787,7 @@ class Workspace(Generic[Deps]):
         """Answer an open question; `resume` (here or anywhere) goes on.
 
         Args:
-            run_id: the run.
-            answer: the text.
             question: its key; without it, the oldest open question.
-            by: who answers.
 
         Raises:
             AnswerError: if there is no such open question, or it asks for an approval.
@@ -812,11 +801,9 @@ class Workspace(Generic[Deps]):
         """Approve an open approval; `resume` (here or anywhere) goes on.
 
         Args:
-            run_id: the run.
             question: its key; without key and code, the only one that is open.
             code: of the call as it was shown (`Question.code`): another call that is asked about meanwhile is not
                 approved.
-            by: who approves.
 
         Raises:
             AnswerError: if there is no such open approval, or several and none is named.
@@ -835,11 +822,9 @@ class Workspace(Generic[Deps]):
         """Add to a running task; the top agent reads it at its next step.
 
         Args:
-            run_id: the run.
             text: counts as the user's own words.
             to: mail for this agent in place of that, for which it waits (`ctx.wait_for_mail`); a run that waits for
                 nothing else goes on with the next `resume`.
-            by: who tells it.
 
         Raises:
             UnknownComponentError: if the run has no agent of this name.
@@ -1098,7 +1083,6 @@ class Workspace(Generic[Deps]):
         """Run today's code and prompts against the recording, with no handler called.
 
         Args:
-            run_id: the run.
             tools, deps, model: as for `resume`.
             pin: with the prompts and tools as the run was started with.
 
@@ -1172,7 +1156,6 @@ class Workspace(Generic[Deps]):
         """Yield events of any runs, oldest run first: the paper's tracer, by session, task, record, index (000, C.1.1).
 
         Args:
-            wanted: which ones; all by default.
             task: only of runs whose task has this text in it, whatever the case.
             limit: only the last ones, so many.
             verify: check that each is the one that was recorded.
@@ -1215,7 +1198,6 @@ class Workspace(Generic[Deps]):
 
         Args:
             names: their `ref`.
-            by: who forgets them.
             retired: of tips that a validation found to be of no use, on which evidence; "" for anything else.
 
         Returns:

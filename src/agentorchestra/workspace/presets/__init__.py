@@ -61,11 +61,7 @@ def preset_names() -> tuple[str, ...]:
 
 
 def find_preset(name: str) -> Preset:
-    """Return a preset by its name.
-
-    Raises:
-        SettingsError: with the names there are.
-    """
+    """Return a preset by its name; SettingsError with the names there are."""
     names = preset_names()
     if name not in names:
         raise SettingsError(f"there is no preset {name!r}; the presets: {', '.join(names)}, or {NO_PRESET!r}")

@@ -42,7 +42,6 @@ def sheet(preset: Preset) -> str:
 
 
 def _models(role: str) -> tuple[str, ...]:
-    """Return the words on models, with one role for all."""
     return (
         "## Models",
         "",
