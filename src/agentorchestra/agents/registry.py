@@ -161,11 +161,7 @@ def check_named(
     agents: set[str],
     systems: Collection[str] = (),
 ) -> None:
-    """Refuse agents that name what is not there; None for names of which more may come later.
-
-    Raises:
-        UnknownComponentError: with the nearest name.
-    """
+    """Refuse (UnknownComponentError) agents that name what is not there; None: more names may come later."""
     for one in given:
         related = [other.agent for other in one.relationships]
         for kind, names, known in (

@@ -131,11 +131,7 @@ def request_effect(
     media: Literal["named", "required"],
     values: Mapping[str, Any],
 ) -> Effect:
-    """Return RequestModel for a question of a component's (`ctx.ask_model`).
-
-    Raises:
-        PromptError: there is no such prompt, or its variables are others.
-    """
+    """Return RequestModel for a component's question; PromptError if there is no such prompt, or it does not fit."""
     chosen = role_of(role, ctx)
     name = model or chosen.model or ctx.model
     _, settings, profile_hash = request_settings(name, chosen, ctx, kit, beside=True)

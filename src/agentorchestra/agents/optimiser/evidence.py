@@ -145,11 +145,7 @@ class Optimisation(BaseModel, frozen=True, extra="forbid"):
 
 
 def read_options(options: Mapping[str, JsonValue], system: str) -> Optimisation:
-    """Return the options of an optimiser's run.
-
-    Raises:
-        EvidenceError: for options that it could not work with, with a sentence for the first problem.
-    """
+    """Return the options of an optimiser's run; EvidenceError, with the first problem, where they do not fit."""
     try:
         found = Optimisation.model_validate(dict(options))
     except ValidationError as exc:

@@ -82,11 +82,7 @@ class _Searching:
         )
 
     async def search(self, ctx: BranchContext[Any], **arguments: Any) -> JsonValue:
-        """Better the query, search it with its variants, and make one list.
-
-        Raises:
-            ToolError: the query is none, or none of the searches gave anything.
-        """
+        """Better the query, search its variants, make one list; ToolError for no query, or where nothing is given."""
         given = {name: value for name, value in arguments.items() if name not in ("query", "engines")}
         wanted = query_of(arguments["query"], now=ctx.now, **given)  # refuses what is none before anybody is asked
         draft = replace(query_from(arguments), query=wanted.text)
