@@ -65,11 +65,7 @@ def say(line: str, *, red: bool = False, diff: bool = False) -> None:
 
 
 def emit(text: str) -> bool:
-    """Print a result on stdout; return False if nobody reads any more.
-
-    Raises:
-        OutputError: if it cannot be written although somebody may read it (a full disk).
-    """
+    """Print a result on stdout; return False if nobody reads any more, OutputError on a full disk."""
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()

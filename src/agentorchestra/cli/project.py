@@ -37,11 +37,7 @@ class Landing(NamedTuple):
     branch: str | None = None
 
     async def check(self, project: Path | None) -> None:
-        """Refuse a branch that cannot be made, before anything is spent.
-
-        Raises:
-            ProjectError: there is no repository or no commit, or such a branch already.
-        """
+        """Refuse (ProjectError) a branch that cannot be made, before anything is spent."""
         from agentorchestra.workspace.changes import check_branch
 
         if project is None and (self.apply or self.branch is not None):
