@@ -151,12 +151,7 @@ class Jobs:
         await self.close()
 
     async def open(self) -> None:
-        """Connect; make DBOS's tables where they are missing.
-
-        Raises:
-            StoreUnavailableError: if the database is away.
-            ClusterError: if its user may not.
-        """
+        """Connect; make DBOS's tables. StoreUnavailableError without a database, ClusterError without rights."""
         await asyncio.to_thread(self._open)
 
     def _open(self) -> None:
@@ -306,11 +301,7 @@ class Jobs:
         return frozenset(job.executor_id for job in pending if job.executor_id)
 
     async def put_back(self, executor: str, *, job: str | None = None) -> list[str]:
-        """Queue the jobs again that a worker had, which is dead or gives them up; return their runs.
-
-        Args:
-            job: only this one.
-        """
+        """Queue again the jobs, or only `job`, of a worker that is dead or gives them up; return their runs."""
         # Only those at work: a job that was cancelled would be begun again.
         pending = await self._open_client.list_workflows_async(
             status="PENDING", executor_id=executor, application_name=NAME, load_input=False, load_output=False

@@ -301,11 +301,7 @@ class Members:
         )
 
     async def bury(self, member: Member) -> None:
-        """Remove a dead member whose jobs are queued again.
-
-        Raises:
-            ConnectionError: if the database is away; it is dead still when that is back.
-        """
+        """Remove a dead member whose jobs are queued again; ConnectionError (it is dead still) without a database."""
         await self._asked(lambda: self._bury(member.id))
 
     def _bury(self, member: str) -> None:
