@@ -324,11 +324,7 @@ class Outcome(BaseModel, frozen=True):
 
     @property
     def response(self) -> ModelResponse:
-        """The model's response, for RequestModel.
-
-        Raises:
-            ValueError: if the value is not one (pydantic's ValidationError is a ValueError).
-        """
+        """The model's response, for RequestModel; ValueError (pydantic's) if the value is not one."""
         return ModelResponse.model_validate(self.value)
 
     def blocks(self, source: Source | None = None) -> tuple[Block, ...]:
