@@ -47,11 +47,7 @@ class Repository:
 
 
 def repository_at(folder: Path) -> Repository | None:
-    """Return the repository in whose work tree a folder lies, None for none. Blocks.
-
-    Raises:
-        ProjectError: git is not installed, or does not trust the folder.
-    """
+    """Return the repository in whose work tree a folder lies, or None; ProjectError if git refuses. Blocks."""
     done = _started(folder, ("rev-parse", "--show-prefix", "--absolute-git-dir", "--git-common-dir"))
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()

@@ -83,11 +83,7 @@ class Tree:
     # -- as it stands ------------------------------------------------------------------------------------------------
 
     async def look(self, *, everything: bool) -> bool:
-        """Look at what changed, or at `everything`, and keep the contents; return True if anything differs.
-
-        Raises:
-            ToolError: there is more than can be kept.
-        """
+        """Look at what changed, or at `everything`, and keep it; ToolError for too much. True if anything differs."""
         if self._is_empty and self._mark == _mark(self.root):
             return False  # a thread would take a hundred times as long
         differs = await asyncio.to_thread(self._look, everything)
