@@ -157,11 +157,7 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
         raise EvaluationError(f"there is no arm {name!r}; the arms: {', '.join(one.name for one in self.arms)}")
 
     def load(self) -> QuestionSet:
-        """Return the set that the questions are of.
-
-        Raises:
-            EvaluationError: the data are not there, or are not those that the evaluation was begun with.
-        """
+        """Return the set of the questions; EvaluationError if its data are gone, or other ones than at first."""
         found = load_set(self.set, Path(self.data) if self.data else None, self.choices_seed)
         if found.version != self.version:
             raise EvaluationError(
@@ -317,11 +313,7 @@ def keep(workspace: Path, plan: Plan) -> Plan:
 
 
 def amend(workspace: Path, name: str, budget_usd: float) -> Plan:
-    """Give an evaluation another budget, from here on; return it.
-
-    Raises:
-        EvaluationError: there is none of this name, or its runs have no limit of their own.
-    """
+    """Give an evaluation another budget; EvaluationError for an unknown one, or without limits for its runs."""
     plan = read(workspace, name).model_copy(update={"budget_usd": budget_usd})
     run_usd(plan)
     write(workspace, name, PLAN, plan.model_dump_json(indent=1) + "\n")
@@ -329,11 +321,7 @@ def amend(workspace: Path, name: str, budget_usd: float) -> Plan:
 
 
 def given_data(workspace: Path, name: str, data: Path) -> Plan:
-    """Say where the data of an evaluation's set are here; return it.
-
-    Raises:
-        EvaluationError: there is none of this name, or the data are not those that it was begun with.
-    """
+    """Say where the data of an evaluation's set are here; EvaluationError for an unknown one, or other data."""
     plan = read(workspace, name).model_copy(update={"data": str(data.absolute())})
     plan.load()
     write(workspace, name, PLAN, plan.model_dump_json(indent=1) + "\n")

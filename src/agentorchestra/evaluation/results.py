@@ -216,11 +216,7 @@ def frontier(found: Sequence[Point]) -> set[str]:
 
 
 def compared(scores: Sequence[Score], first: str, second: str) -> tuple[Difference, list[tuple[Score, Score]]]:
-    """Return how much better the first arm did, and the answers to questions on which the two differ.
-
-    Raises:
-        EvaluationError: the arms answered no question in common.
-    """
+    """Return how much better the first arm did, and where they differ; EvaluationError if no question is common."""
     need_statistics()
     gain = difference(values(scores, first), values(scores, second))
     by_place = {(one.question, one.repeat): one for one in scores if one.arm == second}
@@ -263,11 +259,7 @@ class Forecast:
 
 
 def forecast(plan: Plan, scores: Sequence[Score]) -> Forecast:
-    """Return what the whole evaluation will cost: the pilot's mean for the rest, with its prediction interval.
-
-    Raises:
-        EvaluationError: fewer than two questions were asked.
-    """
+    """Return the whole cost by the pilot's mean, with its prediction interval; EvaluationError below two questions."""
     need_statistics()
     from scipy.stats import t  # type: ignore[import-untyped]
 

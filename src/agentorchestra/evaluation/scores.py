@@ -96,11 +96,7 @@ class Purse:
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[float | None]:
-        """Hold what one request to the judge may cost, None for no limit; wait for others that hold the rest.
-
-        Raises:
-            EvaluationError: the budget is reached.
-        """
+        """Hold what a request to the judge may cost; wait for others' holds, EvaluationError at the budget's end."""
         budget, most = self._plan.budget_usd, self._plan.question_usd
         if budget is None or most is None:
             yield None

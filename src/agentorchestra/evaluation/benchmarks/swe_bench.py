@@ -150,11 +150,7 @@ def command(path: Path, run: str) -> str:
 
 
 def verdicts(path: Path) -> dict[str, tuple[float | None, str]]:
-    """Return what a report of the harness says, by task: the reward, None where it could not say, and a sentence.
-
-    Raises:
-        EvaluationError: it is no report of the harness.
-    """
+    """Return reward (or None) and sentence by task, of a report of the harness; EvaluationError for no report."""
     kinds = {
         "resolved_ids": (1.0, "the harness: resolved"),
         "unresolved_ids": (0.0, "the harness: not resolved"),
