@@ -225,11 +225,7 @@ class Evolver:
     async def _candidates(
         self, task: Improvement, current: Mapping[str, str], proposal: Proposal, number: int
     ) -> dict[str, str]:
-        """Check a proposal, register its changes as candidates, and return their versions by component.
-
-        Raises:
-            UsageError: what is proposed is refused.
-        """
+        """Check a proposal, register it; return its versions by component. UsageError if it is refused."""
         for one in proposal.changes:
             if one.place not in task.variables:
                 raise EvolutionError(f"it changes {one.place}, which may not change; {', '.join(task.variables)} may")
@@ -263,11 +259,7 @@ class Evolver:
     async def _promoted(
         self, workspace: Workspace[Any], ended: Round, current: Mapping[str, str], evidence: str
     ) -> None:
-        """Make the candidates what their names mean, or give them their share of the live runs.
-
-        Raises:
-            EvolutionError: a name means something else by now.
-        """
+        """Make candidates current, or give them their share of runs; EvolutionError if a name changed meanwhile."""
         for subject, version in current.items():
             now = await version_of(workspace, subject)
             if now not in (version, ended.versions.get(subject)):
@@ -316,11 +308,7 @@ class Evolver:
         arms: Mapping[str, Mapping[str, str]],
         repeats: int = 1,
     ) -> list[Score]:
-        """Ask questions of the arms (versions by component), or find what was asked; return the scores.
-
-        Raises:
-            EvolutionError: the budget has no room for all of it.
-        """
+        """Ask questions of the arms, or find the answers; return the scores. EvolutionError without budget for all."""
         evolution = self._evolution
         questions, left = source.load(), self._left()
         name = f"{evolution.name}-{step}"

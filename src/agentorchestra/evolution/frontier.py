@@ -1,12 +1,9 @@
 """Learning to orchestrate at a cost: rounds of edits to an orchestrator's prompt (002, sec. 3.3 and 4.3.4).
 
     the prompt as it is ─> trajectories: (score, US dollars) each
-          ^                        │
-          │                        v
-          │            an optimiser reads them and edits the prompt ─> a candidate version
-          │                        │
-          │                        v
-          └── the best of ── the front of accuracy and cost ── its own trajectories
+          ^                        │ │                        v │            an optimiser reads them and edits the
+          prompt ─> a candidate version │                        │ │                        v └── the best of ── the
+          front of accuracy and cost ── its own trajectories
 
 Nothing else about the orchestrator changes, and no weights do. A round begins with the prompt of the front that answers
 best (of equals the cheaper one). What is learnt is a candidate version: whether it is taken into use is for the gate or
@@ -356,11 +353,7 @@ def front_of(folder: Path, learning: Learning) -> list[Candidate]:
 
 
 def best(folder: Path, learning: Learning) -> Candidate:
-    """Return the candidate of the front that answers best: with it the next round begins (002, sec. 4.1).
-
-    Raises:
-        EvolutionError: none was tried yet.
-    """
+    """Return the best candidate of the front (002, sec. 4.1); EvolutionError where none was tried yet."""
     found = {one.name: one for one in points_of(folder, learning)}
     front = front_of(folder, learning)
     if not front:

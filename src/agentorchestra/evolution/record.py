@@ -172,11 +172,7 @@ def _check_apart(training: Sequence[EvalQuestion], validation: Sequence[EvalQues
 
 
 def keep(workspace: Path, evolution: Evolution) -> Evolution:
-    """Write the record of an evolution that begins; of one that goes on return the record there is.
-
-    Raises:
-        EvolutionError: under its name another one was begun.
-    """
+    """Write the record of an evolution, or return the one there is; EvolutionError if that is of another one."""
     path = workspace / FOLDER / evolution.name / RECORD
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
