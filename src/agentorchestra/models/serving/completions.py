@@ -141,11 +141,7 @@ class CompletionRequest(BaseModel):
         return tuple(ToolSchema(trust=Trust.UNTRUSTED, **one.function.model_dump()) for one in self.tools)
 
     def settings(self, base: ModelSettings) -> ModelSettings:
-        """Return the settings with what it says itself.
-
-        Raises:
-            HttpRequestError: for a choice of a tool, or a form of the answer, that does not fit.
-        """
+        """Return the settings with what it says itself; HttpRequestError for a misfit of tool choice or answer form."""
         own: dict[str, Any] = {
             "temperature": self.temperature,
             "top_p": self.top_p,
