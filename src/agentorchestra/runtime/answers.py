@@ -57,10 +57,7 @@ async def settle(
 
 
 def _number(question: str) -> int:
-    """Return a number of its own for a question: the log takes one event of a number, type and attempt.
-
-    Below zero, where no sequence is.
-    """
+    """Return a number of its own for a question, below zero: the log takes one event of number, type and attempt."""
     return -1 - int.from_bytes(hashlib.sha256(question.encode()).digest()[:7])
 
 

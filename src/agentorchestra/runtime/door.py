@@ -332,11 +332,7 @@ def _pause_before(passage: Passage) -> None:
 
 
 async def reserve(passage: Passage) -> Outcome | None:
-    """Hold the most that an effect can cost; return its outcome where a limit does not cover that.
-
-    Raises:
-        BudgetExhaustedError: the run's own budget is spent.
-    """
+    """Hold the most that an effect can cost; return its outcome over a limit, BudgetExhaustedError over the run's."""
     run, effect, node = passage.run, passage.effect, passage.branch.node
     decision, final = passage.decision, passage.final
     passage.acting, bound, keep = _sized(passage)

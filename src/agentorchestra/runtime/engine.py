@@ -130,11 +130,7 @@ class LocalEngine:
         return tuple(self._driven)
 
     async def claim(self, run: str) -> int:
-        """Take a run over, until `release`; waits for nobody. Return the new epoch.
-
-        Raises:
-            FencedError: if another live process drives it, or this one does.
-        """
+        """Take a run over until `release`, or raise FencedError if a live process drives it. Return the new epoch."""
         if run in _DRIVEN_HERE:
             raise FencedError(f"run {run} is already being driven by this process; wait for it or cancel it")
         _DRIVEN_HERE.add(run)  # before anything is awaited: of two at the same time only one gets it
