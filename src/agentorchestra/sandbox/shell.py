@@ -50,11 +50,7 @@ class ShellState:
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Return the state of what `to_json` gave, or claims to be that.
-
-        Raises:
-            ValueError: in one sentence, for what is not a shell's state, or too large.
-        """
+        """Return the state of what `to_json` gave, or claims to be; ValueError, a sentence, for anything else."""
         if not isinstance(value, dict):
             raise ValueError("the state of a shell is an object")
         try:
