@@ -230,11 +230,7 @@ class Requests:
         self._tasks: set[asyncio.Task[ModelResponse]] = set()
 
     async def answer(self, asked: CompletionRequest) -> ModelResponse:
-        """Answer one request.
-
-        Raises:
-            HttpRequestError: 400 for what does not fit, 402 where the budget is short, 502 where the model fails.
-        """
+        """Answer one request; HttpRequestError for a misfit (400), a short budget (402), a failed model (502)."""
         self.asked = True
         task = asyncio.create_task(self._in_turn(asked))
         self._tasks.add(task)
