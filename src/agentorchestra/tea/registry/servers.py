@@ -88,11 +88,7 @@ class ACPServer(ContextManager[Any]):
     """The Agent Context Protocol (000, definition 10)."""
 
     async def invoke(self, name: str, task: str, **options: Any) -> RunResult:
-        """Let an agent do a task, in a run of its own.
-
-        Args:
-            options: as for `Workspace.run`.
-        """
+        """Let an agent do a task, in a run of its own; `options` as for `Workspace.run`."""
         if not isinstance(task, str):
             raise UsageError(f"the task is {reprlib.repr(task)}; give text")
         await self.access.ready()
