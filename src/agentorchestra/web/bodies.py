@@ -143,11 +143,7 @@ async def read_bytes(request: Request, most_bytes: int, timeout_s: float) -> byt
 
 
 def parsed(data: bytes, request: Request, model: type[B]) -> B:
-    """Return what the bytes of a body say.
-
-    Raises:
-        HttpRequestError: not JSON (415), malformed (400), or an object that does not fit (422).
-    """
+    """Return what a body says; HttpRequestError if not JSON (415), malformed (400), or a misfit (422)."""
     kind = request.headers.get("content-type", "")
     if data and kind.partition(";")[0].strip().lower() != "application/json":
         raise HttpRequestError(
