@@ -241,11 +241,7 @@ class Catalog:
         return frozenset({*self.environments_for(equipment)} & {*self.packaged}) - {*equipment.environments}
 
     def environments_named(self, names: Sequence[str], equipment: Equipment) -> tuple[str, ...]:
-        """Return the packaged environments among those that a run names.
-
-        Raises:
-            UnknownComponentError: for one that is not there, or that has the name of a tool.
-        """
+        """Return the packaged environments that a run names; UnknownComponentError for a tool's or no one's name."""
         known = self.every_environment
         for name in names:
             if name not in known:
@@ -340,11 +336,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
 
 
 def system_purpose(name: str, known: Mapping[str, Any]) -> str:
-    """Return what a system is for, in its own words, for planners that may delegate to it.
-
-    Raises:
-        UnknownSystemError: no system has this name.
-    """
+    """Return what a system is for, in its own words, for planners; UnknownSystemError for an unknown name."""
     if name not in known:
         guess = did_you_mean(name, known, f"the systems: {', '.join(sorted(known))}")
         raise UnknownSystemError(f"the settings name the system {name!r} (team.systems), which is not there; {guess}")

@@ -616,11 +616,7 @@ class RunCreator:
             stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces
 
     async def _surveyed(self, spec: RunSpec) -> Survey | None:
-        """Look at the project of a run, before anything is spent or written.
-
-        Raises:
-            ProjectError, SandboxUnavailableError: it cannot be worked on here.
-        """
+        """Look at a run's project before anything is spent; ProjectError or SandboxUnavailableError if it cannot be."""
         from agentorchestra.environments.project import survey
         from agentorchestra.workspace.task_folder import need_sandbox
 
@@ -866,11 +862,7 @@ def _as_before(spec: RunSpec, before: RunManifest) -> RunSpec:
 
 
 def _check_same_project(spec: RunSpec, before: Project | None) -> None:
-    """Refuse another project than that of a session, whose turns share one folder.
-
-    Raises:
-        ProjectError: the session has another folder, or one of its own.
-    """
+    """Refuse (ProjectError) another project than that of a session, whose turns share one folder."""
     if spec.project is None or (before is not None and str(spec.project.resolve()) == before.path):
         return
     folder = f"on a copy of {before.path}" if before and before.path else "in a folder of its own"
@@ -910,12 +902,7 @@ def _check_chosen(names: Sequence[str], known: Mapping[str, Any]) -> None:
 
 
 def _check_options(system: str, drive: Any, options: dict[str, JsonValue], agents: Collection[str], model: str) -> None:
-    """Refuse options that a system does not take.
-
-    Args:
-        drive: runs it.
-        agents: names of the run's.
-    """
+    """Refuse options that a system does not take; `drive` runs it, `agents` are names of the run's."""
     check = getattr(drive, "check_options", None)
     if check is not None:
         check(options, agents, model)

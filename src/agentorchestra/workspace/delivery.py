@@ -72,11 +72,7 @@ async def folder_files(run: Run) -> FolderFiles:
 
 
 def check_out(out: Path) -> None:
-    """Refuse a folder that cannot be written, before a run spends anything. Blocks.
-
-    Raises:
-        OutFolderError: it is a file, or its place does not exist and cannot be made.
-    """
+    """Refuse (OutFolderError) a folder that cannot be written, before a run spends anything. Blocks."""
     try:
         at = out
         while not _is_there(at) and at != at.parent:

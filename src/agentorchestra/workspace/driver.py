@@ -114,11 +114,7 @@ class RunDriver:
         return await self._with_diff(job.make_result(run_id, record.manifest, ended, run), record, run)
 
     async def changes(self, run_id: str) -> Changes:
-        """Return what a run changed in its copy of a project, as the log has it now.
-
-        Raises:
-            ProjectError: it works on none, or what it changed could not be kept.
-        """
+        """Return what a run changed in its copy of a project, by now; ProjectError if it has none, or it was lost."""
         record = await self._parts.record(run_id)
         events = await self._parts.store.load(run_id)
         services = self._handlers.for_run(self._equipper.base())

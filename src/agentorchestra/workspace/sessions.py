@@ -34,11 +34,7 @@ async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunRecord]]:
 
 
 async def newest_run(store: Store) -> str:
-    """Return the newest run that somebody asked for by itself: no evaluation's, and no calls outside of runs.
-
-    Raises:
-        SessionError: there is none.
-    """
+    """Return the newest run asked for by itself (no evaluation, no lone call); SessionError where there is none."""
     for one in await store.list_runs():
         if one.manifest.system not in (CALLS, SCHEDULE) and not APART & one.manifest.labels.keys():
             return one.id

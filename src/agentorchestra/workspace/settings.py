@@ -145,11 +145,7 @@ def _settings_class() -> type[Settings]:
 
 
 def settings_path(folder: Path) -> Path | None:
-    """Return the settings file of a workspace, None where there is none.
-
-    Raises:
-        WorkspaceNotWritableError: if the folder may not be entered.
-    """
+    """Return a workspace's settings file, or None; WorkspaceNotWritableError if the folder may not be entered."""
     for candidate in (folder / SETTINGS_FILE, folder.absolute().parent / SETTINGS_FILE):
         try:
             if candidate.is_file():

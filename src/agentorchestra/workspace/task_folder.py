@@ -1,9 +1,8 @@
 """Tasks in folders, in the format of Terminal-Bench 2 (Harbor): read before a run, and checked after it.
 
-    TASK/instruction.md           what is asked
-    TASK/task.toml                limits
-    TASK/environment/Dockerfile   the machine; WORKDIR, ENV, COPY and ADD are carried out where there is no image
-    TASK/tests/test.sh            the check, which leaves a reward in /logs/verifier/reward.txt
+    TASK/instruction.md           what is asked TASK/task.toml                limits TASK/environment/Dockerfile   the
+    machine; WORKDIR, ENV, COPY and ADD are carried out where there is no image TASK/tests/test.sh            the check,
+    which leaves a reward in /logs/verifier/reward.txt
 
 The format: https://www.harborframework.com/docs/tasks
 """
@@ -334,11 +333,7 @@ def with_task(settings: Settings, task: TaskFolder) -> Settings:
 
 
 async def need_sandbox(sandbox: Sandbox | None, what: str = "a task folder") -> Sandbox:
-    """Return the sandbox if it has machines, for the work and for the tests; `what` needs one.
-
-    Raises:
-        SandboxUnavailableError: there is none, or another one.
-    """
+    """Return the sandbox, if it has machines, for `what`; SandboxUnavailableError for none or another one."""
     problem = await sandbox.problem() if sandbox is not None else 'the settings want none (sandbox.backend = "none")'
     if sandbox is None or problem or sandbox.name != "bubblewrap":
         name = sandbox.name if sandbox is not None else "none"

@@ -470,11 +470,10 @@ class Workspace(Generic[Deps]):
             out: the folder into which the files that the run made are written when it has ended, as `save_files` does;
                 None writes none.
             options: fields of `RunSpec` (`files`, `system`, `budget`, ...; of a spec they replace its own), and what
-                cannot be written down, which a resume in another process finds only through
-                `app = "module:workspace"`, or when it is given to `resume`:
-                `tools`, further tools for this run; `model` as a ModelClient or a function; `deps`, dependencies
-                instead of the workspace's; `policy` instead of the workspace's; `output_type`; hooks besides the
-                workspace's (`on_step`, `on_tool`, `on_model`).
+                cannot be written down, which a resume in another process finds only through `app = "module:workspace"`,
+                or when it is given to `resume`: `tools`, further tools for this run; `model` as a ModelClient or a
+                function; `deps`, dependencies instead of the workspace's; `policy` instead of the workspace's;
+                `output_type`; hooks besides the workspace's (`on_step`, `on_tool`, `on_model`).
 
         Raises:
             UsageError: for input that is refused before anything is spent.

@@ -84,11 +84,7 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_preset(settings: Settings, name: str | None = None) -> Settings:
-    """Return the settings over a preset, the one they name by default: what is set in them stays.
-
-    Raises:
-        SettingsError: for a name that no preset has.
-    """
+    """Return the settings over a preset, by default the one they name; SettingsError for an unknown name."""
     name = settings.preset if name is None else name
     if name == NO_PRESET and settings.preset == NO_PRESET:
         return settings
