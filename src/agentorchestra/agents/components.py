@@ -190,7 +190,6 @@ class Components:
         return self._library.with_prompts(self.prompts.live())
 
     async def close(self) -> None:
-        """Close the toolkits, and the objects whose methods are tools."""
         opened, self._opened = self._opened, []
         for toolkit in reversed(opened):
             await toolkit.close()

@@ -172,7 +172,6 @@ def piece_block(number: int, text: str, source: str, place: str) -> TextBlock:
 
 
 def limit_status(limited: str) -> RunStatus:
-    """Return how work ends for which the budget had no room."""
     return RunStatus.TIMED_OUT if "active seconds" in limited else RunStatus.BUDGET_EXHAUSTED
 
 

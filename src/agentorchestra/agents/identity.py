@@ -24,7 +24,6 @@ MOST_INSTANCES = 100  # identities of one agent, over all runs of a session: a c
 
 
 def kept_name(agent: str, instance: str) -> str:
-    """Return where in the run's state an identity's memory lies."""
     return f"{KEPT}{agent}/{instance}"
 
 

@@ -240,7 +240,6 @@ class AgentMemory:
 
     @property
     def recalls(self) -> bool:
-        """Return True if the system is asked before each decision."""
         return hasattr(self.system, "recall")
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:

@@ -38,8 +38,6 @@ MOST_ASKED = 2_000  # characters of a program, or of the arguments of a call, th
 
 @dataclass(frozen=True)
 class Output:
-    """The output of one call."""
-
     asker: str
     n: int  # the number, on the branch that was looked at, of the effect that the call belongs to
     name: str  # of the tool, the action (`terminal_run`) or PROGRAM

@@ -131,7 +131,6 @@ def _line(name: str, schema: ToolSchema, tags: frozenset[Tag]) -> str:
 
 
 def _gives(result: str) -> str:
-    """Return the fields of a tool's result, as its type says them."""
     return f" -> {result}" if 0 < len(result) <= MOST_FIELDS else ""
 
 

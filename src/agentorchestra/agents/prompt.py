@@ -121,7 +121,6 @@ def system_text(
 
 
 def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
-    """Return tools as prompts list them for models that take no native calls."""
     return [
         {"name": one.name, "description": one.description, "parameters": json.dumps(one.parameters, sort_keys=True)}
         for one in schemas

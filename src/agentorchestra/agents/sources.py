@@ -145,7 +145,6 @@ async def _in_files(
 
 
 async def _in_folder(asked: Sequence[Citation], ctx: BranchContext[Any], found: LookupResult) -> None:
-    """Read those from files in the run's folder at their places."""
     make = ctx.run.services.environments.get(FOLDER_FILES)
     if make is None or not _holds(ctx, FOLDER_FILES):
         return

@@ -226,7 +226,6 @@ class _Debate:
             ]
 
     async def _worth_another(self) -> bool:
-        """Ask the manager whether there is more to be said, and on what."""
         values = {"topic": self.topic, "issues": self.issues, "round": self.held, "rounds": self.rounds}
         reply = await self.questioner.one(
             Question("debate_round", JUDGEMENT, values, said_so_far(self.turns, self.experts), decides=True)

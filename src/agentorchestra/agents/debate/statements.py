@@ -75,7 +75,6 @@ class Turn:
 
     @property
     def says(self) -> bool:
-        """Return True if it brings anything new."""
         return bool(self.arguments or self.accepts or self.change)
 
 

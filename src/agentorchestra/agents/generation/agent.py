@@ -137,7 +137,6 @@ class _Generation:
         return f"tool_{name}"[:LONGEST_NAME] if taken else name
 
     def _callable(self) -> list[str]:
-        """Return the tools that generated code may call here."""
         held = self.ctx.capabilities
         return [name for name in self.limits.tools if name in self.kit.tools and (held is None or name in held)]
 
@@ -309,7 +308,6 @@ class _Generation:
     async def _execute(
         self, one: Tool[..., Any], arguments: Mapping[str, JsonValue], how: str, wanted: Specification
     ) -> AgentResult:
-        """Call the tool for the task's own case, as everybody calls it."""
         outcome = await call_own(self.ctx, one, arguments, self.ctx.provenance)
         await self._phase("executed", "done" if outcome.ok else "failed", one.name, [outcome.error or ""][outcome.ok :])
         said = f"{how} {wanted.description} It was called with {short(dict(arguments))}."

@@ -92,7 +92,6 @@ class ToolReceiver:
         add_tools(ctx, *(self.made[name] for name in names))
 
     def _fits(self, name: str) -> bool:
-        """Return True if the prompt has room for its schema."""
         if name not in self.tools.names:
             return False
         chars = self.tools.schema(name).chars

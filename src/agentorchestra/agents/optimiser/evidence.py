@@ -229,7 +229,6 @@ def cut(text: str, most: int) -> str:
 
 
 def change(variable: Variable, text: str, reason: str, feedback: str) -> dict[str, Any]:
-    """Return a proposed change, as the output of an optimiser lists it."""
     return {
         "component": variable.component,
         "variable": variable.variable,

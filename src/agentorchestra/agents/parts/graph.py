@@ -60,7 +60,6 @@ class Knowledge(BaseModel, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Return True if other subtasks may rest on it."""
         return self.how in ("checked", "unchecked")
 
     @property
@@ -129,8 +128,6 @@ class Subtasks:
 
 @dataclass
 class _Graph:
-    """The work on the subtasks of one task."""
-
     work: Work
     ctx: BranchContext[Any]
     child: AgentSpec  # the spec of a sub-agent but for its instruction and context

@@ -49,7 +49,6 @@ class Plan(BaseModel, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return facts and steps in words, "" for neither."""
         steps = [f"{n}. {one}" for n, one in enumerate(self.steps, start=1)]
         return "\n".join([*([self.facts] if self.facts else []), *(["Plan:", *steps] if steps else [])])
 

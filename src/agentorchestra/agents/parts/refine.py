@@ -76,13 +76,10 @@ def _found(shown: Sequence[Output]) -> list[Block]:
 
 
 class _Refinement:
-    """The questions about one answer."""
-
     def __init__(self, spec: AgentSpec, ctx: BranchContext[Any], work: Work, known: tuple[Block, ...]) -> None:
         self._spec, self._ctx, self._work, self._known = spec, ctx, work, known
 
     async def gradient(self, answer: str) -> str:
-        """Return what should change in an answer by textual gradients, "" for nothing."""
         loss = await self._asked(LOSS, _LOSS, answer)
         problems = texts((loss or {}).get("problems"))
         if not problems:

@@ -62,8 +62,6 @@ def searching(tools: Sequence[Tool[..., Any]], spec: AgentSpec, ctx: BranchConte
 
 @dataclass(frozen=True)
 class _Searching:
-    """The tool `search` of one agent."""
-
     behind: Tool[..., Any]
     spec: AgentSpec
     parts: PartSettings

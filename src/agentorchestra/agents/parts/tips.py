@@ -35,7 +35,6 @@ class Tips:
     only: str = ""  # the name of one insight that is told whatever the task, and no other
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
-        """Return the tips, None in later steps and where nothing fits."""
         if state.step or state.must_answer:
             return None
         task = Happening(self.work.spec.instruction, order_trust(ctx))

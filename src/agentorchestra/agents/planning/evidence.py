@@ -132,7 +132,6 @@ def distrusted(ctx: BranchContext[Any]) -> frozenset[str]:
 
 
 def trusted(result: AgentResult, bad: Collection[str]) -> AgentResult:
-    """Return a result without its quotes from some pages and files."""
     kept = tuple(one for one in result.sources if normalised_address(name_of(one.source)) not in bad)
     return result if len(kept) == len(result.sources) else result.model_copy(update={"sources": kept})
 
@@ -153,7 +152,6 @@ def unfound(cited: Sequence[Citation], known: Sequence[Citation]) -> list[Citati
 
 
 def listed(cited: Sequence[Citation]) -> list[dict[str, str]]:
-    """Return citations for a prompt, long quotes cut."""
     return [
         {
             "source": one.source,

@@ -58,8 +58,6 @@ LONGEST_PAGE = 6_000
 
 @dataclass(frozen=True)
 class Doubt:
-    """A doubt about an answer."""
-
     text: str = ""  # what the planner is told, "" where nothing is wrong
     messages: tuple[Message, ...] = ()  # what it is shown besides, as material: the words of whoever doubts
     said: str = ""  # these words, for the report

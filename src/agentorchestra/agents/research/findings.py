@@ -79,7 +79,6 @@ class Hits:
         self._read: set[str] = set()
 
     def take(self, number: int, results: Sequence[Mapping[str, Any]]) -> None:
-        """Take what a query gave, best first."""
         for rank, one in enumerate(results, start=1):
             address = str(one.get("archived") or one.get("address") or "")
             if not address:

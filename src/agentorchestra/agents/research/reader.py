@@ -137,7 +137,6 @@ class PageReader:
         return not hits or self.allowance.ends("its pictures not looked at", [one.address for one in hits])
 
     async def _add_pictures(self, hits: Sequence[Hit], read: Sequence[_Read]) -> None:
-        """Put the first pictures of pages behind their words."""
         lists = await call_tools(self.ctx, [self._reading(hit, _PICTURES) for hit in hits])
         found = [
             (hit, match["words"], match["address"])

@@ -23,7 +23,6 @@ class Part:
 
     @property
     def unsourced(self) -> bool:
-        """Return True if it says something and names no evidence."""
         return not self.holds and not self.leads
 
     @property

@@ -148,7 +148,6 @@ class Research:
         return found[: self.limits.queries] or [query_from({"query": self.spec.instruction})]
 
     async def _bettered(self, drafts: Sequence[ResearchQuery]) -> Sequence[ResearchQuery]:
-        """Return the queries with their variants, after a second look where one is wanted."""
         queries = drafts
         if self.limits.reflect:
             values = {
@@ -347,7 +346,6 @@ class Research:
         return "\n\n".join(lines)
 
     def _dead(self) -> list[str]:
-        """Return the engines that gave nothing, and why."""
         failed = {name: why for one in self.queries.asked for name, why in one.engines.items()}
         said = "; ".join(f"{name} {why}" for name, why in sorted(failed.items()))
         return [f"Without an answer: {said}."] if said else []

@@ -36,8 +36,6 @@ CUT = "\n(The rest is cut.)"
 
 @dataclass(frozen=True)
 class _Said:
-    """What came of a turn."""
-
     answer: str  # what the agent ended its turn with, by a call or in plain words
     reply: str = ""  # the same, if by a call: it goes to whoever asked, whatever was written to them before
     beside: str = ""  # what it said last beside its calls
