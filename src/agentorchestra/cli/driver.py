@@ -123,7 +123,6 @@ class AsyncGroup(click.Group):
 
 @contextmanager
 def logs_in_lines(*names: str) -> Iterator[None]:
-    """Print what these loggers are told on stderr, a line each."""
     handler = OneLine()
     for name in names:
         logging.getLogger(name).addHandler(handler)

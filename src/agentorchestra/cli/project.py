@@ -184,7 +184,6 @@ def _plain(applied: Applied | None) -> dict[str, Any] | None:
 
 
 def show_diff(diff: str) -> None:
-    """Print a diff on stderr, in colours at a terminal."""
     lines = diff.splitlines()
     for line in lines[:MOST_LINES]:
         say(line, diff=True)

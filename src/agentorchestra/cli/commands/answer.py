@@ -197,7 +197,6 @@ async def _stopped(workspace: Workspace[Any], run_id: str) -> RunStatus | None:
 
 
 def _holder(job: Job | None) -> str:
-    """Return who holds a run that has not taken the answer up, and until when."""
     if job is None or job.owner is None or job.lease_until is None:
         return "no process drives the run"
     until = job.lease_until.strftime("%H:%M:%S UTC")

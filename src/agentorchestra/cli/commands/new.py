@@ -185,7 +185,6 @@ def _agent_prompt(name: str) -> str:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    """Write all of the files, or raise UsageError where one is there already."""
     for path in files:
         if (folder / path).exists():
             raise UsageError(

@@ -59,7 +59,6 @@ class Work:
             self._names[key] = agent.name if named[agent.name] == 1 else f"{agent.name} {named[agent.name]}"
 
     def lines(self) -> list[str]:
-        """Return the lines, sub-agents indented below who set them to work."""
         return self._printed([one for node in tree(self._view) for one in self._items(node)]) or ["nothing yet"]
 
     def _items(self, node: Node) -> Iterator[Act | list[str]]:
