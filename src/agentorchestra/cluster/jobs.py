@@ -48,7 +48,6 @@ def database_of(ws: Workspace[Any]) -> PostgresStore:
 
 
 def dbos_schema(store: PostgresStore) -> str:
-    """Return the schema that DBOS keeps its tables in, beside the workspace's own."""
     return f"{store.schema}_dbos"
 
 
@@ -100,7 +99,6 @@ def queue_of(labels: Mapping[str, str], model: str, settings: Settings) -> tuple
 
 
 def queues_of(tags: Sequence[str], settings: Settings) -> dict[str, ModelLimit | None]:
-    """Return the queues whose runs a worker with these tags can drive, with their limits."""
     every = [one for size in range(len(tags) + 1) for one in combinations(tags, size)]
     names: dict[str, ModelLimit | None] = {queue_name(one): None for one in every}
     return names | {queue_name((), model): limit for model, limit in _limits_of_runs(settings).items()}
@@ -283,7 +281,6 @@ class Jobs:
         return record
 
     async def under_way(self, *, limit: int | None = None) -> list[WorkflowStatus]:
-        """Return the jobs that are queued or at work, in the order they came."""
         return await self._open_client.list_workflows_async(
             status=UNDER_WAY, application_name=NAME, limit=limit, load_input=False, load_output=False
         )

@@ -133,7 +133,6 @@ class Member(NamedTuple):
 
     @property
     def overdue(self) -> bool:
-        """Return True if its last beat is older than its lease."""
         return self.silent_s >= self.lease_s
 
     @property
@@ -143,7 +142,6 @@ class Member(NamedTuple):
 
     @property
     def alive(self) -> bool:
-        """Return True if it holds its lock, and beats."""
         return self.locked and not self.overdue and self.taker is None
 
     @property
@@ -156,7 +154,6 @@ def beat_s(lease_s: float) -> float:
 
 
 def digests(settings: Settings) -> dict[str, str]:
-    """Return a digest of each setting that all workers of a database must have alike."""
     values = settings.model_dump(mode="json", exclude=set(OWN_SETTINGS))
     return {name: sha256_json(value)[:12] for name, value in values.items()}
 
@@ -279,7 +276,6 @@ class Members:
         return before if before is not None and before[0] == row.beats else (row.beats, now)
 
     def _is_silent(self, row: Member, now: float) -> bool:
-        """Return True if a member is dead though it holds its lock."""
         watched_s = now - self._heard[row.id][1]
         return watched_s >= row.lease_s or (row.overdue and watched_s >= min(row.lease_s / 2, WATCHED_S))
 
