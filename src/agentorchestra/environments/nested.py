@@ -248,7 +248,6 @@ class NestedEnvironment(ActionEnvironment):
         """Do nothing: its parts on the ground are told themselves."""
 
     async def restored(self) -> None:
-        """Put what stands beside the ground where it was."""
         await self._scatter(self._kept)
 
 

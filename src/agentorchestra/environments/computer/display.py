@@ -122,7 +122,6 @@ class Display:
         raise ToolError(f"the display cannot be started: it did not answer within {_START_S:g} s")
 
     async def ended(self) -> str:
-        """Return why the server is gone, "" while it runs."""
         if self._shell is None:
             return "it is closed"
         for one in await self._shell.jobs():

@@ -74,7 +74,6 @@ class Programs:
         return {one.job for one in await self.jobs() if one.state == "running"}
 
     async def jobs(self) -> list[Job]:
-        """Return all that were started with their state, the newest last."""
         known: dict[int, Job] = {}
         if self._shell is not None:
             try:

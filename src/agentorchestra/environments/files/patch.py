@@ -154,7 +154,6 @@ def _place(lines: Sequence[str], old: Sequence[str], done: int, named: int | Non
 
 
 def _first_difference(lines: Sequence[str], old: Sequence[str], done: int, named: int | None) -> str:
-    """Return what is wrong where most of a hunk's lines stand."""
     fits = {
         at: next((n for n, one in enumerate(old) if at + n >= len(lines) or lines[at + n] != one), 0)
         for at in range(done, len(lines))

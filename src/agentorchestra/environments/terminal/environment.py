@@ -118,7 +118,6 @@ class Terminal(FolderEnvironment):
 
     @property
     def _reaches_out(self) -> bool:
-        """Return True if a command can reach something over a network."""
         return not self.confined or bool(self._reach.hosts)
 
     def tags(self, action: str) -> frozenset[Tag]:
@@ -442,7 +441,6 @@ class _Progress:
         self._rest = self._rest[:_PROGRESS_CHARS]
 
     def end(self) -> None:
-        """Report the last line, which has no end, and how many were not reported."""
         if self._rest:
             self._line(self._rest)
         if self._left < 0:
