@@ -119,8 +119,6 @@ class QuestionSet:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a run gave for a question."""
-
     text: str  # the final answer, "" where there is none
     # of the run's files, for scorers that look at what was made; None where the run left none
     folder: Path | None = None

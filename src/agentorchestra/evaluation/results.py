@@ -340,7 +340,6 @@ def _accuracy(plan: Plan, scores: Sequence[Score]) -> Table:
 
 
 def _beside(plan: Plan, scores: Sequence[Score]) -> Table:
-    """Return what the arms came to, each followed by its rows of the published table."""
     one = suite(plan.suite)
     published, rows = one.cells, []
     for arm in plan.arms:
