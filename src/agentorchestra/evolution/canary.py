@@ -34,7 +34,6 @@ class Canary:
 
     @property
     def pairs(self) -> int:
-        """How many runs of both can be compared."""
         return min(len(self.current), len(self.candidate))
 
 

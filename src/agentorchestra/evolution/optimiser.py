@@ -49,8 +49,6 @@ class Trial:
 
 @dataclass(frozen=True)
 class Improvement:
-    """The task of an optimiser."""
-
     workspace: Workspace[Any]  # open; its requests are runs there
     variables: Mapping[str, Variable]  # those that may change, by place (`prompt:react/template`)
     trials: Sequence[Trial]  # the training questions of this round with the current texts

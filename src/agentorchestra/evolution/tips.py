@@ -104,7 +104,6 @@ async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[s
 
 
 def _fitting(lines: list[Line], most: int) -> list[Line]:
-    """Return the first and the last lines that have room together, in their order."""
     kept: dict[int, Line] = {}
     for turn in range(len(lines)):
         place = turn // 2 if turn % 2 else len(lines) - 1 - turn // 2  # the end tells more than the beginning
@@ -120,8 +119,6 @@ def _fitting(lines: list[Line], most: int) -> list[Line]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a tip."""
-
     # `kept` where the interval of the gain lies above 0, `retired` where it lies nowhere above `worth`, else
     # `undecided`
     verdict: Verdict

@@ -72,8 +72,6 @@ class Record:
 
 @dataclass(frozen=True)
 class Decided:
-    """A decision of an agent."""
-
     key: EffectKey  # of its request
     request: ModelRequest  # what the model was shown
     said: Message  # what it replied
