@@ -95,8 +95,6 @@ class Exported(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """The import of a run."""
-
     run_id: str
     status: RunStatus
     events: int
