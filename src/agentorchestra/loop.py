@@ -181,7 +181,6 @@ class State(BaseModel, frozen=True):
 
     @property
     def must_answer(self) -> str:
-        """Return why the next decision must be the answer, "" if it need not."""
         if self.limited:
             return "budget"
         if self.step >= self.max_steps - 1:
@@ -440,7 +439,6 @@ class Rival:
 
     @property
     def held(self) -> bool:
-        """Return True if some of its calls were held back."""
         return None in self.results
 
     @property
@@ -624,8 +622,6 @@ async def inbox(state: State, ctx: BranchContext[Any]) -> Seen | None:
 
 
 def environment_state(component: str, instance: str | None = None) -> Perceive:
-    """Return the part that shows an environment as it is now, through the door."""
-
     async def part(state: State, ctx: BranchContext[Any]) -> Seen | None:
         name = component.rpartition("@")[0] or component
         outcome = await ctx.perform(
