@@ -97,7 +97,6 @@ def shown_address(address: str) -> str:
 
 
 def _text(value: object) -> str:
-    """Return the sentence inside an error's body."""
     if isinstance(value, Mapping):
         for name in ("message", "error", "detail", "msg"):
             inner = value.get(name)
@@ -166,7 +165,6 @@ def unreachable(target: Target, reason: object) -> ModelError:
 
 
 def broken_off(target: Target, reason: object) -> ModelError:
-    """Return the error of a connection that broke after the request was sent."""
     return ModelUnavailableError(
         f"{target} broke the connection off before the answer was complete ({target.said(reason) or 'closed'}); "
         "try again: a resumed run goes on from here"

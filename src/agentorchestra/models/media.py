@@ -29,7 +29,6 @@ has_media = operator.attrgetter("media")
 
 
 def plain_type(media_type: str) -> str:
-    """Return the usual name of a media type, without parameters."""
     name = media_type.partition(";")[0].strip().lower()
     return _SAME.get(name, name)
 

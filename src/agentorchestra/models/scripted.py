@@ -264,7 +264,6 @@ def _response(reply: Reply, request: ModelRequest) -> ModelResponse:
 
 
 def _as_text(response: ModelResponse) -> str:
-    """Return the decision as JSON text, for models without native calls."""
     try:
         fields = json.loads(response.text) if response.text else {}
     except ValueError:

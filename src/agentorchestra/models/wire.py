@@ -181,7 +181,6 @@ class Wire:
         self._model = self._build(endpoint)
 
     async def open(self) -> None:
-        """Take the provider's connections into use."""
         await self._model.__aenter__()
 
     async def aclose(self) -> None:
