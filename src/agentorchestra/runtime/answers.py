@@ -62,7 +62,6 @@ def _number(question: str) -> int:
 
 
 def answered_already(run: str, held: Event) -> str:
-    """Return the sentence for whoever comes too late."""
     by = f" by {held.body['by']}" if held.body.get("by") else ""
     return (
         f"question {held.body['question']} of run {run} was answered already{by}, at "

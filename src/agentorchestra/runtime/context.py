@@ -116,7 +116,6 @@ class BranchContext(Branch, Generic[Deps]):
 
     @property
     def listening(self) -> bool:
-        """Return True if anybody watches deltas."""
         return self.run.bus.listening
 
     def id(self, prefix: str = "") -> str:

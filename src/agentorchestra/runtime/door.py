@@ -374,7 +374,6 @@ def _sized(passage: Passage) -> tuple[Effect, Bound, Bound]:
 
 
 def _carve(branch: Branch, scope: str, limits: Budget) -> BudgetNode:
-    """Return the budget of a sub-agent, below its caller's."""
     run = branch.run
     began = run.active_s()
     active = (lambda: run.active_s() - began) if limits.active_s is not None else None

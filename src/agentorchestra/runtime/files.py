@@ -95,7 +95,6 @@ class _Names:
 
 
 def _artifacts(ledger: Ledger) -> list[RunFile]:
-    """Return what tools and agents made for the user, in the order in which they made it."""
     standing = _standing(ledger)
     made: dict[tuple[object, ...], RunFile] = {}
     for key, record in sorted(ledger.records.items(), key=lambda one: one[1].seq):

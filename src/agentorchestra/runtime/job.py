@@ -39,8 +39,6 @@ Main = Callable[[BranchContext[Any]], Awaitable[AgentResult]]  # performs the to
 
 @dataclass
 class _End:
-    """How a job ended."""
-
     status: RunStatus = RunStatus.FAILED
     error: str | None = None
     error_type: str | None = None
@@ -224,7 +222,6 @@ def _partial(root: BranchContext[Any]) -> dict[str, Any]:
 
 
 def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -> RunResult:
-    """Return what a caller gets, from the end of the job and the run's totals."""
     agent = AgentResult.model_validate(ended.result)
     total = Usage()
     for usage in run.usage_by_model.values():

@@ -30,8 +30,6 @@ def in_utc(time: datetime) -> str:
 
 @dataclass
 class Waiting:
-    """What a branch waits for."""
-
     key: str  # of the effect that waits
     branch: str  # where it waits
     actor: str = ""  # whose mail, "" for a timer alone

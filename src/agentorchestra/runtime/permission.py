@@ -70,7 +70,6 @@ def refused(branch: Branch, effect: Effect) -> str | None:
 
 
 async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonValue]) -> str | None:
-    """Return policy's refusal in one sentence, None if the effect may go on."""
     run = branch.run
     records = run.ledger.records
     asked = records.get(EffectKey(f"{key.path}.approval", 1)) if records else None

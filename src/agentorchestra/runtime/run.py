@@ -169,12 +169,10 @@ class Run:
 
     @property
     def replaying(self) -> bool:
-        """Return True if nothing may be executed or written."""
         return self.mode == "replay"
 
     @property
     def pausing(self) -> bool:
-        """Return True if no further effect may begin."""
         return self.pause_asked.is_set()
 
     def pause(self) -> None:

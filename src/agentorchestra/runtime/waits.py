@@ -136,7 +136,6 @@ async def waiting_until(store: Store) -> dict[str, datetime]:
 
 
 def actors(events: list[Event]) -> list[str]:
-    """Return the names of the agents that a run has had so far, each once."""
     effects = [record.effect for record in Ledger.of(events).records.values()]
     found = [one["arguments"].get("name") for one in effects if one.get("kind") in _AGENTS and one.get("arguments")]
     return list(dict.fromkeys(str(name) for name in found if name))
