@@ -93,8 +93,6 @@ class Command:
 
 
 class Keeper:
-    """Keeps the shell."""
-
     def __init__(self, work: str, start: dict[str, Any]) -> None:
         self.work, self.start, self.limits = work, start, start["limits"]
         self.place = tempfile.mkdtemp(prefix=".shell-", dir=start["temporary"])
@@ -186,7 +184,6 @@ class Keeper:
         return False
 
     def heard_done(self, number: int = 0) -> int | None:
-        """Return the exit status once the shell says that this command is done."""
         with contextlib.suppress(BlockingIOError):
             self.said = (self.said + os.read(self.control, 4096))[-4096:]
         *lines, self.said = self.said.split(b"\n")

@@ -75,8 +75,6 @@ class Output:
 
 
 class Lines:
-    """Lines of a descriptor."""
-
     def __init__(self, fd: int, most: int) -> None:
         self.fd, self.most, self.left, self.open = fd, most, b"", True
 

@@ -187,5 +187,4 @@ async def _engine(*arguments: str) -> str:
 
 
 async def _remove(name: str) -> None:
-    """Have the engine remove a container whose client was killed."""
     await _engine("rm", "--force", name)

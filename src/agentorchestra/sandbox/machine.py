@@ -162,5 +162,4 @@ def host_base() -> str:
 
 
 def python_base() -> str:
-    """Return where the interpreter without its virtual environment lies."""
     return str(Path(sys.base_prefix).resolve())

@@ -54,7 +54,6 @@ class Watch:
                 return ending
 
     def look(self) -> Ending | None:
-        """Return what is over its limit now, None if nothing is."""
         pids = list(_tree(self._pid))
         self.processes = len(pids)
         temporary, entries = _temporary(pids, self._inside)

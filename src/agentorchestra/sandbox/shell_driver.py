@@ -118,8 +118,6 @@ class Lost(Exception):
 
 @dataclass
 class _Running:
-    """The command that runs."""
-
     number: int
     on_output: OnOutput | None
     outputs: dict[int, Output]
