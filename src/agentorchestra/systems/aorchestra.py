@@ -108,7 +108,6 @@ class AOrchestra(Limited[AOrchestraSettings]):
         return result.model_copy(update={"sources": (*result.sources, *sources)})
 
     def _priced(self, model: str, kit: Kit) -> dict[str, str]:
-        """Return a model's price and what the settings say of it, as far as they are known."""
         price = kit.models.dollars(model)
         said = "" if price is None else f"${price[0]:g} in, ${price[1]:g} out per million tokens"
         return {"price": said, "guide": self.limits.guide.get(model, "")}

@@ -49,8 +49,6 @@ class Owl(Limited[OwlSettings]):
 
 @dataclass(frozen=True)
 class _Done:
-    """A subtask that a worker had, and how that ended."""
-
     subtask: str
     worker: str
     result: AgentResult
@@ -74,8 +72,6 @@ class _Done:
 
 @dataclass
 class _Workforce:
-    """The work on one task."""
-
     spec: AgentSpec
     ctx: BranchContext[Any]
     limits: OwlSettings

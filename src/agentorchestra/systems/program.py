@@ -71,7 +71,6 @@ class Program:
 
     @property
     def description(self) -> str:
-        """Return what it is for, as the user said it, for planners that may delegate to it."""
         return self.settings.description
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
@@ -180,7 +179,6 @@ def _from_outside(name: str) -> Provenance:
 
 
 def _ground(spec: AgentSpec, kit: Kit) -> Environment | None:
-    """Return one of its environments that works on the run's folder, None without any."""
     made = (kit.environments[name]() for name in spec.tools if name in kit.environments)
     return next((one for one in made if grounded(one) is not None), None)
 

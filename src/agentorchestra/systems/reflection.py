@@ -71,8 +71,6 @@ class Reflection:
 
 @dataclass
 class _Reflecting:
-    """The work on one batch of runs."""
-
     ctx: BranchContext[Any]
     kit: Kit
     options: Optimisation
@@ -164,7 +162,6 @@ class _Reflecting:
         return "\n".join(trials.problems)
 
     def _calls(self, variable: Variable) -> list[Case]:
-        """Return the recorded calls of a tool, those that failed first, each once."""
         nodes = [
             node
             for one in self.options.evidence

@@ -98,8 +98,6 @@ class TextGrad:
 
 @dataclass
 class _Backward:
-    """The way back through one run."""
-
     evidence: Evidence  # of the run
     most: int  # effects that feedback is asked for, the nearest to the end
     # what was said of each effect, by its key; "" where nothing is to be done otherwise
@@ -125,7 +123,6 @@ class _Backward:
 
     @property
     def depth(self) -> int:
-        """Return the longest way back from the outcome."""
         return max(self._levels.values(), default=0)
 
     def level(self, distance: int) -> list[Node]:
@@ -195,7 +192,6 @@ def _node_blocks(node: Node, room: int) -> list[Block]:
 
 
 def _said(reply: Mapping[str, Any] | None, name: str) -> list[str]:
-    """Return the texts of a reply's field that say something."""
     value = (reply or {}).get(name)
     every = value if isinstance(value, list) else [value]
     return [one.strip() for one in every if isinstance(one, str) and one.strip()]
