@@ -193,7 +193,6 @@ def _listed(value: Any, *, marked: bool) -> list[Written]:
 
 
 def _listed_in(fields: Mapping[str, Any] | None) -> list[Written]:
-    """Return the calls of a decision in the JSON text format."""
     listed = (fields or {}).get("tool")
     items = [listed] if isinstance(listed, dict) else listed if isinstance(listed, list) else []
     entries = [one if isinstance(one, dict) else {"name": str(one)} for one in items]

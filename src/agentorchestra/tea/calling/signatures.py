@@ -146,7 +146,6 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
 
 
 def _inner(function: Callable[..., Any]) -> Any:
-    """Return the function itself, without what was wrapped around it or bound to it."""
     inner = inspect.unwrap(function)
     while isinstance(inner, functools.partial):
         inner = inspect.unwrap(inner.func)
@@ -495,7 +494,6 @@ _MOST_TEXTS = 4096
 
 
 def _text_of(thing: Any) -> str:
-    """Return the source of a function or a class, as it was when it was first asked for."""
     if inspect.isclass(thing):
         text = _OF_CLASSES.get(thing)
         if text is None:

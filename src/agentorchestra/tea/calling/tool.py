@@ -167,7 +167,6 @@ class Tool(Generic[P, R]):
 
     @property
     def arguments_model(self) -> Any:
-        """The arguments as a pydantic model that accepts exactly the values of the schema."""
         from agentorchestra.tea.calling.schemas import arguments_model  # here: a call needs no models
 
         return arguments_model(self.name, self.schema.parameters)

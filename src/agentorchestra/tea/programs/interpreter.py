@@ -70,8 +70,6 @@ class Host(Protocol):
 
 @dataclass(frozen=True)
 class Ran:
-    """How a program ended."""
-
     value: str | None = None  # its last expression's as Python writes it, None where it has none
     error: str | None = None  # the exception with its line, None where it ran to its end
     state: bytes | None = None  # the program's variables for the next one, None where they cannot be kept
@@ -98,8 +96,6 @@ class Interpreter(Protocol):
 
 @dataclass(frozen=True)
 class ProgramLimits:
-    """Limits of a program in Monty."""
-
     seconds: float = 10.0  # of computing, between two calls
     memory: int = 64_000_000  # bytes of its heap
     depth: int = 500  # nested calls
@@ -298,7 +294,6 @@ class _MontyRun:
             return None
 
     def _error(self, exc: Any) -> str:
-        """Return the exception with its line, and how the program came there."""
         said = str(exc.display("type-msg") if hasattr(exc, "display") else exc).strip()
         message = said.removeprefix("RuntimeError: ")
         if message != said and message in self._said:

@@ -38,7 +38,6 @@ class Operation(BaseModel, frozen=True):
 
     @property
     def arguments_model(self) -> type[BaseModel]:
-        """The arguments as a pydantic model that accepts exactly the values of the schema."""
         from agentorchestra.tea.calling.schemas import arguments_model  # here: describing a component needs no models
 
         return arguments_model(self.name, self.parameters)

@@ -187,7 +187,6 @@ class ContextManager(Generic[T]):
 
     @property
     def is_settled(self) -> bool:
-        """True if nothing was registered or given since `settle`."""
         return self._settled == (self.registry.count, self.registry.handed)
 
     async def settle(self) -> None:
@@ -363,7 +362,6 @@ class ContextManager(Generic[T]):
         )
 
     async def _built(self, what: str, name: str, made: Made, config: ComponentConfig, foreign: bool) -> T:
-        """Make a component of what it is made of, with the words that are laid over it."""
         kind, maker = self.kind, made.maker
         if maker.how == "given":
             one = self._given.get(name)
@@ -406,7 +404,6 @@ class ContextManager(Generic[T]):
         return await self.registry.text(held.source) if held.source else ""
 
     async def _read(self, held: Version) -> str:
-        """Return the text of a version for people, with the words that are laid over it."""
         words = held.maker.texts if held.maker is not None else {}
         return "\n".join([await self._text(held), *(f"{name}:\n{text}\n" for name, text in sorted(words.items()))])
 
@@ -955,7 +952,6 @@ class ContextManager(Generic[T]):
         return write_skills(skills_of(await self.described()), Path(folder))
 
     async def described(self) -> Sequence[tuple[ComponentConfig, str]]:
-        """Return what is known of every component, with the template of a prompt, else ""."""
         await self.access.ready()
         live = self.live()
         templates = {name: one.template for name, one in live.items() if isinstance(one, Prompt)}

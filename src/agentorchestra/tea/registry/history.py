@@ -216,7 +216,6 @@ class History:
 
     @property
     def usable(self) -> bool:
-        """True if its name means something."""
         return self.current is not None and not self.hidden
 
     def check_step(self, version: str, state: LifeState) -> None:

@@ -229,7 +229,6 @@ def _describe_anew(environment: Any, words: Maker) -> None:
 
 
 def _action(environment: Environment, action: ToolSchema) -> Operation:
-    """Return an action with what must hold before and after it."""
     found = operation(action)
     conditions = conditions_of(environment, action.name).text
     return found.model_copy(update={"description": f"{found.description}\n\n{conditions}"}) if conditions else found

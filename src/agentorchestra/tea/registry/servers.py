@@ -78,7 +78,6 @@ class ECPServer(ContextManager[EnvironmentFactory]):
         return await self.access.invoke_action(name, action, _arguments(arguments))
 
     async def state(self, name: str) -> tuple[Block, ...]:
-        """Return what the instance shows on which `invoke` acts."""
         await self.access.ready()
         self.history(name)
         return await self.access.state_of(name)

@@ -41,7 +41,6 @@ class DeferredTools:
 
     @property
     def core(self) -> tuple[ToolSchema, ...]:
-        """The schemas that stand in every prompt, sorted by name."""
         return tuple(one for one in self._tools.schemas() if one.name not in self._waiting)
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:

@@ -91,7 +91,6 @@ class Discovery:
 
     @property
     def core(self) -> tuple[ToolSchema, ...]:
-        """The schemas that stand in every prompt, sorted by name."""
         return tuple(self._tools.schema(name) for name in self._core)
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:

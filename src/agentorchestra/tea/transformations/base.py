@@ -115,7 +115,6 @@ def _a(role: Role) -> str:
 
 
 def check_role(name: str, role: Role, subject: Any) -> None:
-    """Refuse what is not of the kind a transformation takes."""
     fits = {"tool": _is_tools, "environment": is_factory, "agent": _is_agent}[role](subject)
     if not fits:
         example = {"tool": "a tool or a list of tools", "environment": "an environment's class or factory"}

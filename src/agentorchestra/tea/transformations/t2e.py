@@ -95,7 +95,6 @@ class ToolsEnvironment:
         return frozenset()
 
     def conditions(self, action: str) -> Conditions:
-        """Return the action's rules, over the state as it is now."""
         rules = self._kind.rules.get(action, ())
         return Conditions(before=tuple(Condition(one.text, partial(self._allows, one)) for one in rules))
 
