@@ -110,8 +110,6 @@ async def look(
 
 @dataclass(frozen=True)
 class Item:
-    """A medium."""
-
     name: str  # as the file tools name it
     kind: str  # `image` (PDFs too), `audio` or `video`
     sound: bool = False  # whether anything can be heard in it
@@ -120,8 +118,6 @@ class Item:
 
 @dataclass(frozen=True)
 class _Part:
-    """The part of the media that is asked about."""
-
     region: list[float] | None
     pages: list[int]
     from_s: float | None
@@ -248,8 +244,6 @@ def _heard(model: str, able: Mapping[str, Sequence[str]], transcribes: bool) -> 
 
 @dataclass
 class _Asking:
-    """One question, until a model has answered it."""
-
     ctx: RunContext[Any]
     question: str
     part: _Part

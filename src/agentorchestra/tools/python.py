@@ -38,8 +38,6 @@ _LONGEST_ERROR = 4_000
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one program."""
-
     seconds: float = 10.0  # of computing
     memory: int = 256_000_000  # bytes of its heap
     depth: int = 500  # nested calls

@@ -47,16 +47,12 @@ _ARCHIVES = ("application/zip", "application/x-tar", "application/gzip", "applic
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a source with its place."""
-
     place: str
     text: str
 
 
 @dataclass
 class SourceContent:
-    """The type and the content of a source."""
-
     name: str  # of the source, as it is meant
     media_type: str = ""  # by its content
     kind: str = "text"  # `text`, `table`, `pdf`, `image`, `audio`, `video`, `archive`, `document`

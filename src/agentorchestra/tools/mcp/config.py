@@ -51,8 +51,6 @@ class Server:
 
 @dataclass(frozen=True)
 class McpFile:
-    """The content of a file."""
-
     servers: tuple[Server, ...]  # those that are not disabled
     names: tuple[str, ...]  # of all
     secrets: Mapping[str, str]  # what must not reach the log, name -> value

@@ -46,8 +46,6 @@ class _Attempt:
 
 
 class _Link:
-    """A connection as long as it lasts."""
-
     def __init__(self, session: ClientSession, words: LastWords | None, ring: Callable[[], None]) -> None:
         self.session = session
         self.words = words

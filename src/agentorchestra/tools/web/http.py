@@ -248,8 +248,6 @@ def refuse_private(ip: str, address: Address, *, setting: str = "web.private") -
 
 @dataclass
 class _Job:
-    """One request with its redirects."""
-
     client: WebClient
     method: str
     headers: dict[str, str]

@@ -26,8 +26,6 @@ LIMITS = Limits(max_bytes=100_000_000, seconds=30.0)
 
 @dataclass(frozen=True)
 class Page:
-    """A page."""
-
     url: str  # as it was asked for
     final_url: str  # the address that answered
     redirects: tuple[str, ...]  # the addresses that led there
