@@ -78,8 +78,6 @@ class Question:
 
 @dataclass
 class Questioner:
-    """Asks questions for one agent."""
-
     ctx: BranchContext[Any]
     kit: Kit | None  # None for the context of a tool, whose run knows how to ask
     role: str

@@ -34,7 +34,6 @@ def plan_effect(kit: Kit, ctx: BranchContext[Any], words: Sequence[str], problem
     """Return the request for a plan; None where the run's model cannot state one.
 
     Args:
-        ctx: a branch of the run for it alone.
         words: the user's: the task, the earlier words of a session that count here, what was said since.
         problem: why the last reply was of no use, "" for the first request.
     """

@@ -41,8 +41,6 @@ _TURN = turn_schema(MOST_ARGUMENTS)
 
 @dataclass(frozen=True)
 class Expert:
-    """A participant."""
-
     letter: str  # of the marks of its arguments: A, B, ...
     name: str  # of the registered agent, or the one that its user gave it
     description: str = ""
@@ -60,8 +58,6 @@ class Argument:
 
 @dataclass(frozen=True)
 class Turn:
-    """The words of one expert in one round."""
-
     letter: str
     round: int  # 0 for the opening statement
     position: str

@@ -30,8 +30,6 @@ class Wanted:
 
 @dataclass
 class Revision:
-    """Asks for new texts."""
-
     questioner: Questioner  # of the optimiser
     limits: Limits  # within which a text is changed
     trial: Trial | None = None  # tries what passed the constraints; None for no trial

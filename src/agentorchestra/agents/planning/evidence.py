@@ -36,8 +36,6 @@ TeamResult = tuple[str, AgentResult, Trust]
 
 @dataclass(frozen=True)
 class Delegation:
-    """An agent that was asked, and what came of it."""
-
     n: int  # its number on the caller's branch
     name: str
     task: str

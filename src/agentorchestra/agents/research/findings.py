@@ -34,8 +34,6 @@ _RANK = 60  # of reciprocal rank fusion, as `search` merges its engines
 
 @dataclass
 class Hit:
-    """A page that searches found."""
-
     address: str  # of the page, or the name of a file of the task
     title: str = ""
     score: float = 0.0  # the higher, the earlier it is read

@@ -44,8 +44,6 @@ def edge_cases(output: JsonValue) -> list[EdgeCase]:
 
 
 class Reader:
-    """Drives the reader: one question to a model."""
-
     content_hash = "1"
 
     def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
