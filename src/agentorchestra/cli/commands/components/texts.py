@@ -48,11 +48,7 @@ async def show(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
 
 
 async def _text_here(server: Any, config: ComponentConfig) -> str:
-    """Return the text of a version that is not kept: its code as it is in this process, or an agent's definition.
-
-    Raises:
-        VersionError: it is not here, or is no code.
-    """
+    """Return a version's text that is not kept: its code in this process, or a definition; else VersionError."""
     (version,) = [one for one in await server.versions(config.name) if one.version == config.version]
     if version.maker is not None and version.maker.fields:
         return json.dumps(version.maker.fields, indent=2, ensure_ascii=False)
