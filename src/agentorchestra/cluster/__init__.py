@@ -1,7 +1,4 @@
-"""The cluster room: runs are queued on PostgreSQL and driven by workers on any number of machines.
-
-Needs the extra `cluster`; importing this module does not.
-"""
+"""The cluster room: runs queued on PostgreSQL, driven by workers on any machines; needs the extra `cluster`."""
 
 from __future__ import annotations
 

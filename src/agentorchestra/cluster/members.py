@@ -120,8 +120,6 @@ FROM {schema}.members m ORDER BY m.since, m.id
 
 
 class Member(NamedTuple):
-    """A worker or a server of a database."""
-
     id: str  # of this process; the queue knows it by this
     about: dict[str, Any]  # host, pid, kind, version, code, concurrency, tags, and a digest of each setting
     since_s: float  # for how long
