@@ -87,11 +87,7 @@ class RunContext(Protocol[DepsT_co]):
         """Return the kept copy of a file given with the task; UnknownComponentError if there is none of this name."""
 
     def secret(self, name: str) -> str:
-        """Return the value of a secret, which the log shows as its name only.
-
-        Raises:
-            MissingKeyError: if the environment does not hold it.
-        """
+        """Return the value of a secret, of which the log has the name only; MissingKeyError if there is none."""
 
     async def perform(self, effect: Effect) -> Outcome:
         """Let one effect through the door. Only composite components may."""

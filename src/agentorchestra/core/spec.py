@@ -577,11 +577,7 @@ class RunResult(BaseModel, Generic[Out]):
 
     @property
     def output(self) -> Out:
-        """The final answer as the type that was asked for (`output_type=`), else the text.
-
-        Raises:
-            RunNotCompleted: the run has none, or none of this type.
-        """
+        """The final answer as the `output_type` asked for, else the text; RunNotCompleted where there is none."""
         if not self.has_answer or (self.output_value is None and self.status is not RunStatus.COMPLETED):
             raise self._not_completed()
         return cast("Out", self.output_value)
