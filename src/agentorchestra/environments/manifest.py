@@ -74,8 +74,6 @@ class Entry(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A file that is too large to be kept."""
-
     path: str
     size: int
     mtime_ns: int

@@ -26,8 +26,6 @@ _PIECE = 32 * 1024
 
 @dataclass(frozen=True)
 class Reach:
-    """What commands reach."""
-
     hosts: tuple[str, ...] = ()
     private: tuple[str, ...] = ()  # `HOST:PORT` of them that may lie in a network of one's own
     environment: Mapping[str, str] = field(default_factory=dict)  # what tells installers where to look
