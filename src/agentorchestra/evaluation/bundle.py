@@ -51,7 +51,6 @@ async def write_bundle(workspace: Workspace[Any], plan: Plan, path: Path) -> int
     """Write an evaluation with all its runs into one file that only its owner can read; return how many runs.
 
     Args:
-        workspace: open; it holds the runs.
         path: the file; it must not be there yet.
 
     Raises:
@@ -109,7 +108,6 @@ async def read_bundle(workspace: Workspace[Any], path: Path, data: Path | None =
     between is not in the way: the same call goes on.
 
     Args:
-        workspace: open.
         data: where the data of the set are here; None where they are not.
 
     Raises:

@@ -77,8 +77,6 @@ async def inspect_log(
     without a score, and then the log's status is `cancelled`.
 
     Args:
-        workspace: open; it holds the runs.
-        questions: of the plan, see `Plan.load`.
         scores: of all its places, see `kept_scores`.
     """
     tries: dict[tuple[str, str, int], list[Attempt]] = {}

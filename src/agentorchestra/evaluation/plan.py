@@ -248,11 +248,7 @@ def planned(
 
 
 def run_usd(plan: Plan) -> float:
-    """Return what one answer may cost at most, with all times it is asked again; 0 where there is no budget.
-
-    Raises:
-        EvaluationError: there is a budget, and no limit for a run.
-    """
+    """Return what an answer may cost, asked again too, 0 without a budget; EvaluationError without a run's limit."""
     if plan.budget_usd is None:
         return 0.0
     if plan.question_usd is None:

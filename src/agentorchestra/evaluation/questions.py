@@ -137,8 +137,6 @@ class Check(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Scored:
-    """What a scorer says of an answer."""
-
     # 0 to 1; None, which is no score of 0, where nobody could say (`judge_failed`), or where there is nothing to ask or
     # to compare with (`missing`)
     score: float | None

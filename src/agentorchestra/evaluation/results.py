@@ -245,8 +245,6 @@ def stop_after(plan: Plan, scores: Sequence[Score], first: str, second: str) -> 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the whole evaluation will cost, from a pilot."""
-
     pilot: int  # questions asked
     questions: int  # of the whole
     # `usd`, `low`, `high`: the dollars of the whole and the interval that holds them in 95 of 100 evaluations; None
@@ -286,7 +284,6 @@ def power_lines(plan: Plan, scores: Sequence[Score], gain: float) -> list[str]:
     """Return sentences on what the number of questions can show.
 
     Args:
-        scores: of the pilot.
         gain: the difference of accuracy that is to be found, as a share.
     """
     each = [values(scores, arm.name) for arm in plan.arms]

@@ -63,8 +63,6 @@ class Progress:
 
 @dataclass(frozen=True)
 class Ending:
-    """What came of a call of `Runner.run`."""
-
     asked: int  # runs that were driven here
     refused: Mapping[tuple[str, str], str]  # sentences about runs that could not be made or driven, by question and arm
     left_out: tuple[str, ...]  # questions that were not begun, because the budget had no room for them
@@ -113,8 +111,6 @@ def alone(folder: Path, plan: Plan) -> Iterator[None]:
 
 
 class Runner:
-    """Asks the questions of an evaluation."""
-
     def __init__(
         self,
         folder: Path,  # of the workspace

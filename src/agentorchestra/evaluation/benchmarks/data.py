@@ -25,8 +25,6 @@ def need(module: str) -> Any:
 
 @dataclass(frozen=True)
 class Hub:
-    """A dataset of the Hugging Face hub."""
-
     repo: str  # `OWNER/NAME`
     revision: str  # the commit whose format is read here
     patterns: tuple[str, ...]  # the files that are needed
