@@ -24,8 +24,6 @@ _TRIED = FINAL | {RunStatus.FAILED, RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_
 
 @dataclass(frozen=True)
 class Canary:
-    """A candidate with a share of the live runs."""
-
     subject: str  # `tool:price_of`
     shared: Shared  # its version, share, and since when
     # `current`, `candidate`: the outcomes of the runs with either version, in their order

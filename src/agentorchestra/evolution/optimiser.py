@@ -39,8 +39,6 @@ class Proposal(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Trial:
-    """A training question, answered."""
-
     question: str  # its id
     run: str  # the run that answered it, "" where there was none
     # 0 to 1, None where nobody could say. The true answer is not here, and not in what an optimiser is asked.

@@ -213,7 +213,6 @@ async def settle(workspace: Workspace[Any], ref: str, judgement: Judgement, evid
     """Retire a tip if that is the verdict: no task is told it from here on, and it is not distilled again.
 
     Args:
-        workspace: open.
         ref: of the tip, `RUN:ENTRY`.
         judgement: of `judge_tip`.
         evidence: where the answers are, such as the name of an evaluation.

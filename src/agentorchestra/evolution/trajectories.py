@@ -201,7 +201,6 @@ async def trajectories(
     of secrets that the environment holds stand in no record.
 
     Args:
-        workspace: open.
         runs: their ids.
         wanted: see Wanted.
         scores: 0 to 1, by run.
