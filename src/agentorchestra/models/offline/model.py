@@ -77,8 +77,6 @@ class OfflineModel:
 
 @dataclass(frozen=True)
 class _View:
-    """The prompt, taken apart."""
-
     task: str
     files: tuple[str, ...]  # the names of its files
     tools: Mapping[str, Mapping[str, Any]]  # the parameters of each tool offered
