@@ -17,8 +17,6 @@ from agentorchestra.runtime.run import wait_for
 
 
 class Holding(NamedTuple):
-    """The answer that a question has."""
-
     event: Event | None  # in the log; None where the question is asked no more
     given: bool = False  # whether it is the one that was just given
 

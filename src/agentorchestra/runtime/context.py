@@ -1,7 +1,4 @@
-"""A branch of a run: every effect of a run goes through `BranchContext.perform`, the door (docs/door.md).
-
-The stages behind it are in `runtime/door.py`.
-"""
+"""A branch of a run, with the door (`BranchContext.perform`, docs/door.md); its stages are in `runtime/door.py`."""
 
 from __future__ import annotations
 

@@ -158,11 +158,7 @@ class LocalEngine:
         return epoch
 
     async def submit(self, run: str, drive: Callable[[int], Awaitable[T]]) -> T:
-        """Claim the run and await `drive(epoch)` under a heartbeat; releases at the end.
-
-        Raises:
-            FencedError: if another live process drives the run, or took it over meanwhile.
-        """
+        """Claim the run, `drive(epoch)` under a heartbeat, release it; FencedError if another process drives it."""
         epoch = await self.claim(run)
         task = asyncio.ensure_future(drive(epoch))
         driven = _Driven(epoch, task)

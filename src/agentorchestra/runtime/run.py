@@ -152,11 +152,7 @@ class Run:
             self.received.recorded(record.effect, record.outcome, started=record.started)
 
     def take_over(self, events: Sequence[Event], agent: EffectKey) -> Ledger:
-        """Take in what a part of this run recorded, once it is in this run's log, as loading the log does.
-
-        Returns:
-            A ledger of these events alone.
-        """
+        """Take in what a part recorded, once this run's log has it; return a ledger of these events alone."""
         fresh, seen = Ledger.of(events), self.ledger.last_seq
         for event in events:
             self.ledger.apply(event)

@@ -29,8 +29,6 @@ class Spawned:
 
 
 class Spawns:
-    """The agents that were spawned on one branch."""
-
     def __init__(self, run: Run) -> None:
         self._run = run
         self.by_key: dict[EffectKey, Spawned] = {}
