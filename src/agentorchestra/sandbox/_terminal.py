@@ -1,7 +1,4 @@
-"""The terminal of a job: what its programs draw, and the keys they are sent. Inside the sandbox.
-
-Nothing is interpreted here: the host draws the screen from the bytes (screen.py).
-"""
+"""The terminal of a job, inside the sandbox: bytes drawn, keys sent; the host makes the screen of it (screen.py)."""
 
 from __future__ import annotations
 

@@ -32,8 +32,6 @@ _HIGHLIGHTED, _HIGHLIGHTED_CHARS = 12, 80
 
 
 class Screen:
-    """What a terminal shows."""
-
     def __init__(self) -> None:
         self._drawn = _Drawn(COLUMNS, LINES)
         self._stream = pyte.ByteStream(self._drawn)

@@ -287,8 +287,6 @@ class Gate:
 
 
 class ShellOptions(TypedDict, total=False):
-    """The keyword arguments of `ShellSandbox.shell`."""
-
     inputs: Path | None
     network: bool
     state: ShellState | None

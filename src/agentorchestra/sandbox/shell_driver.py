@@ -63,8 +63,6 @@ _SAID = ("exited", "interrupted", "time", "flood")  # endings that only the othe
 
 @dataclass(frozen=True)
 class Inside:
-    """The inside of a shell's sandbox."""
-
     root: str  # the working folder's name there
     temporary: str = "/tmp"  # a folder for what the shell needs
     own_user: bool = True  # whether the number of processes can be limited for it alone
