@@ -41,8 +41,6 @@ class UntitledSchema(GenerateJsonSchema):
 
 @dataclass(frozen=True)
 class Signature:
-    """The arguments that a function takes."""
-
     description: str  # the docstring without its sections
     parameters: dict[str, Any]  # JSON schema of the arguments without the context
     context: str | None  # the name of the parameter that takes the RunContext

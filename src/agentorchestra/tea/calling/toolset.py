@@ -34,8 +34,6 @@ class _Action:
 
 @dataclass(frozen=True)
 class _Offer:
-    """Something offered, with its schema made once."""
-
     one: Offered
     schema: ToolSchema
 

@@ -221,8 +221,6 @@ MEMBERS = ("name", "version", "description", "begin", "step", "end")
 
 
 class MemoryDescription(NamedTuple):
-    """The description of a memory system, known without using it."""
-
     name: str
     version: str
     description: str

@@ -34,8 +34,6 @@ _MOST_FRAMES = 8
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function of the host, as the program wrote it."""
-
     name: str
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)

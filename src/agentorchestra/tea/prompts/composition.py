@@ -41,8 +41,6 @@ LONGEST = 1_000_000  # characters of a composed prompt
 
 
 class _Body(Protocol):
-    """A prompt that others include."""
-
     @property
     def template(self) -> str: ...
 

@@ -29,8 +29,6 @@ CALLED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment
 
 
 class Called(NamedTuple):
-    """A call of a component that is over, and whether it gave a result."""
-
     kind: str
     name: str
     run: str

@@ -178,7 +178,6 @@ def _t2e(
     Args:
         tools: one or several. Those that `e2t` made get their actions' names back.
         name: of the environment.
-        description: what it is.
         state: the names of `ctx.vars` that the tools share, with their first values (JSON).
         rules: by action: when it is allowed.
         words: further rules, for whoever acts.
