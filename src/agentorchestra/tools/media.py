@@ -76,8 +76,6 @@ ask_media.backed_by(Carried(tools=(media_as,)), uses=(media_as.name,))
 
 @dataclass(frozen=True)
 class Looked:
-    """A model's words on media."""
-
     text: str  # its words
     by: str  # the model
     names: tuple[str, ...]  # of the media
@@ -176,8 +174,6 @@ async def _made(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any
 
 @dataclass(frozen=True)
 class Given:
-    """A medium as a model is given it."""
-
     item: Item
     # `pictures`, `sound`, `clip`, `frames`; `transcript`: its sound in words; `told`: what another model says
     forms: tuple[str, ...]

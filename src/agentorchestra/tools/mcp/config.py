@@ -166,8 +166,6 @@ def _entry(value: dict[str, Any], where: str) -> _Entry:
 
 
 class _Filling:
-    """Fills in the variables of one server and notes what is secret."""
-
     def __init__(self, where: str, name: str, environ: Mapping[str, str], folder: Path) -> None:
         self._where = where
         self._name = name
