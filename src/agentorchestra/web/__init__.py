@@ -1,7 +1,4 @@
-"""The web room: `agentorchestra.web.asgi(ws)`, a small HTTP interface to a workspace.
-
-Needs the extra `web`; importing this module does not.
-"""
+"""The web room: `agentorchestra.web.asgi(ws)`, a small HTTP interface to a workspace; needs the extra `web`."""
 
 from __future__ import annotations
 
