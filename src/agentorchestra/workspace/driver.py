@@ -73,8 +73,6 @@ class ReplayReport(BaseModel):
 
 
 class FolderWritten(NamedTuple):
-    """The folder of a run, written elsewhere."""
-
     path: Path  # where it is
     files: int  # how many it holds
     left_out: tuple[str, ...]  # files that were too large for a snapshot: they are where the run was driven

@@ -510,11 +510,7 @@ class Equipper:
 
 
 def _with_kept(prompts: PromptLibrary, texts: Mapping[str, str]) -> PromptLibrary:
-    """Return a library with kept texts; a packaged prompt stays as it is where today's code cannot fill its old text.
-
-    Raises:
-        PromptError: for such a text of the application's.
-    """
+    """Return a library with kept texts, but for packaged ones that today's code cannot fill; else PromptError."""
     try:
         return prompts.with_texts(texts)
     except PromptError:  # which of them?

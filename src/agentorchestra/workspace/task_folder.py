@@ -77,8 +77,6 @@ class _Config(_Section):
 
 @dataclass(frozen=True)
 class TaskFolder:
-    """A task as its folder describes it."""
-
     path: Path  # of the folder
     instruction: str  # what is asked
     workdir: str = ""  # where the agent works; "" where the Dockerfile does not say

@@ -279,11 +279,7 @@ class Workspace(Generic[Deps]):
             self._temporary = None
 
     async def close(self, *, verify: bool = True) -> None:
-        """Stop what is driven here, drain the log, release everything; idempotent.
-
-        Args:
-            verify: let scripted models complain about unused steps.
-        """
+        """Stop what is driven here, drain the log, release all; idempotent. `verify`: models tell of unused steps."""
         if not self._open:
             return
         await self._composition.calls.close()
@@ -530,11 +526,7 @@ class Workspace(Generic[Deps]):
             return known
 
     async def accepted(self, request: Acceptance) -> str | None:
-        """Return the run of a request that was accepted before under its key, None where there is none.
-
-        Raises:
-            RequestKeyError: if another request was accepted under the key.
-        """
+        """Return the run that was accepted under a request's key, if any; RequestKeyError if for another one."""
         self._need_open()
         key = request.key
         found = None if key is None else await self.store.request(key)
@@ -845,11 +837,7 @@ class Workspace(Generic[Deps]):
         await self._parts.tell(run_id, Told(text=self._parts.redact(text), by=by, to=to), by=by)
 
     async def rate(self, run_id: str, score: float, *, note: str = "", by: str = "") -> None:
-        """Say how good a run was, from 0 to 1: evolution counts it as the run's outcome. The last word counts.
-
-        Raises:
-            UsageError: for a score outside 0 to 1.
-        """
+        """Say how good a run was, from 0 to 1 (else UsageError): the last word is its outcome for evolution."""
         if not 0 <= score <= 1:
             raise UsageError(f"the score {score!r} is outside 0 to 1; 1 is as good as it can be")
         await self._parts.record(run_id)
@@ -939,11 +927,7 @@ class Workspace(Generic[Deps]):
         return await self._parts.store.list_runs(limit=limit)
 
     async def backup(self, target: str | Path) -> None:
-        """Copy the workspace into a new folder while runs go on.
-
-        Raises:
-            BackupError: if the target is not free or cannot be written, or the log lies in a database.
-        """
+        """Copy the workspace into a new folder, also while runs go on; BackupError if that is not possible."""
         from agentorchestra.log.store.sqlite import SqliteStore
 
         if not isinstance(self.store, SqliteStore):
@@ -977,11 +961,7 @@ class Workspace(Generic[Deps]):
         return await self._driver.result(run_id)
 
     async def artifact(self, run_id: str, name: str) -> bytes:
-        """Return the bytes of a file a run produced, or of a result that was cut.
-
-        Raises:
-            UnknownComponentError: with the names of the run's artifacts.
-        """
+        """Return the bytes of a file a run produced, or of a cut result; UnknownComponentError with their names."""
         artifacts = (await self.result(run_id)).artifacts
         for ref in artifacts:
             if ref.name == name:
@@ -1010,11 +990,7 @@ class Workspace(Generic[Deps]):
         return await save(self._parts.store, await self.files(run_id), Path(out))
 
     async def diff(self, run_id: str) -> str:
-        """Return what a run changed in its copy of a project, as git writes it; of one under way what it has by now.
-
-        Raises:
-            ProjectError: the run works on no project.
-        """
+        """Return what a run changed in its project's copy by now, as git writes it; ProjectError without one."""
         self._need_open()
         return await asyncio.to_thread((await self._driver.changes(run_id)).diff)
 
