@@ -30,7 +30,6 @@ def _table() -> dict[str, str]:
 
 
 def _present(name: str) -> str | None:
-    """Return the present name of the module that was called `name`; None if no module was."""
     parts = name.removeprefix(_PACKAGE).split(".")
     for n in range(len(parts), 0, -1):
         if home := _table().get(".".join(parts[:n])):
@@ -42,7 +41,6 @@ class FormerModules(Loader):
     """Finds modules by their former names. It stands behind all other finders, so only failing imports reach it."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return how to load the module that was called `name`; None if no module of this package was."""
         if not name.startswith(_PACKAGE) or not (present := _present(name)):
             return None
         return ModuleSpec(name, self, origin=present, is_package=True)

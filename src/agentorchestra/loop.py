@@ -177,12 +177,10 @@ class State(BaseModel, frozen=True):
 
     @property
     def ended(self) -> bool:
-        """Return True if there is a result."""
         return self.result is not None
 
     @property
     def must_answer(self) -> str:
-        """Return why the next decision must be the answer, "" if it need not."""
         if self.limited:
             return "budget"
         if self.step >= self.max_steps - 1:
@@ -194,7 +192,6 @@ class State(BaseModel, frozen=True):
         return ""
 
     def add(self, decision: Decision, results: Sequence[Outcome]) -> State:
-        """Return the state after a decision and its results."""
         if decision.overflow and not decision.final:
             # Counted as a step: a prompt that cannot be made to fit must not be tried for ever.
             update = {"messages": self.messages + decision.heard, "step": self.step + 1}
@@ -330,7 +327,6 @@ def _not_taken(name: str, failed: Sequence[str], source: Source) -> TextBlock:
 
 
 def _left_out(names: Sequence[str], source: Source) -> TextBlock:
-    """Say what was left out of a call."""
     said = f"Note: left out of this call, because it has no such argument: {', '.join(names)}."
     return TextBlock(text=said, source=source, trust=Trust.SYSTEM)
 
@@ -443,7 +439,6 @@ class Rival:
 
     @property
     def held(self) -> bool:
-        """Return True if some of its calls were held back."""
         return None in self.results
 
     @property
@@ -470,7 +465,6 @@ async def beam(
     Args:
         state: where to begin.
         ctx: the branch; candidates get branches and worlds of their own, the winner's state is adopted.
-        parts: see Parts.
         choose: ranks the candidates of a step.
         width: states kept after each step; one alone where the winner's calls were held back.
         candidates: proposals made from each kept state.
@@ -628,8 +622,6 @@ async def inbox(state: State, ctx: BranchContext[Any]) -> Seen | None:
 
 
 def environment_state(component: str, instance: str | None = None) -> Perceive:
-    """Return the part that shows an environment as it is now, through the door."""
-
     async def part(state: State, ctx: BranchContext[Any]) -> Seen | None:
         name = component.rpartition("@")[0] or component
         outcome = await ctx.perform(

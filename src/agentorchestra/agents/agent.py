@@ -174,7 +174,6 @@ class Agent:
 
     @property
     def schema(self) -> ToolSchema:
-        """Return how it is called: with a task, as a tool."""
         return self.schema_with(())
 
     def schema_with(self, models: tuple[str, ...], *, whole: bool = False) -> ToolSchema:
@@ -214,11 +213,9 @@ class Delegate:
 
     @property
     def schema(self) -> ToolSchema:
-        """Return the agent as the caller's model sees it: never the tools behind it."""
         return self.agent.schema_with(self.models, whole=bool(self.task)).model_copy(update={"trust": self.trust})
 
     def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
-        """Return the InvokeAgent of a call whose arguments fit the schema."""
         spec = self.agent.spec(
             str(arguments.get("task") or "").strip() or self.task,
             tools=self.tools,

@@ -50,7 +50,6 @@ class CodeDecider(ModelDecider):
     def read(
         self, reply: Reply, response: ModelResponse, state: State, *, final: bool
     ) -> tuple[dict[str, Any] | None, tuple[ToolCall, ...], str | None]:
-        """Return the fields of the reasoning, the program as the one call, and why there is none."""
         code = written(reply.text)
         fields = decision_fields(code.words) or {"thinking": code.words}
         cut = f"your reply was cut at {self.cut_at(response)} tokens within the program; be brief"

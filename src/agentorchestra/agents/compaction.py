@@ -203,7 +203,6 @@ def _newest(steps: Sequence[list[Message]], tokens: int) -> list[list[Message]]:
 
 
 def _fitting_steps(steps: Sequence[list[Message]], tokens: int) -> list[list[Message]]:
-    """Return the newest steps that fit."""
     kept: list[list[Message]] = []
     for step in reversed(steps):
         tokens -= estimate_messages_tokens(step)
@@ -287,7 +286,6 @@ def _listed(summary: tuple[Message, ...], steps: Sequence[Sequence[Message]], to
 
 
 def _fitting(text: str, tokens: int) -> str:
-    """Cut a summary to the length that was asked for."""
     while estimate_text_tokens(text) > tokens:
         text = text[: int(len(text) * 0.9)]
     return text

@@ -187,11 +187,9 @@ class Components:
         return [why for manager in self.managers for _, why in sorted(manager.failures().items())]
 
     def library(self) -> PromptLibrary:
-        """Return the prompts as runs use them."""
         return self._library.with_prompts(self.prompts.live())
 
     async def close(self) -> None:
-        """Close the toolkits, and the objects whose methods are tools."""
         opened, self._opened = self._opened, []
         for toolkit in reversed(opened):
             await toolkit.close()
@@ -202,7 +200,6 @@ class Components:
 
 
 async def _call(owner: Any, hook: str) -> None:
-    """Call a hook of a component's life, where it has one without arguments."""
     found = getattr(type(owner), hook, None)
     if not inspect.iscoroutinefunction(found):
         return

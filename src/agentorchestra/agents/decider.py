@@ -31,17 +31,14 @@ class Toolset(Protocol):
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
         """Return the tools in a stable order; what was opened later stands at the end."""
-        ...
 
     def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
         """Return those of these that stand in no first prompt."""
-        ...
 
     def effect(
         self, call: ToolCall, ctx: BranchContext[Any], provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
     ) -> Effect:
         """Return the effect of a call; a mistake gives an invalid one with the sentence that says what is allowed."""
-        ...
 
 
 @dataclass
@@ -79,7 +76,6 @@ class ModelDecider:
     last_request: ModelRequest | None = field(default=None, init=False)
 
     async def __call__(self, state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
-        """Ask the model and read its decision."""
         final = bool(state.must_answer)
         heard = tuple(Message(role="user", content=seen.blocks) for seen in view if seen.keep)
         shown = [block for seen in view if not seen.keep for block in seen.blocks]
@@ -255,7 +251,6 @@ class ModelDecider:
         final: bool,
         opened: Sequence[str] = (),
     ) -> Effect:
-        """Return the effect of a call."""
         return self.tools.effect(call, ctx, provenance, opened)
 
     def worded(self, reply: Reply, fields: dict[str, Any] | None) -> bool:

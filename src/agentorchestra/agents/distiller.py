@@ -76,7 +76,6 @@ class Distiller:
     content_hash = "1"
 
     def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
-        """Refuse a run without runs to learn from."""
         try:
             given = Material.model_validate(options)
         except ValidationError as exc:
@@ -166,7 +165,6 @@ def _shown(given: Material) -> list[TextBlock]:
 
 
 def _numbered(known: Sequence[Entry]) -> list[TextBlock]:
-    """Return what is known already, each entry with its number."""
     return [
         TextBlock(text=f"[known {number}] {one.text}", source=Source(kind="memory", ref="insight"), trust=one.trust)
         for number, one in enumerate(known, start=1)

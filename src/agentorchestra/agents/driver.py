@@ -35,16 +35,7 @@ from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import instance_of
 from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.loop import (
-    Decide,
-    Observe,
-    Parts,
-    Perceive,
-    State,
-    described,
-    environment_state,
-    inbox,
-)
+from agentorchestra.loop import Decide, Observe, Parts, Perceive, State, described, environment_state, inbox
 from agentorchestra.models.limits import USUAL
 from agentorchestra.models.prices import CHARS_PER_TOKEN, estimate_input_tokens
 from agentorchestra.runtime.context import BranchContext

@@ -106,7 +106,6 @@ class FirstView:
 
     @property
     def provenance(self) -> tuple[Provenance, ...]:
-        """Return where those words came from."""
         return provenance_of(self.blocks)
 
 

@@ -78,8 +78,6 @@ class Question:
 
 @dataclass
 class Questioner:
-    """Asks questions for one agent."""
-
     ctx: BranchContext[Any]
     kit: Kit | None  # None for the context of a tool, whose run knows how to ask
     role: str
@@ -94,7 +92,6 @@ class Questioner:
     unasked: list[Question] = field(default_factory=list, init=False)  # the questions that were not begun for that
 
     async def one(self, question: Question) -> dict[str, Any] | None:
-        """Return the reply to one question, None where there is none."""
         return (await self.all([question]))[0]
 
     async def all(self, questions: Sequence[Question]) -> list[dict[str, Any] | None]:
@@ -168,13 +165,11 @@ def material(text: str, ref: str, kind: SourceKind = "agent") -> TextBlock:
 
 
 def piece_block(number: int, text: str, source: str, place: str) -> TextBlock:
-    """Return a numbered piece of a page or a file, as material."""
     where = Source(kind="web" if "://" in source else "file", ref=source, place=place)
     return TextBlock(text=f"[{number}] {text}", source=where, trust=Trust.UNTRUSTED)
 
 
 def limit_status(limited: str) -> RunStatus:
-    """Return how work ends for which the budget had no room."""
     return RunStatus.TIMED_OUT if "active seconds" in limited else RunStatus.BUDGET_EXHAUSTED
 
 

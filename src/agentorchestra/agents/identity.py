@@ -24,18 +24,13 @@ MOST_INSTANCES = 100  # identities of one agent, over all runs of a session: a c
 
 
 def kept_name(agent: str, instance: str) -> str:
-    """Return where in the run's state an identity's memory lies."""
     return f"{KEPT}{agent}/{instance}"
 
 
 async def run_with_identity(
     spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, drive: System, *, agent: str, instance: str
 ) -> AgentResult:
-    """Drive an agent that is told what it was asked before under this identity, and keeps what it answers now.
-
-    Raises:
-        ToolError: for one identity too many.
-    """
+    """Drive an agent that is told what it was asked under this identity; ToolError for one identity too many."""
     name = kept_name(agent, instance)
     others = [one for one in ctx.vars if one.startswith(kept_name(agent, "")) and one != name]
     if len(others) >= MOST_INSTANCES and name not in ctx.vars:

@@ -240,7 +240,6 @@ class AgentMemory:
 
     @property
     def recalls(self) -> bool:
-        """Return True if the system is asked before each decision."""
         return hasattr(self.system, "recall")
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
@@ -249,7 +248,6 @@ class AgentMemory:
         return Seen(blocks=blocks, keep=True) if blocks else None
 
     async def begin(self) -> tuple[Block, ...]:
-        """Return what it knows already."""
         self._began = True
         told = list(await self.system.begin(self.memory))
         if not told:
@@ -399,7 +397,6 @@ def step_of(state: State, room: int = 0) -> Happening | None:
 
 
 def calls_of(ctx: BranchContext[Any]) -> list[Happening]:
-    """Return what was called on a branch and what that gave; what was called together is one happening."""
     found: dict[int, list[tuple[str, Trust]]] = {}
     for n, record in ended_on(ctx, _CALLS):
         outcome = record.outcome

@@ -38,8 +38,6 @@ MOST_ASKED = 2_000  # characters of a program, or of the arguments of a call, th
 
 @dataclass(frozen=True)
 class Output:
-    """The output of one call."""
-
     asker: str
     n: int  # the number, on the branch that was looked at, of the effect that the call belongs to
     name: str  # of the tool, the action (`terminal_run`) or PROGRAM
@@ -260,7 +258,6 @@ def output_blocks(shown: Sequence[Output], answer: str, most: int) -> list[TextB
 
 
 def _excerpt(one: Output, marks: Collection[str], most: int) -> str:
-    """Return a call and what it gave, in so many characters."""
     asked = one.asked if len(one.asked) <= MOST_ASKED else f"{one.asked[:MOST_ASKED]}…"
     head = f"{one.asker} called {one.name}: {asked}\nIt gave: "[:most]
     room = most - len(head)

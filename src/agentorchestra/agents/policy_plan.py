@@ -34,7 +34,6 @@ def plan_effect(kit: Kit, ctx: BranchContext[Any], words: Sequence[str], problem
     """Return the request for a plan; None where the run's model cannot state one.
 
     Args:
-        ctx: a branch of the run for it alone.
         words: the user's: the task, the earlier words of a session that count here, what was said since.
         problem: why the last reply was of no use, "" for the first request.
     """
@@ -76,7 +75,6 @@ def plan_messages(
     earlier: Sequence[str] = (),
     problem: str = "",
 ) -> tuple[Message, ...]:
-    """Return the messages of a request for a plan, from the tools as `shown_tools` has them."""
     rules, said = prompt.messages(
         acting=[*acting.values()], reading=[*reading.values()], earlier=earlier, words=words, problem=problem
     )
@@ -108,7 +106,6 @@ def shown_tools(
 
 
 def _environments(kit: Kit, ctx: BranchContext[Any]) -> list[Environment]:
-    """Return the environments that the user gave or named for the run."""
     names = sorted({*kit.given, *ctx.manifest.environments} & kit.environments.keys())
     return [asked_environment(ctx.run, name) for name in names]
 
@@ -133,7 +130,6 @@ def _line(name: str, schema: ToolSchema, tags: frozenset[Tag]) -> str:
 
 
 def _gives(result: str) -> str:
-    """Return the fields of a tool's result, as its type says them."""
     return f" -> {result}" if 0 < len(result) <= MOST_FIELDS else ""
 
 

@@ -27,13 +27,7 @@ def may_review(kit: Kit, ctx: BranchContext[Any]) -> bool:
 
 
 def review_effect(kit: Kit, ctx: BranchContext[Any], effect: Effect, view: PolicyView) -> Effect:
-    """Return the request for a second look at a call.
-
-    Args:
-        ctx: a branch of the call for it alone.
-        effect: the call.
-        view: the run's, with its plan.
-    """
+    """Return the request for a second look at a call; `ctx` is a branch of it, `view` the run's with its plan."""
     role = role_of(ROLE, ctx)
     model = role.model or ctx.model
     _, settings, profile_hash = request_settings(model, role, ctx, kit, beside=True)

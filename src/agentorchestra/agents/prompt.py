@@ -38,11 +38,7 @@ def render(prompt: Prompt, **values: Any) -> str:
 def first_message(
     spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, *, goes_on: bool = False
 ) -> tuple[tuple[Block, ...], tuple[Provenance, ...]]:
-    """Return what an agent is told first, and where that came from.
-
-    Args:
-        goes_on: with the conversation of the turns before: of the files only the new ones are named.
-    """
+    """Return what an agent is told first, and its origin; only new files where it `goes_on` with a conversation."""
     manifest, top, trust = ctx.manifest, is_top(ctx), order_trust(ctx)
     files = [one for one in manifest.files if one.name in manifest.given] if goes_on else manifest.files
     in_view, seeing = files_shown(spec.context), manifest.media_models.get("image", ())
@@ -125,7 +121,6 @@ def system_text(
 
 
 def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
-    """Return tools as prompts list them for models that take no native calls."""
     return [
         {"name": one.name, "description": one.description, "parameters": json.dumps(one.parameters, sort_keys=True)}
         for one in schemas

@@ -62,7 +62,6 @@ WORKER = Agent(
 
 
 def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
-    """Return the agents every workspace has, by name, with the limits of its settings."""
     given = settings or Settings()
     packaged = (browser_use(given.browser), deep_analyzer(given.analysis), deep_researcher(given.research))
     named = (*packaged, REPORTER, WORKER, tool_generator(given.generator), debate(given.debate))
@@ -162,11 +161,7 @@ def check_named(
     agents: set[str],
     systems: Collection[str] = (),
 ) -> None:
-    """Refuse agents that name what is not there; None for names of which more may come later.
-
-    Raises:
-        UnknownComponentError: with the nearest name.
-    """
+    """Refuse (UnknownComponentError) agents that name what is not there; None: more names may come later."""
     for one in given:
         related = [other.agent for other in one.relationships]
         for kind, names, known in (

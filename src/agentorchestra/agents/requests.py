@@ -26,7 +26,6 @@ def model_of(spec: AgentSpec, ctx: BranchContext[Any]) -> str:
 
 
 def role_of(role: str, ctx: BranchContext[Any]) -> RoleSettings:
-    """Return what the run sets for a role."""
     return ctx.manifest.roles.get(role, RoleSettings())
 
 
@@ -85,7 +84,6 @@ def model_effect(
     purpose: str,
     provenance: tuple[Provenance, ...],
 ) -> Effect:
-    """Return RequestModel for a question beside the steps of an agent."""
     return Effect(
         kind=EffectKind.REQUEST_MODEL,
         component=f"{model}@1.0.0",
@@ -133,11 +131,7 @@ def request_effect(
     media: Literal["named", "required"],
     values: Mapping[str, Any],
 ) -> Effect:
-    """Return RequestModel for a question of a component's (`ctx.ask_model`).
-
-    Raises:
-        PromptError: there is no such prompt, or its variables are others.
-    """
+    """Return RequestModel for a component's question; PromptError if there is no such prompt, or it does not fit."""
     chosen = role_of(role, ctx)
     name = model or chosen.model or ctx.model
     _, settings, profile_hash = request_settings(name, chosen, ctx, kit, beside=True)

@@ -64,7 +64,6 @@ class LookupResult:
     unknown: list[Citation] = field(default_factory=list)
 
     def corrected(self, result: AgentResult) -> AgentResult:
-        """Return the result with its sources as they should stand."""
         sources = tuple(dict.fromkeys(self.held.get(one, one) for one in result.sources))
         return result if sources == result.sources else result.model_copy(update={"sources": sources})
 
@@ -146,7 +145,6 @@ async def _in_files(
 
 
 async def _in_folder(asked: Sequence[Citation], ctx: BranchContext[Any], found: LookupResult) -> None:
-    """Read those from files in the run's folder at their places."""
     make = ctx.run.services.environments.get(FOLDER_FILES)
     if make is None or not _holds(ctx, FOLDER_FILES):
         return
@@ -270,7 +268,6 @@ _GIVING = ("file", "web", "tool", "environment")
 
 
 def _key(name: str) -> str:
-    """Return a name for comparison."""
     return normalised_address(name) if is_address(name) else name.casefold()
 
 

@@ -38,12 +38,10 @@ class AgentState:
         return replace(self, usage=NO_USAGE)
 
     def may_call(self, ctx: BranchContext[Any]) -> Sequence[Effect]:
-        """Return an effect of each name that it may call, whatever its arguments are."""
         return self.toolset.effects(ctx) if self.toolset is not None else ()
 
 
 def agent_state(ctx: BranchContext[Any]) -> AgentState:
-    """Return what the agent of a branch keeps, a new state where it has none."""
     if not isinstance(ctx.agent, AgentState):
         ctx.agent = AgentState()
     return ctx.agent
@@ -69,6 +67,5 @@ async def call_own(
     arguments: Mapping[str, JsonValue] = MappingProxyType({}),
     provenance: tuple[Provenance, ...] = (),
 ) -> Outcome:
-    """Call a tool that was made for this agent alone."""
     add_tools(ctx, one)
     return await ctx.perform(effect_for(one, dict(arguments), role=ctx.role, provenance=provenance))

@@ -92,7 +92,6 @@ def _first_line(text: str) -> str:
 
 
 def _named_tools(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:
-    """Return the tools a spec names."""
     found: list[Tool[..., Any]] = []
     for name in spec.tools:
         if name in kit.environments or name in OF_EVERY_AGENT:

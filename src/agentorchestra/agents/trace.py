@@ -37,7 +37,6 @@ class Trace:
 
 
 def trace_of(ledger: Ledger, branch: str) -> Trace:
-    """Return the trace of the agent whose branch this is."""
     agent = parent_key(branch)  # its own record has what it cost and made besides its effects
     below = [(key, one) for key, one in ledger.records.items() if within(key.branch, branch) or key == agent]
     own = sorted(((key.n, key, one) for key, one in below if key.branch == branch), key=lambda one: one[0])

@@ -16,11 +16,7 @@ _BEGINNING = """No model is set up yet. To begin:
 
 
 def bare(context: click.Context) -> int:
-    """Open the chat where somebody is at a terminal and a model is set up; else say what to begin with.
-
-    Raises:
-        NoArgsIsHelpError: at no terminal; the help is printed.
-    """
+    """Open the chat at a terminal with a model that is set up; else say how to begin (NoArgsIsHelpError)."""
     from agentorchestra.cli.commands.chat import at_chat_terminal, chat, model_is_set
     from agentorchestra.workspace import DEFAULT_FOLDER, load_settings
 

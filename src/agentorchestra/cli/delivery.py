@@ -28,11 +28,7 @@ class Out(NamedTuple):
     off: bool = False
 
     def check(self) -> None:
-        """Refuse a folder that was named and cannot be written, before anything is spent.
-
-        Raises:
-            OutFolderError: it is a file, or cannot be written.
-        """
+        """Refuse (OutFolderError) a named folder that cannot be written, before anything is spent."""
         from agentorchestra.workspace.delivery import check_out
 
         if self.folder is not None:

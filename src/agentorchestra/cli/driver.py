@@ -38,7 +38,6 @@ class Stop:
 
     @staticmethod
     def of_command() -> Stop:
-        """Return that of the command that runs."""
         stop: Stop = click.get_current_context().meta[_STOP]
         return stop
 
@@ -118,14 +117,12 @@ class AsyncGroup(click.Group):
     """A group whose commands may be coroutines."""
 
     def command(self, *args: Any, **attributes: Any) -> Callable[[Callable[..., Any]], click.Command]:  # type: ignore[override]
-        """Return the decorator that makes a command of the group."""
         add = super().command(*args, **attributes)
         return lambda work: add(_under_a_loop(work))
 
 
 @contextmanager
 def logs_in_lines(*names: str) -> Iterator[None]:
-    """Print what these loggers are told on stderr, a line each."""
     handler = OneLine()
     for name in names:
         logging.getLogger(name).addHandler(handler)
@@ -189,5 +186,4 @@ async def _display(workspace: Workspace[Any], run_id: str, *, talk: bool) -> Dis
 
 
 def at_terminal() -> bool:
-    """Return True if somebody can be asked."""
     return is_terminal(sys.stdin)

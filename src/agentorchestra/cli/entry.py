@@ -64,7 +64,6 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _context(words: list[str]) -> click.Context | None:
-    """Return the context of the command that these words name."""
     from agentorchestra.cli.group import cli
 
     command: click.Command = cli
@@ -113,7 +112,6 @@ def _report(exc: BaseException, *, as_json: bool) -> int:
 
 
 def sentence_of(exc: BaseException) -> tuple[int, str]:
-    """Return the exit code of an error, and what it is in one sentence."""
     if isinstance(exc, click.UsageError):
         where = exc.ctx.command_path if exc.ctx is not None else "agentorchestra"
         message = one_line(exc.format_message(), 2000).rstrip(".")
@@ -142,7 +140,6 @@ def _wants_json(words: list[str]) -> bool:
 
 
 def _prepare_streams() -> None:
-    """Standard streams that can always be used."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             # Closed by the caller: the next file opened would get the descriptor, and what a child process prints.

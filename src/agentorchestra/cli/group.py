@@ -126,11 +126,9 @@ class LazyGroup(click.Group):
     """A group that knows its commands by name and imports the one that is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names, in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return the command; None where there is none."""
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None

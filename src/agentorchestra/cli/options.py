@@ -229,7 +229,6 @@ pin_option = click.option(
 def once_each(
     ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[str, str], ...]:
-    """Refuse a name that is given twice."""
     names = [name for name, _ in pairs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

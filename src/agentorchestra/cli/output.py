@@ -39,7 +39,6 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str, width: int = 160) -> str:
-    """Return the text in one line of at most `width` characters."""
     return cut_line(" ".join(text.split()), width)
 
 
@@ -66,11 +65,7 @@ def say(line: str, *, red: bool = False, diff: bool = False) -> None:
 
 
 def emit(text: str) -> bool:
-    """Print a result on stdout; return False if nobody reads any more.
-
-    Raises:
-        OutputError: if it cannot be written although somebody may read it (a full disk).
-    """
+    """Print a result on stdout; return False if nobody reads any more, OutputError on a full disk."""
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
@@ -340,7 +335,6 @@ def _trouble(result: RunResult) -> str:
 
 
 def question_lines(questions: tuple[Question, ...], run_id: str, folder: Path) -> list[str]:
-    """Return the open questions, each with the commands that settle it."""
     lines: list[str] = []
     for index, question in enumerate(questions):
         named = f" --question {shlex.quote(question.key)}" if index else ""
@@ -356,7 +350,6 @@ def question_lines(questions: tuple[Question, ...], run_id: str, folder: Path) -
 
 
 def until_line(until: datetime, run_id: str, folder: Path) -> str:
-    """Return when a run that waits for a time goes on, and how."""
     return f"the run waits until {local_time(until)}; to go on then: {command('resume', run_id, folder)}"
 
 
@@ -366,7 +359,6 @@ def local_time(time: datetime) -> str:
 
 
 def argument_lines(question: Question) -> list[str]:
-    """Return the arguments of what is to be allowed, each with its trust and where it came from."""
     from agentorchestra.trust.arguments import argument_rows
 
     return [

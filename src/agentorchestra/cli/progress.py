@@ -34,7 +34,6 @@ class Progress:
         self._only_talk = talk
 
     def line(self, event: Event) -> str | None:
-        """Return what to print for an event, one line or a few; None for nothing."""
         body = event.body
         said = self._talk.line(event)
         if said is not None or (self._only_talk and event.type in ("started", "completed")):
@@ -93,7 +92,6 @@ class Progress:
         return self._agents[key]
 
     def _actor(self, event: Event) -> str:
-        """Return who acts, as it is called here."""
         branch = event.branch
         while (above := parent_key(branch)) is not None:
             if above in self._agents:
@@ -157,7 +155,6 @@ def describe(effect: dict[str, Any], width: int = 120, *, called: str = "") -> s
 
 
 def reply_text(answer: Any) -> str:
-    """Return what a person answered."""
     return "answered: " + (("yes" if answer else "no") if isinstance(answer, bool) else str(answer))
 
 

@@ -37,11 +37,7 @@ class Landing(NamedTuple):
     branch: str | None = None
 
     async def check(self, project: Path | None) -> None:
-        """Refuse a branch that cannot be made, before anything is spent.
-
-        Raises:
-            ProjectError: there is no repository or no commit, or such a branch already.
-        """
+        """Refuse (ProjectError) a branch that cannot be made, before anything is spent."""
         from agentorchestra.workspace.changes import check_branch
 
         if project is None and (self.apply or self.branch is not None):
@@ -78,7 +74,6 @@ def is_solved(result: RunResult) -> bool:
 
 
 def exit_code_of_code(result: RunResult) -> int:
-    """Return the exit code of `agentorchestra code`."""
     if result.status is RunStatus.CANCELLED:
         return 130
     if result.status in (RunStatus.WAITING, RunStatus.PAUSED):
@@ -175,7 +170,6 @@ def _confirmed(count: int, place: Path) -> bool:
 
 
 def applied_line(applied: Applied) -> str:
-    """Return a line on what was applied."""
     names = first_names(map(one_line, applied.changed), 10)
     if applied.branch:
         line = f"committed as {applied.branch} ({applied.commit[:12]}): {names}"
@@ -190,7 +184,6 @@ def _plain(applied: Applied | None) -> dict[str, Any] | None:
 
 
 def show_diff(diff: str) -> None:
-    """Print a diff on stderr, in colours at a terminal."""
     lines = diff.splitlines()
     for line in lines[:MOST_LINES]:
         say(line, diff=True)

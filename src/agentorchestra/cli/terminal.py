@@ -64,7 +64,6 @@ class TerminalAsker:
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     async def _read(self, prompt: str) -> str | None:
-        """Return a line; None leaves the question open."""
         return await read_line(prompt)
 
     async def _text(self) -> str | None:

@@ -173,6 +173,5 @@ async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
 
 
 def _option(name: str, default: Any) -> Any:
-    """Return what `--mcp` or `--preset` said in the command that runs."""
     context = click.get_current_context(silent=True)
     return context.meta.get(f"agentorchestra.{name}", default) if context is not None else default

@@ -1,7 +1,4 @@
-"""The cluster room: runs are queued on PostgreSQL and driven by workers on any number of machines.
-
-Needs the extra `cluster`; importing this module does not.
-"""
+"""The cluster room: runs queued on PostgreSQL, driven by workers on any machines; needs the extra `cluster`."""
 
 from __future__ import annotations
 
@@ -26,11 +23,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is first used.
-
-    Raises:
-        MissingExtraError: if the extra `cluster` is not installed.
-    """
+    """Import what is asked for when it is first used; MissingExtraError where the extra `cluster` is not installed."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

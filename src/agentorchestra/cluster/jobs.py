@@ -48,12 +48,10 @@ def database_of(ws: Workspace[Any]) -> PostgresStore:
 
 
 def dbos_schema(store: PostgresStore) -> str:
-    """Return the schema that DBOS keeps its tables in, beside the workspace's own."""
     return f"{store.schema}_dbos"
 
 
 def engine_of(store: PostgresStore) -> sqlalchemy.Engine:
-    """Return an engine for DBOS, with connections as the store makes them."""
     # With Address.url in place of a SQLAlchemy URL, libpq reads passwords and services as everywhere.
     return sqlalchemy.create_engine(
         "postgresql+psycopg://", creator=store.connect, pool_size=5, max_overflow=5, pool_pre_ping=True
@@ -101,7 +99,6 @@ def queue_of(labels: Mapping[str, str], model: str, settings: Settings) -> tuple
 
 
 def queues_of(tags: Sequence[str], settings: Settings) -> dict[str, ModelLimit | None]:
-    """Return the queues whose runs a worker with these tags can drive, with their limits."""
     every = [one for size in range(len(tags) + 1) for one in combinations(tags, size)]
     names: dict[str, ModelLimit | None] = {queue_name(one): None for one in every}
     return names | {queue_name((), model): limit for model, limit in _limits_of_runs(settings).items()}
@@ -152,12 +149,7 @@ class Jobs:
         await self.close()
 
     async def open(self) -> None:
-        """Connect; make DBOS's tables where they are missing.
-
-        Raises:
-            StoreUnavailableError: if the database is away.
-            ClusterError: if its user may not.
-        """
+        """Connect; make DBOS's tables. StoreUnavailableError without a database, ClusterError without rights."""
         await asyncio.to_thread(self._open)
 
     def _open(self) -> None:
@@ -283,14 +275,12 @@ class Jobs:
         return await asyncio.to_thread(move)
 
     async def record(self, run_id: str) -> RunRecord:
-        """Return a run; UnknownRunError if there is none."""
         record = await self._store.get_run(run_id)
         if record is None:
             raise UnknownRunError(f"no run {run_id!r} in this workspace; `agentorchestra runs` lists them")
         return record
 
     async def under_way(self, *, limit: int | None = None) -> list[WorkflowStatus]:
-        """Return the jobs that are queued or at work, in the order they came."""
         return await self._open_client.list_workflows_async(
             status=UNDER_WAY, application_name=NAME, limit=limit, load_input=False, load_output=False
         )
@@ -302,19 +292,13 @@ class Jobs:
         )
 
     async def takers(self) -> frozenset[str]:
-        """Return who has jobs at work."""
         pending = await self._open_client.list_workflows_async(
             status="PENDING", application_name=NAME, load_input=False, load_output=False
         )
         return frozenset(job.executor_id for job in pending if job.executor_id)
 
     async def put_back(self, executor: str, *, job: str | None = None) -> list[str]:
-        """Queue the jobs again that a worker had, which is dead or gives them up; return their runs.
-
-        Args:
-            executor: the worker.
-            job: only this one.
-        """
+        """Queue again the jobs, or only `job`, of a worker that is dead or gives them up; return their runs."""
         # Only those at work: a job that was cancelled would be begun again.
         pending = await self._open_client.list_workflows_async(
             status="PENDING", executor_id=executor, application_name=NAME, load_input=False, load_output=False

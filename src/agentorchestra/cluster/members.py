@@ -120,8 +120,6 @@ FROM {schema}.members m ORDER BY m.since, m.id
 
 
 class Member(NamedTuple):
-    """A worker or a server of a database."""
-
     id: str  # of this process; the queue knows it by this
     about: dict[str, Any]  # host, pid, kind, version, code, concurrency, tags, and a digest of each setting
     since_s: float  # for how long
@@ -133,7 +131,6 @@ class Member(NamedTuple):
 
     @property
     def overdue(self) -> bool:
-        """Return True if its last beat is older than its lease."""
         return self.silent_s >= self.lease_s
 
     @property
@@ -143,22 +140,18 @@ class Member(NamedTuple):
 
     @property
     def alive(self) -> bool:
-        """Return True if it holds its lock, and beats."""
         return self.locked and not self.overdue and self.taker is None
 
     @property
     def name(self) -> str:
-        """What people call it."""
         return f"{self.about['kind']} {self.about['host']}:{self.about['pid']}"
 
 
 def beat_s(lease_s: float) -> float:
-    """Return the seconds between two beats."""
     return min(lease_s / 3, BEAT_S)
 
 
 def digests(settings: Settings) -> dict[str, str]:
-    """Return a digest of each setting that all workers of a database must have alike."""
     values = settings.model_dump(mode="json", exclude=set(OWN_SETTINGS))
     return {name: sha256_json(value)[:12] for name, value in values.items()}
 
@@ -196,11 +189,7 @@ class Members:
     # -- life ------------------------------------------------------------------------------------------------------
 
     async def join(self) -> None:
-        """Take the lock, and note that this process is there.
-
-        Raises:
-            OtherWorkerError: if those that are there have other settings.
-        """
+        """Take the lock, and note that this process is there; OtherWorkerError if others have other settings."""
         await self._call(self._join)
 
     def _join(self) -> None:
@@ -218,7 +207,6 @@ class Members:
         self._joined = True
 
     async def leave(self) -> None:
-        """Give the lock back."""
         with contextlib.suppress(OSError, psycopg.Error, TimeoutError):  # the server sees the end of the connection
             await self._call(self._leave)
         self._thread.shutdown(wait=False)
@@ -282,17 +270,14 @@ class Members:
         return [row for row in others if (row.taker is None or row.taker not in living) and self._is_taken(row, now)]
 
     def _hear(self, row: Member, now: float) -> tuple[int, float]:
-        """Return the last beat of another member, and when this process saw it first."""
         before = self._heard.get(row.id)
         return before if before is not None and before[0] == row.beats else (row.beats, now)
 
     def _is_silent(self, row: Member, now: float) -> bool:
-        """Return True if a member is dead though it holds its lock."""
         watched_s = now - self._heard[row.id][1]
         return watched_s >= row.lease_s or (row.overdue and watched_s >= min(row.lease_s / 2, WATCHED_S))
 
     def _is_taken(self, row: Member, now: float) -> bool:
-        """Take a member if it is dead; return whether this process did."""
         assert self._connection is not None
         free = row.id in self._locks or self._free.get(row.id, 0) >= 2
         if not (self._is_silent(row, now) or (free and self._lock(row.id))):
@@ -310,11 +295,7 @@ class Members:
         )
 
     async def bury(self, member: Member) -> None:
-        """Remove a dead member whose jobs are queued again.
-
-        Raises:
-            ConnectionError: if the database is away; it is dead still when that is back.
-        """
+        """Remove a dead member whose jobs are queued again; ConnectionError (it is dead still) without a database."""
         await self._asked(lambda: self._bury(member.id))
 
     def _bury(self, member: str) -> None:
@@ -426,7 +407,6 @@ def _member(row: tuple[Any, ...]) -> Member:
 
 
 def members_of(store: PostgresStore, schema: str) -> list[Member]:
-    """Return who works on a database now."""
     with store.connect() as connection:
         connection.autocommit = True
         if connection.execute("SELECT to_regclass(%s)", (f"{schema}.members",)).fetchone()[0] is None:

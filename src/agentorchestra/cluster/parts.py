@@ -36,12 +36,7 @@ _IDLE_LOOKS = 5
 
 
 class Parts:
-    """Has agents of the runs of this worker work on any worker.
-
-    Args:
-        ws: open, in a database.
-        jobs: its queues.
-    """
+    """Has agents of the runs of this worker work on any worker: `ws` is open in a database, `jobs` are its queues."""
 
     def __init__(self, ws: Workspace[Any], jobs: Jobs) -> None:
         self.ws = ws
@@ -94,7 +89,6 @@ class Parts:
 
     @contextmanager
     def following(self, run: str) -> Iterator[None]:
-        """Count a run that waits for a part."""
         self._followed[run] += 1
         try:
             yield
@@ -146,7 +140,6 @@ class Parts:
                 self.remove(one.id)
 
     async def close(self) -> None:
-        """Wait for what is being removed."""
         await asyncio.gather(*self._removing, return_exceptions=True)
 
 
@@ -195,7 +188,6 @@ class _Away:
         return True
 
     async def _is_idle(self) -> bool:
-        """Return True if it was begun and nobody drives it."""
         found = await self._store.unfinished(runs=[self._name], status=RunStatus.RUNNING, parts=True)
         return any(standing(one) != "driven" for one in found)
 
@@ -204,7 +196,6 @@ class _Away:
         await self._parts.ws.engine.poke(self._name)
 
     async def _look(self, news: asyncio.Event) -> RunStatus:
-        """Read what is new; return how the part stands."""
         news.clear()
         fresh = await self._store.load(self._name, after=self._made + len(self._events))
         self._events += fresh

@@ -285,11 +285,7 @@ class Outcome(BaseModel, frozen=True):
         return self.status == "ok"
 
     def result(self) -> JsonValue:
-        """Return the value, for whoever made the call by itself.
-
-        Raises:
-            InvocationError: with the sentence, if it is not ok.
-        """
+        """Return the value, for whoever made the call by itself; InvocationError with the sentence if it is not ok."""
         if not self.ok:
             raise InvocationError(self.error or f"the call ended as {self.status}", status=self.status)
         return self.value
@@ -328,11 +324,7 @@ class Outcome(BaseModel, frozen=True):
 
     @property
     def response(self) -> ModelResponse:
-        """The model's response, for RequestModel.
-
-        Raises:
-            ValueError: if the value is not one (pydantic's ValidationError is a ValueError).
-        """
+        """The model's response, for RequestModel; ValueError (pydantic's) if the value is not one."""
         return ModelResponse.model_validate(self.value)
 
     def blocks(self, source: Source | None = None) -> tuple[Block, ...]:

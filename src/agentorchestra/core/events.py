@@ -273,11 +273,7 @@ UPCASTERS: dict[tuple[str, int], Upcaster] = {}
 
 
 def upcast(type_: str, v: int, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the body in the current version of its type.
-
-    Raises:
-        EventFormatError: for an unknown type, a later version, or a missing upcaster.
-    """
+    """Return the body in its type's current version; EventFormatError for an unknown type or a later version."""
     cls = BODIES.get(type_)
     if cls is None:
         raise EventFormatError(

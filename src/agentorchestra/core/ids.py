@@ -84,7 +84,6 @@ def copied(value: Any) -> Any:
 
 
 def sha256_text(text: str) -> str:
-    """Return the hex SHA-256 of the UTF-8 text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

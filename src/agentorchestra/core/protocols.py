@@ -84,18 +84,10 @@ class RunContext(Protocol[DepsT_co]):
         """Return a new id, derived from seed, key and a counter."""
 
     def file(self, name: str) -> Path:
-        """Return the kept copy of a file given with the task.
-
-        Raises:
-            UnknownComponentError: if the run has no file of this name.
-        """
+        """Return the kept copy of a file given with the task; UnknownComponentError if there is none of this name."""
 
     def secret(self, name: str) -> str:
-        """Return the value of a secret, which the log shows as its name only.
-
-        Raises:
-            MissingKeyError: if the environment does not hold it.
-        """
+        """Return the value of a secret, of which the log has the name only; MissingKeyError if there is none."""
 
     async def perform(self, effect: Effect) -> Outcome:
         """Let one effect through the door. Only composite components may."""
@@ -207,8 +199,6 @@ class RunContext(Protocol[DepsT_co]):
 
         Args:
             name: what the user's file is called, too.
-            data: the bytes.
-            media_type: of them.
             made_for: `run` for what the user gets no file of.
         """
 

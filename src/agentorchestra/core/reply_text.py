@@ -1,7 +1,4 @@
-"""Texts as models write them: thoughts apart from words, blocks between fences, JSON that does not keep to the form.
-
-All of it takes time in proportion to the length of a text.
-"""
+"""Texts as models write them: thoughts, blocks between fences, loose JSON; the time is linear in the length."""
 
 from __future__ import annotations
 

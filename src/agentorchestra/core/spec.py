@@ -570,22 +570,14 @@ class RunResult(BaseModel, Generic[Out]):
 
     @property
     def answer(self) -> str:
-        """The final answer as text.
-
-        Raises:
-            RunNotCompleted: the run has none.
-        """
+        """The final answer as text; RunNotCompleted where the run has none."""
         if not self.has_answer:
             raise self._not_completed()
         return self.answer_text
 
     @property
     def output(self) -> Out:
-        """The final answer as the type that was asked for (`output_type=`), else the text.
-
-        Raises:
-            RunNotCompleted: the run has none, or none of this type.
-        """
+        """The final answer as the `output_type` asked for, else the text; RunNotCompleted where there is none."""
         if not self.has_answer or (self.output_value is None and self.status is not RunStatus.COMPLETED):
             raise self._not_completed()
         return cast("Out", self.output_value)

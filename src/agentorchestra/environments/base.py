@@ -29,11 +29,7 @@ class Base:
     environment: Mapping[str, str] = field(default_factory=dict)  # variables that commands find
 
     def machine(self, layer: Path) -> Machine:
-        """Return the machine with this layer; an image is unpacked first. Blocks.
-
-        Raises:
-            ImageError: the image cannot be unpacked.
-        """
+        """Return the machine with this layer; an image is unpacked first, or ImageError raised. Blocks."""
         if self.image is None:
             return Machine(layer, work=self.work, environment=self.environment)
         root = unpacked(self.image, self.images, IMAGE_USER if chooses_users() else None)

@@ -302,7 +302,6 @@ class FolderEnvironment(ActionEnvironment):
 
     @property
     def folder(self) -> Path:
-        """The folder, on this machine."""
         return self._stands_on.folder
 
     @property
@@ -332,7 +331,6 @@ class FolderEnvironment(ActionEnvironment):
         return await self._stands_on.hidden(sha256)
 
     async def lay(self, ctx: Any) -> FolderGround:
-        """Make the folder of the run's world."""
         world = str(getattr(ctx, "world", MAIN))
         files = ctx.folder / FILES if ctx.manifest.files else None
         place = world_folder(ctx.folder, world)
@@ -346,7 +344,6 @@ class FolderEnvironment(ActionEnvironment):
         return ground
 
     def stand_on(self, ground: Ground) -> None:
-        """Take the folder that is there."""
         assert isinstance(ground, FolderGround)
         self._ground = ground
         ground.members.append(self)
@@ -363,14 +360,11 @@ class FolderEnvironment(ActionEnvironment):
             self._ground.members.remove(self)
 
     async def state(self) -> tuple[Block, ...]:
-        """Return what the environment remembers, a line for each name."""
         lines = [f"{name}: {canonical_json(value)}" for name, value in sorted(self.kept.items())]
         return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),) if lines else ()
 
     async def snapshot(self) -> bytes:
-        """Snapshot the whole ground."""
         return await self._stands_on.snapshot()
 
     async def restore(self, data: bytes) -> None:
-        """Restore the whole ground."""
         await self._stands_on.restore(data)

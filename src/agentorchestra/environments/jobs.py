@@ -8,7 +8,6 @@ _RESULT_CHARS = 16_000
 
 
 def how(job: Job) -> str:
-    """Return how a job stands: that it runs, or how it ended."""
     if job.state == "flood":
         said = "stopped because it printed too much"
     elif job.state == "running" or job.exit_code is None:
@@ -19,7 +18,6 @@ def how(job: Job) -> str:
 
 
 def short(text: str, most: int = 120) -> str:
-    """Return a text on one line, cut to `most` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else f"{flat[:most]}…"
 

@@ -74,8 +74,6 @@ class Entry(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A file that is too large to be kept."""
-
     path: str
     size: int
     mtime_ns: int
@@ -135,12 +133,10 @@ def stored(
 
 
 def stored_layer(base: str, inside: Sequence[bytes], parts: Sequence[str]) -> bytes:
-    """Return the stored form of what lies on a base."""
     return b'{"base":%b,"entries":[%b],"parts":%b}' % (_json(base), b",".join(inside), _json(list(parts)))
 
 
 def encoded(entries: Sequence[Entry]) -> bytes:
-    """Return entries as lines of a manifest."""
     return _json([list(one) for one in entries])[1:-1]
 
 
@@ -175,12 +171,10 @@ def _json(value: Any) -> bytes:
 
 
 def shown_size(count: int) -> str:
-    """Return a number of bytes for a sentence."""
     return f"{count / (1 << 20):,.0f} MiB" if count >= 10 << 20 else f"{count:,} bytes"
 
 
 def too_large(path: str, size: int, limits: FolderLimits) -> str:
-    """Return the sentence about a file that no snapshot has."""
     return (
         f"{path} has {shown_size(size)}; files of more than {shown_size(limits.file_bytes)} are in no snapshot: it is "
         "there for this run on this machine, not in a fork or in a bundle"

@@ -93,7 +93,6 @@ class NestedEnvironment(ActionEnvironment):
         """Perform an action of a part, with its rules.
 
         Args:
-            part: its name.
             action: by the part's name for it.
             arguments: as for the action.
             ctx: the context of the own action that does it.
@@ -111,7 +110,6 @@ class NestedEnvironment(ActionEnvironment):
         return value
 
     def actions(self) -> tuple[ToolSchema, ...]:
-        """Return its own actions, then those of the parts."""
         schemas = {name: {one.name: one for one in part.actions()} for name, part in self._parts.items()}
         named = ((schemas[part][action], whole) for whole, (part, action) in self._where.items())
         return (*super().actions(), *(one.model_copy(update={"name": whole}) for one, whole in named))
@@ -121,12 +119,10 @@ class NestedEnvironment(ActionEnvironment):
         return None if found is None else (self._parts[found[0]], found[1])
 
     def mutates(self, action: str) -> bool:
-        """Return what the part says."""
         found = self._asked(action)
         return super().mutates(action) if found is None else found[0].mutates(found[1])
 
     def tags(self, action: str) -> frozenset[Tag]:
-        """Return the part's tags; an own action has those that it declares."""
         if (found := self._asked(action)) is None:
             return super().tags(action)
         declared = getattr(found[0], "tags", None)
@@ -144,16 +140,13 @@ class NestedEnvironment(ActionEnvironment):
 
     @property
     def confined(self) -> bool:
-        """Return True if all parts are."""
         return bool(self._parts) and all(bool(getattr(one, "confined", False)) for one in self._parts.values())
 
     def rules(self) -> str:
-        """Return its own rules, then those of each part."""
         texts = [super().rules(), *(f"{name}:\n{part.rules()}" for name, part in self._parts.items() if part.rules())]
         return "\n\n".join(text for text in texts if text)
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
-        """Let the part act, or itself."""
         found = self._asked(action)
         try:
             if found is None:
@@ -164,7 +157,6 @@ class NestedEnvironment(ActionEnvironment):
                 await self._keep_beside()
 
     async def state(self) -> tuple[Block, ...]:
-        """Return its own state, then that of each part under its name."""
         blocks = [*await super().state()]
         for name, part in self._parts.items():
             head = TextBlock(text=f"{name}:", source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
@@ -196,13 +188,11 @@ class NestedEnvironment(ActionEnvironment):
             raise errors[0]
 
     async def snapshot(self) -> bytes:
-        """Snapshot its own state and that of each part."""
         if self._ground is not None:
             return await self._ground.snapshot()
         return json.dumps(await self._gathered(), sort_keys=True).encode()
 
     async def restore(self, data: bytes) -> None:
-        """Put its own state and that of each part back."""
         if self._ground is not None:
             await self._ground.restore(data)
         else:
@@ -246,11 +236,9 @@ class NestedEnvironment(ActionEnvironment):
         return self._ground.kept.setdefault(self.name, {})
 
     async def lay(self, ctx: Any) -> Ground:
-        """Lay the ground as the first part that stands on it does."""
         return await self._standing[0].lay(ctx)
 
     def stand_on(self, ground: Ground) -> None:
-        """Take the ground that is there, with the parts that stand on it."""
         self._ground = cast(FolderGround, ground)
         for one in self._standing:
             one.stand_on(ground)
@@ -260,7 +248,6 @@ class NestedEnvironment(ActionEnvironment):
         """Do nothing: its parts on the ground are told themselves."""
 
     async def restored(self) -> None:
-        """Put what stands beside the ground where it was."""
         await self._scatter(self._kept)
 
 

@@ -51,7 +51,6 @@ class Contents:
         self._last: tuple[str, bytes] = ("", b"")
 
     def unpack(self, began: Manifest) -> None:
-        """Take notice of the packs of what a folder began with."""
         self._began = began
 
     def _look(self, began: Manifest) -> None:
@@ -64,12 +63,10 @@ class Contents:
                 at += one.size
 
     async def artifact(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:
-        """Keep bytes."""
         ref: ArtifactRef = await self._ctx.artifact(name, data, media_type)
         return ref
 
     async def read_artifact(self, ref: ArtifactRef) -> bytes:
-        """Return the bytes of a file."""
         if ref.sha256 == _EMPTY:
             return b""
         if self._began is not None:
@@ -92,5 +89,4 @@ class Blobs:
         self._read = read
 
     async def read_artifact(self, ref: ArtifactRef) -> bytes:
-        """Return the bytes of a blob."""
         return await self._read(ref.sha256)

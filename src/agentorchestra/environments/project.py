@@ -70,7 +70,6 @@ def survey(folder: Path, limits: FolderLimits, see: Sequence[str] = (), *, apart
     """Look at a project; nothing is written. Blocks.
 
     Args:
-        folder: of the user's.
         limits: what a copy may hold.
         see: names of further ignored folders that are seen.
         apart: the folder of the workspace, which belongs to no project.
@@ -141,14 +140,12 @@ def _of_disk(folder: Path, names: frozenset[str]) -> Survey:
 
 
 def _folders_of(path: str) -> Iterator[str]:
-    """Yield the folders above a path, the outermost first."""
     parts = path.split("/")[:-1]
     for count in range(1, len(parts) + 1):
         yield "/".join(parts[:count])
 
 
 def _outermost(folder: Path, found: Iterable[str]) -> list[str]:
-    """Return the folders that are there and lie in no other one of them."""
     there = {one for one in found if (folder / one).is_dir() and (folder / one).resolve() == folder / one}
     return sorted(one for one in there if there.isdisjoint(_folders_of(one)))
 
@@ -249,12 +246,10 @@ class Copier:
         (self._place / _UNTOUCHED).touch()
 
     def kept(self, name: str, count: int) -> None:
-        """Note the name of the blob with what was given last."""
         if count:
             self._packs.append((name, count))
 
     def _folder(self, root: Path, folder: str, names: list[str], own: Mapping[str, bytes]) -> Iterator[bytes]:
-        """Copy the files directly in a folder; yield their bytes."""
         parts, prefix = parts_of(folder), f"{folder}/" if folder else ""
         with ExitStack() as stack:
             source, target = -1, stack.enter_context(opened(root, parts))
@@ -268,7 +263,6 @@ class Copier:
                     yield data
 
     def manifest(self) -> bytes:
-        """Return the snapshot of the folder as it was copied."""
         assert sum(count for _, count in self._packs) == len(packed(self._entries))
         return stored([encoded(self._entries)], [], {}, left_out=self._left_out, packs=self._packs)
 

@@ -35,7 +35,6 @@ class Repository:
     head: str
 
     def run(self, *words: str, data: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-        """Return what git prints; see `run_git`."""
         return run_git(self.folder, *words, data=data, env=env)
 
     def text(self, *words: str) -> str:
@@ -44,16 +43,11 @@ class Repository:
         return done.stdout.decode(errors="surrogateescape").strip() if done.returncode == 0 else ""
 
     def listed(self, *words: str) -> list[str]:
-        """Return what git lists with zeros between."""
         return [os.fsdecode(one) for one in self.run(*words, "-z").split(b"\0") if one]
 
 
 def repository_at(folder: Path) -> Repository | None:
-    """Return the repository in whose work tree a folder lies, None for none. Blocks.
-
-    Raises:
-        ProjectError: git is not installed, or does not trust the folder.
-    """
+    """Return the repository in whose work tree a folder lies, or None; ProjectError if git refuses. Blocks."""
     done = _started(folder, ("rev-parse", "--show-prefix", "--absolute-git-dir", "--git-common-dir"))
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()
@@ -67,11 +61,7 @@ def repository_at(folder: Path) -> Repository | None:
 
 
 def run_git(folder: Path, *words: str, data: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-    """Run git in a folder and return what it prints. Blocks.
-
-    Raises:
-        ProjectError: with what git says.
-    """
+    """Run git in a folder and return what it prints; ProjectError with what git says. Blocks."""
     done = _started(folder, words, data, env)
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()

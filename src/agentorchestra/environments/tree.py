@@ -83,11 +83,7 @@ class Tree:
     # -- as it stands ------------------------------------------------------------------------------------------------
 
     async def look(self, *, everything: bool) -> bool:
-        """Look at what changed, or at `everything`, and keep the contents; return True if anything differs.
-
-        Raises:
-            ToolError: there is more than can be kept.
-        """
+        """Look at what changed, or at `everything`, and keep it; ToolError for too much. True if anything differs."""
         if self._is_empty and self._mark == _mark(self.root):
             return False  # a thread would take a hundred times as long
         differs = await asyncio.to_thread(self._look, everything)
@@ -103,7 +99,6 @@ class Tree:
         return differs
 
     def left_out(self) -> list[LeftOut]:
-        """Return what is too large to be kept."""
         return [one for path in sorted(self._listings) for one in self._listings[path].left_out]
 
     def lines(self) -> tuple[list[bytes], list[bytes]]:
@@ -137,7 +132,6 @@ class Tree:
         self._is_empty = False
 
     def close(self) -> None:
-        """Watch no longer."""
         self._changes.close()
 
     def _look(self, everything: bool) -> bool:

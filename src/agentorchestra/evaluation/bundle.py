@@ -51,8 +51,6 @@ async def write_bundle(workspace: Workspace[Any], plan: Plan, path: Path) -> int
     """Write an evaluation with all its runs into one file that only its owner can read; return how many runs.
 
     Args:
-        workspace: open; it holds the runs.
-        plan: the evaluation.
         path: the file; it must not be there yet.
 
     Raises:
@@ -110,8 +108,6 @@ async def read_bundle(workspace: Workspace[Any], path: Path, data: Path | None =
     between is not in the way: the same call goes on.
 
     Args:
-        workspace: open.
-        path: the bundle.
         data: where the data of the set are here; None where they are not.
 
     Raises:
@@ -142,7 +138,6 @@ async def read_bundle(workspace: Workspace[Any], path: Path, data: Path | None =
 
 
 def _checked(path: Path, archive: zipfile.ZipFile) -> tuple[dict[str, str], list[str]]:
-    """Return the texts of a bundle and the names of its runs."""
     members = archive.infolist()
     names = [one.filename for one in members]
     wrong = [one for one in names if one not in _TEXTS and not _RUN.fullmatch(one)]

@@ -35,7 +35,6 @@ async def check_run(made: Workspace[Any], machine: TaskMachine, run: str) -> Che
 
     Args:
         made: the workspace of the arm, not yet opened.
-        machine: of the question.
         run: its id; it has ended.
 
     Raises:
@@ -53,7 +52,6 @@ async def check_run(made: Workspace[Any], machine: TaskMachine, run: str) -> Che
 
 
 def kept_checks(folder: Path, plan: Plan) -> dict[str, Check]:
-    """Return what was found, by run."""
     path = folder_of(folder, plan.name) / CHECKS
     if not path.is_file():
         return {}

@@ -59,7 +59,6 @@ def swe_bench_lines(plan: Plan, attempts: Sequence[Attempt], checks: Mapping[str
 
 
 def _last(plan: Plan, attempts: Sequence[Attempt], arm: str) -> dict[str, RunResult]:
-    """Return the run that counts of each question."""
     if plan.repeats > 1:
         raise EvaluationError(f"{plan.name} has {plan.repeats} repeats, and a leaderboard takes one answer a question")
     plan.arm(arm)

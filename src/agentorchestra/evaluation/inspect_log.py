@@ -77,9 +77,6 @@ async def inspect_log(
     without a score, and then the log's status is `cancelled`.
 
     Args:
-        workspace: open; it holds the runs.
-        plan: the evaluation.
-        questions: of the plan, see `Plan.load`.
         scores: of all its places, see `kept_scores`.
     """
     tries: dict[tuple[str, str, int], list[Attempt]] = {}
@@ -126,7 +123,6 @@ def _place(score: Score) -> tuple[str, str, int]:
 
 
 def _sample(question: EvalQuestion, score: Score, runs: Sequence[tuple[Attempt, list[Event]]]) -> EvalSample:
-    """Return the sample of a place, with the events of all its attempts."""
     truth = question.truth
     usage = [{name: _usage(one) for name, one in Ledger.of(log).usage_by_model.items() if name} for _, log in runs]
     first = runs[0][1][0].ts.isoformat() if runs else None
@@ -211,7 +207,6 @@ def _lanes(attempt: Attempt, log: Sequence[Event]) -> list[InspectEvent]:
 
 
 def _lane(ledger: Ledger, run: str, branch: str) -> str:
-    """Return the span of the agent that a branch belongs to."""
     while (key := parent_key(branch)) is not None:
         record = ledger.records.get(key)
         if record is not None and record.kind in OF_AGENTS:
@@ -305,7 +300,6 @@ def _calls(calls: Sequence[ToolCall]) -> list[InspectToolCall] | None:
 
 
 def _message(one: Message) -> ChatMessage:
-    """Return a message; media stand in it as a line that names them."""
     if one.role == "system":
         return ChatMessageSystem(id=one.digest, content=one.text)
     if one.role == "assistant":

@@ -141,7 +141,6 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
         return next((one for one in self.arms if one.tips), None) if self.tips else None
 
     def labels(self, question: str, arm: str, repeat: int, attempt: int) -> dict[str, str]:
-        """Return the labels by which a run is found again."""
         return {
             "evaluation": self.name,
             "question": question,
@@ -158,11 +157,7 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
         raise EvaluationError(f"there is no arm {name!r}; the arms: {', '.join(one.name for one in self.arms)}")
 
     def load(self) -> QuestionSet:
-        """Return the set that the questions are of.
-
-        Raises:
-            EvaluationError: the data are not there, or are not those that the evaluation was begun with.
-        """
+        """Return the set of the questions; EvaluationError if its data are gone, or other ones than at first."""
         found = load_set(self.set, Path(self.data) if self.data else None, self.choices_seed)
         if found.version != self.version:
             raise EvaluationError(
@@ -253,11 +248,7 @@ def planned(
 
 
 def run_usd(plan: Plan) -> float:
-    """Return what one answer may cost at most, with all times it is asked again; 0 where there is no budget.
-
-    Raises:
-        EvaluationError: there is a budget, and no limit for a run.
-    """
+    """Return what an answer may cost, asked again too, 0 without a budget; EvaluationError without a run's limit."""
     if plan.budget_usd is None:
         return 0.0
     if plan.question_usd is None:
@@ -289,7 +280,6 @@ def sampled(questions: Iterable[EvalQuestion], count: int, seed: int) -> list[st
 
 
 def folder_of(workspace: Path, name: str) -> Path:
-    """Return the folder of an evaluation's record."""
     return workspace / FOLDER / name
 
 
@@ -319,11 +309,7 @@ def keep(workspace: Path, plan: Plan) -> Plan:
 
 
 def amend(workspace: Path, name: str, budget_usd: float) -> Plan:
-    """Give an evaluation another budget, from here on; return it.
-
-    Raises:
-        EvaluationError: there is none of this name, or its runs have no limit of their own.
-    """
+    """Give an evaluation another budget; EvaluationError for an unknown one, or without limits for its runs."""
     plan = read(workspace, name).model_copy(update={"budget_usd": budget_usd})
     run_usd(plan)
     write(workspace, name, PLAN, plan.model_dump_json(indent=1) + "\n")
@@ -331,11 +317,7 @@ def amend(workspace: Path, name: str, budget_usd: float) -> Plan:
 
 
 def given_data(workspace: Path, name: str, data: Path) -> Plan:
-    """Say where the data of an evaluation's set are here; return it.
-
-    Raises:
-        EvaluationError: there is none of this name, or the data are not those that it was begun with.
-    """
+    """Say where the data of an evaluation's set are here; EvaluationError for an unknown one, or other data."""
     plan = read(workspace, name).model_copy(update={"data": str(data.absolute())})
     plan.load()
     write(workspace, name, PLAN, plan.model_dump_json(indent=1) + "\n")
@@ -370,5 +352,4 @@ def read(workspace: Path, name: str) -> Plan:
 
 
 def evaluations(workspace: Path) -> list[str]:
-    """Return the names of the evaluations of a workspace."""
     return sorted(one.parent.name for one in (workspace / FOLDER).glob(f"*/{PLAN}"))

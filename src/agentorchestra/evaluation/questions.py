@@ -119,8 +119,6 @@ class QuestionSet:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a run gave for a question."""
-
     text: str  # the final answer, "" where there is none
     # of the run's files, for scorers that look at what was made; None where the run left none
     folder: Path | None = None
@@ -139,8 +137,6 @@ class Check(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Scored:
-    """What a scorer says of an answer."""
-
     # 0 to 1; None, which is no score of 0, where nobody could say (`judge_failed`), or where there is nothing to ask or
     # to compare with (`missing`)
     score: float | None
@@ -149,7 +145,6 @@ class Scored:
 
     @classmethod
     def of(cls, right: bool, why: str = "") -> Scored:
-        """Return the score of an answer that is right or wrong."""
         return cls(1.0, "ok", why) if right else cls(0.0, "wrong", why)
 
 
@@ -161,7 +156,6 @@ class Judge(Protocol):
 
     async def __call__(self, prompt: str) -> str:
         """Return the judge's reply to a prompt."""
-        ...
 
 
 class Scorer(Protocol):
@@ -176,7 +170,6 @@ class Scorer(Protocol):
 
     async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
         """Return the score of an answer that is not empty."""
-        ...
 
 
 # --- what there is ------------------------------------------------------------------------------------

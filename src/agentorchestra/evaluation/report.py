@@ -144,11 +144,7 @@ def plot(points: Sequence[Point], others: Sequence[Point] = ()) -> str:
 
 
 def distribution(found: Mapping[str, Sequence[int]]) -> str:
-    """Return how many of an arm's answers took at most so many tokens, as SVG (003, fig. 3).
-
-    Args:
-        found: the tokens of the answers, growing, by arm.
-    """
+    """Return how many of an arm's answers took at most so many tokens (`found`, growing), as SVG (003, fig. 3)."""
     most = max(each[-1] for each in found.values()) or 1
     marks = _scale(most, "{:,.0f}".format)
     for number, (name, each) in enumerate(found.items()):

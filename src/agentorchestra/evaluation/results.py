@@ -91,7 +91,6 @@ def tables(plan: Plan, scores: Sequence[Score], judge_usd: float | None = 0.0) -
     """Return all tables of a report.
 
     Args:
-        plan: the evaluation.
         scores: all of it.
         judge_usd: what the judge cost.
 
@@ -217,11 +216,7 @@ def frontier(found: Sequence[Point]) -> set[str]:
 
 
 def compared(scores: Sequence[Score], first: str, second: str) -> tuple[Difference, list[tuple[Score, Score]]]:
-    """Return how much better the first arm did, and the answers to questions on which the two differ.
-
-    Raises:
-        EvaluationError: the arms answered no question in common.
-    """
+    """Return how much better the first arm did, and where they differ; EvaluationError if no question is common."""
     need_statistics()
     gain = difference(values(scores, first), values(scores, second))
     by_place = {(one.question, one.repeat): one for one in scores if one.arm == second}
@@ -250,8 +245,6 @@ def stop_after(plan: Plan, scores: Sequence[Score], first: str, second: str) -> 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the whole evaluation will cost, from a pilot."""
-
     pilot: int  # questions asked
     questions: int  # of the whole
     # `usd`, `low`, `high`: the dollars of the whole and the interval that holds them in 95 of 100 evaluations; None
@@ -264,11 +257,7 @@ class Forecast:
 
 
 def forecast(plan: Plan, scores: Sequence[Score]) -> Forecast:
-    """Return what the whole evaluation will cost: the pilot's mean for the rest, with its prediction interval.
-
-    Raises:
-        EvaluationError: fewer than two questions were asked.
-    """
+    """Return the whole cost by the pilot's mean, with its prediction interval; EvaluationError below two questions."""
     need_statistics()
     from scipy.stats import t  # type: ignore[import-untyped]
 
@@ -295,8 +284,6 @@ def power_lines(plan: Plan, scores: Sequence[Score], gain: float) -> list[str]:
     """Return sentences on what the number of questions can show.
 
     Args:
-        plan: the evaluation.
-        scores: of the pilot.
         gain: the difference of accuracy that is to be found, as a share.
     """
     each = [values(scores, arm.name) for arm in plan.arms]
@@ -350,7 +337,6 @@ def _accuracy(plan: Plan, scores: Sequence[Score]) -> Table:
 
 
 def _beside(plan: Plan, scores: Sequence[Score]) -> Table:
-    """Return what the arms came to, each followed by its rows of the published table."""
     one = suite(plan.suite)
     published, rows = one.cells, []
     for arm in plan.arms:

@@ -63,8 +63,6 @@ class Progress:
 
 @dataclass(frozen=True)
 class Ending:
-    """What came of a call of `Runner.run`."""
-
     asked: int  # runs that were driven here
     refused: Mapping[tuple[str, str], str]  # sentences about runs that could not be made or driven, by question and arm
     left_out: tuple[str, ...]  # questions that were not begun, because the budget had no room for them
@@ -80,7 +78,6 @@ def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
 
 
 async def found_runs(workspace: Workspace[Any], plan: Plan) -> dict[Place, RunRecord]:
-    """Return the runs of an evaluation by their places."""
     found: dict[Place, RunRecord] = {}
     for one in await workspace.runs():
         labels = one.manifest.labels
@@ -114,8 +111,6 @@ def alone(folder: Path, plan: Plan) -> Iterator[None]:
 
 
 class Runner:
-    """Asks the questions of an evaluation."""
-
     def __init__(
         self,
         folder: Path,  # of the workspace
@@ -221,7 +216,6 @@ class Runner:
             self._held -= hold
 
     async def _opened(self, stack: AsyncExitStack) -> dict[str, Workspace[Any]]:
-        """Open the workspaces of the arms."""
         shared: dict[str, Workspace[Any]] = {}
         opened = {}
         for arm in self._plan.arms:
@@ -322,7 +316,6 @@ class Runner:
                 return
 
     def _open(self, record: RunRecord) -> bool:
-        """Return whether a run is to be gone on with."""
         return record.status not in ENDED or (self._again and record.status is RunStatus.FAILED)
 
     def _spec(self, question: EvalQuestion, arm: Arm, repeat: int, attempt: int, workspace: Workspace[Any]) -> RunSpec:

@@ -96,11 +96,7 @@ class Purse:
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[float | None]:
-        """Hold what one request to the judge may cost, None for no limit; wait for others that hold the rest.
-
-        Raises:
-            EvaluationError: the budget is reached.
-        """
+        """Hold what a request to the judge may cost; wait for others' holds, EvaluationError at the budget's end."""
         budget, most = self._plan.budget_usd, self._plan.question_usd
         if budget is None or most is None:
             yield None
@@ -120,12 +116,10 @@ class Purse:
                 self._freed.notify_all()
 
     def pay(self, usd: float | None) -> None:
-        """Note what the judge cost."""
         self._spent += usd or 0.0
 
     @property
     def reached(self) -> str:
-        """The sentence for a budget that is reached."""
         return (
             f"the judge was not asked: ${self._spent:.4f} of the budget of ${self._plan.budget_usd:g} are spent; "
             f"`agentorchestra eval score {self._plan.name} --budget-usd X` goes on"
@@ -149,11 +143,7 @@ class ModelJudge:
         self._workspace, self._plan, self._asked, self._of, self._purse = workspace, plan, asked, of, purse
 
     async def __call__(self, prompt: str) -> str:
-        """Return the judge's reply.
-
-        Raises:
-            EvaluationError: it gave none, or the budget of the evaluation is reached.
-        """
+        """Return the judge's reply; EvaluationError if it gave none, or the evaluation's budget is reached."""
         place = (self._of, sha256_text(f"{self._plan.judge} {prompt}")[:16])
         before = self._asked.get(place)
         result = await self._workspace.result(before) if before else None
@@ -194,18 +184,15 @@ async def attempts(workspace: Workspace[Any], plan: Plan) -> list[Attempt]:
 
 
 async def judged(workspace: Workspace[Any], plan: Plan) -> dict[tuple[str, str], str]:
-    """Return the judge's runs of an evaluation, by the run they judge and what was asked."""
     labels = {one.id: one.manifest.labels for one in await workspace.runs()}
     return {(one["of"], one["asked"]): run for run, one in labels.items() if one.get(JUDGES) == plan.name}
 
 
 async def judged_usd(workspace: Workspace[Any], plan: Plan) -> float | None:
-    """Return what the judge cost; None where its price is unknown."""
     return total([paid(await workspace.result(one)) for one in (await judged(workspace, plan)).values()])
 
 
 def total(costs: Iterable[float | None]) -> float | None:
-    """Return a sum of dollars, None where one of them is unknown."""
     listed = list(costs)
     return None if None in listed else sum(one for one in listed if one is not None)
 
@@ -218,7 +205,6 @@ async def score(
     at_once: int = 4,  # answers that are judged, and machines that are looked at, at the same time
     workspaces: Workspaces = arm_workspace,  # makes the workspace of an arm, for questions with a machine
 ) -> list[Score]:
-    """Score every answer of an evaluation, and keep the scores."""
     by_place: dict[tuple[str, str, int], list[Attempt]] = {}
     tries = await attempts(workspace, plan)
     for one in tries:
@@ -317,7 +303,6 @@ def _refused(folder: Path, plan: Plan) -> dict[str, dict[str, str]]:
 
 
 def scored(folder: Path, plan: Plan) -> bool:
-    """Return whether an evaluation was scored."""
     return (folder_of(folder, plan.name) / SCORES).is_file()
 
 
@@ -355,7 +340,6 @@ def _unscored(question: EvalQuestion, arm: str, repeat: int, tries: list[Attempt
 
 
 def _by_model(results: Iterable[RunResult]) -> dict[str, float | None]:
-    """Return the dollars of runs by the model that was asked, with what may have been paid."""
     found: dict[str, list[float | None]] = {}
     for result in results:
         for model, usage in result.usage_by_model.items():

@@ -16,8 +16,6 @@ _PHASE = "tool_phase"
 
 @dataclass(frozen=True)
 class Course:
-    """What happened in a run."""
-
     # agents that its top agent asked, one that it asked twice counted twice. These are the attempts of 002, app. C.1:
     # each is a sub-agent for a part of the task. What sub-agents ask of others is not counted, nor who was started to
     # be written to.

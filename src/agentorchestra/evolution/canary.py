@@ -24,8 +24,6 @@ _TRIED = FINAL | {RunStatus.FAILED, RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_
 
 @dataclass(frozen=True)
 class Canary:
-    """A candidate with a share of the live runs."""
-
     subject: str  # `tool:price_of`
     shared: Shared  # its version, share, and since when
     # `current`, `candidate`: the outcomes of the runs with either version, in their order
@@ -34,7 +32,6 @@ class Canary:
 
     @property
     def pairs(self) -> int:
-        """How many runs of both can be compared."""
         return min(len(self.current), len(self.candidate))
 
 

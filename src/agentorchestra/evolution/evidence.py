@@ -131,7 +131,6 @@ class _Graph:
         self._out_of_branches()
 
     def _into_request(self, key: EffectKey, delivered: set[tuple[EffectKey, str]]) -> None:
-        """Add the edges of what is new in a request."""
         before = self._before(key)
         known = {one.digest for one in self.requests[before].messages} if before is not None else set()
         new = [one for one in self.requests[key].messages if one.digest not in known and one.role != "system"]
@@ -193,11 +192,9 @@ class _Graph:
         return any(len(piece) >= least and piece in text for piece in self.pieces[key])
 
     def nearest(self, most: int) -> list[EffectKey]:
-        """Return the last effects, in their order."""
         return [*self.records][-most:]
 
     def edges_between(self, kept: Sequence[EffectKey]) -> Iterator[tuple[EffectKey, EffectKey | str]]:
-        """Yield the edges of these effects."""
         inside = {*kept}
         for key in kept:
             for target in dict.fromkeys(self.after[key]):
@@ -253,7 +250,6 @@ def _outcome(record: Record) -> Outcome:
 
 
 def _texts(record: Record) -> Iterator[str]:
-    """Yield the texts of an output: the whole, then those inside it."""
     outcome = _outcome(record)
     if not outcome.ok and outcome.error:
         yield outcome.error
@@ -280,7 +276,6 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _gave(record: Record, outcome: Outcome) -> str:
-    """Return what came out of an effect, as text."""
     if record.kind is not EffectKind.REQUEST_MODEL:
         return text_of(outcome.blocks())
     if not outcome.ok:

@@ -137,7 +137,6 @@ class Evolver:
     async def _decided(
         self, workspace: Workspace[Any], ended: Round, current: Mapping[str, str], before_usd: int
     ) -> Round:
-        """Decide about a candidate that was tried on its training questions."""
         evolution, number = self._evolution, ended.number
         gained = (ended.after or 0.0) - (ended.before or 0.0)
         # A candidate that gains nothing on the very questions it was made for is not worth a validation.
@@ -180,7 +179,6 @@ class Evolver:
         versions: Mapping[str, str],
         ids: Sequence[str],
     ) -> list[Score]:
-        """Ask training questions of a candidate."""
         step = f"{number}-try-{sha256_json([versions, [*ids]])[:8]}"
         return await self._asked(workspace, step, self._evolution.training, ids, {CANDIDATE: {**current, **versions}})
 
@@ -227,11 +225,7 @@ class Evolver:
     async def _candidates(
         self, task: Improvement, current: Mapping[str, str], proposal: Proposal, number: int
     ) -> dict[str, str]:
-        """Check a proposal, register its changes as candidates, and return their versions by component.
-
-        Raises:
-            UsageError: what is proposed is refused.
-        """
+        """Check a proposal, register it; return its versions by component. UsageError if it is refused."""
         for one in proposal.changes:
             if one.place not in task.variables:
                 raise EvolutionError(f"it changes {one.place}, which may not change; {', '.join(task.variables)} may")
@@ -241,7 +235,6 @@ class Evolver:
     async def _registered(
         self, workspace: Workspace[Any], current: Mapping[str, str], changes: Sequence[Change], run: str, when: str
     ) -> dict[str, str]:
-        """Register changes as candidates; one that is known already is the version it is."""
         by_component: dict[str, dict[str, Change]] = {}
         for one in changes:
             by_component.setdefault(one.component, {})[one.variable] = one
@@ -266,11 +259,7 @@ class Evolver:
     async def _promoted(
         self, workspace: Workspace[Any], ended: Round, current: Mapping[str, str], evidence: str
     ) -> None:
-        """Make the candidates what their names mean, or give them their share of the live runs.
-
-        Raises:
-            EvolutionError: a name means something else by now.
-        """
+        """Make candidates current, or give them their share of runs; EvolutionError if a name changed meanwhile."""
         for subject, version in current.items():
             now = await version_of(workspace, subject)
             if now not in (version, ended.versions.get(subject)):
@@ -319,11 +308,7 @@ class Evolver:
         arms: Mapping[str, Mapping[str, str]],
         repeats: int = 1,
     ) -> list[Score]:
-        """Ask questions of the arms (versions by component), or find what was asked; return the scores.
-
-        Raises:
-            EvolutionError: the budget has no room for all of it.
-        """
+        """Ask questions of the arms, or find the answers; return the scores. EvolutionError without budget for all."""
         evolution = self._evolution
         questions, left = source.load(), self._left()
         name = f"{evolution.name}-{step}"
@@ -359,7 +344,6 @@ class Evolver:
         return scores
 
     def _left(self) -> float | None:
-        """Return what may still be spent, None without a budget."""
         if self._evolution.budget_usd is None:
             return None
         return self._evolution.budget_usd - sum(one or 0.0 for one in self._spent)

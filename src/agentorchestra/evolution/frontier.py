@@ -1,12 +1,9 @@
 """Learning to orchestrate at a cost: rounds of edits to an orchestrator's prompt (002, sec. 3.3 and 4.3.4).
 
     the prompt as it is ─> trajectories: (score, US dollars) each
-          ^                        │
-          │                        v
-          │            an optimiser reads them and edits the prompt ─> a candidate version
-          │                        │
-          │                        v
-          └── the best of ── the front of accuracy and cost ── its own trajectories
+          ^                        │ │                        v │            an optimiser reads them and edits the
+          prompt ─> a candidate version │                        │ │                        v └── the best of ── the
+          front of accuracy and cost ── its own trajectories
 
 Nothing else about the orchestrator changes, and no weights do. A round begins with the prompt of the front that answers
 best (of equals the cheaper one). What is learnt is a candidate version: whether it is taken into use is for the gate or
@@ -116,11 +113,7 @@ def learning(
 
 
 class Frontier:
-    """Learns a prompt.
-
-    Raises:
-        EvolutionError: under its name something else was begun.
-    """
+    """Learns a prompt; EvolutionError where something else was begun under its name."""
 
     def __init__(
         self,
@@ -214,7 +207,6 @@ class Frontier:
     # -- versions --------------------------------------------------------------------------------------------------
 
     async def _variables(self, workspace: Workspace[Any], version: str) -> dict[str, Any]:
-        """Return the parts that may change, by place, as a version has them."""
         learning = self._learning
         manager, name = managed(workspace, learning.subject)
         found = {f"{learning.subject}/{one.name}": one for one in await manager.vars(name, version)}
@@ -319,7 +311,6 @@ class Frontier:
         )
 
     def _left(self) -> float | None:
-        """Return what may still be spent, None without a budget."""
         if self._learning.budget_usd is None:
             return None
         return self._learning.budget_usd - sum(one or 0.0 for one in self._paid.values())
@@ -330,7 +321,6 @@ def _evaluation(learning: Learning, one: Candidate) -> str:
 
 
 def _paid_before(folder: Path, learning: Learning) -> dict[str, float | None]:
-    """Return what was paid until now, for edits and for trajectories."""
     found = {f"optimiser {one.round}": one.usd for one in candidates(folder, learning.name)}
     for name in evaluations(folder):
         if name.startswith(f"{learning.name}-v") and scored(folder, plan := read_plan(folder, name)):
@@ -363,11 +353,7 @@ def front_of(folder: Path, learning: Learning) -> list[Candidate]:
 
 
 def best(folder: Path, learning: Learning) -> Candidate:
-    """Return the candidate of the front that answers best: with it the next round begins (002, sec. 4.1).
-
-    Raises:
-        EvolutionError: none was tried yet.
-    """
+    """Return the best candidate of the front (002, sec. 4.1); EvolutionError where none was tried yet."""
     found = {one.name: one for one in points_of(folder, learning)}
     front = front_of(folder, learning)
     if not front:
@@ -404,7 +390,6 @@ def page(folder: Path, learning: Learning) -> str:
 
 
 def _plan(folder: Path, learning: Learning, one: Candidate) -> Plan | None:
-    """Return the evaluation of a candidate, None before it has scores."""
     name = _evaluation(learning, one)
     if not (folder_of(folder, name) / PLAN).exists():
         return None
@@ -420,7 +405,6 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
 
     Args:
         name: `textgrad` or `reflection`; `gepa` goes by the scores alone.
-        folder: of the workspace.
         learning: what is learnt.
 
     Raises:
@@ -482,11 +466,7 @@ def _check_same(folder: Path, learning: Learning) -> None:
 
 
 def read(folder: Path, name: str) -> Learning:
-    """Return what is learnt under a name.
-
-    Raises:
-        EvolutionError: there is nothing of this name, or it cannot be read.
-    """
+    """Return what is learnt under a name; EvolutionError if there is nothing, or it cannot be read."""
     path = folder / FOLDER / name / RECORD
     try:
         return Learning.model_validate_json(path.read_text(encoding="utf-8"))
@@ -500,7 +480,6 @@ def read(folder: Path, name: str) -> Learning:
 
 
 def candidates(folder: Path, name: str) -> list[Candidate]:
-    """Return the candidates so far, in the order of their rounds."""
     path = folder / FOLDER / name / CANDIDATES
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return [Candidate.model_validate_json(line) for line in lines if line]

@@ -70,7 +70,6 @@ def decide(
 
     Args:
         current, candidate: scores by question, one for each repeat.
-        terms: of the gate.
         costs: of an answer by the current version and by the candidate, in dollars or tokens.
 
     Raises:

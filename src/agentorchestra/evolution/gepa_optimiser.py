@@ -81,7 +81,6 @@ class _Adapter:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def evaluate(self, batch: Sequence[str], candidate: Mapping[str, str], capture_traces: bool = False) -> Any:
-        """Answer questions with a candidate's texts."""
         from gepa.core.adapter import EvaluationBatch
 
         trials = self._wait(self._answered([*batch], dict(candidate)))

@@ -39,8 +39,6 @@ class Proposal(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Trial:
-    """A training question, answered."""
-
     question: str  # its id
     run: str  # the run that answered it, "" where there was none
     # 0 to 1, None where nobody could say. The true answer is not here, and not in what an optimiser is asked.
@@ -49,8 +47,6 @@ class Trial:
 
 @dataclass(frozen=True)
 class Improvement:
-    """The task of an optimiser."""
-
     workspace: Workspace[Any]  # open; its requests are runs there
     variables: Mapping[str, Variable]  # those that may change, by place (`prompt:react/template`)
     trials: Sequence[Trial]  # the training questions of this round with the current texts

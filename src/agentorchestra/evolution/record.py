@@ -118,11 +118,7 @@ def begun(
     held_apart: float = 0.6,  # that share
     **fields: Any,  # the further fields of `Evolution`
 ) -> Evolution:
-    """Return the record of an evolution.
-
-    Raises:
-        EvolutionError: a field that does not fit, too few questions, questions in both sets.
-    """
+    """Return the record of an evolution; EvolutionError for misfits, too few questions, or some in both sets."""
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise EvolutionError(f"the name {name!r} is not made of letters, digits, -, _ and .; choose another one")
     source, data, questions = training
@@ -176,11 +172,7 @@ def _check_apart(training: Sequence[EvalQuestion], validation: Sequence[EvalQues
 
 
 def keep(workspace: Path, evolution: Evolution) -> Evolution:
-    """Write the record of an evolution that begins; of one that goes on return the record there is.
-
-    Raises:
-        EvolutionError: under its name another one was begun.
-    """
+    """Write the record of an evolution, or return the one there is; EvolutionError if that is of another one."""
     path = workspace / FOLDER / evolution.name / RECORD
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -213,12 +205,10 @@ def read(workspace: Path, name: str) -> Evolution:
 
 
 def evolutions(workspace: Path) -> list[str]:
-    """Return the names of the evolutions of a workspace."""
     return sorted(one.parent.name for one in (workspace / FOLDER).glob(f"*/{RECORD}"))
 
 
 def rounds(workspace: Path, name: str) -> list[Round]:
-    """Return the rounds of an evolution that ended."""
     path = workspace / FOLDER / name / ROUNDS
     if not path.is_file():
         return []

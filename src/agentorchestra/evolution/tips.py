@@ -104,7 +104,6 @@ async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[s
 
 
 def _fitting(lines: list[Line], most: int) -> list[Line]:
-    """Return the first and the last lines that have room together, in their order."""
     kept: dict[int, Line] = {}
     for turn in range(len(lines)):
         place = turn // 2 if turn % 2 else len(lines) - 1 - turn // 2  # the end tells more than the beginning
@@ -120,8 +119,6 @@ def _fitting(lines: list[Line], most: int) -> list[Line]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a tip."""
-
     # `kept` where the interval of the gain lies above 0, `retired` where it lies nowhere above `worth`, else
     # `undecided`
     verdict: Verdict
@@ -216,7 +213,6 @@ async def settle(workspace: Workspace[Any], ref: str, judgement: Judgement, evid
     """Retire a tip if that is the verdict: no task is told it from here on, and it is not distilled again.
 
     Args:
-        workspace: open.
         ref: of the tip, `RUN:ENTRY`.
         judgement: of `judge_tip`.
         evidence: where the answers are, such as the name of an evaluation.

@@ -1,9 +1,8 @@
 """Training data from recorded runs: what agents were shown and what they did, as trainers take it (002, sec. 3.3).
 
     a run's log ─> courses: the decisions of an agent, each with the request as it was asked
-                       │
-                       ├─> records for supervised fine-tuning: a whole course, or (state -> action) for each step
-                       └─> preference pairs: two actions in one state, from runs and their forks, by how they ended
+                       │ ├─> records for supervised fine-tuning: a whole course, or (state -> action) for each step └─>
+                       preference pairs: two actions in one state, from runs and their forks, by how they ended
 
 The records are those of TRL's dataset formats (https://huggingface.co/docs/trl/dataset_formats): conversational
 `language modeling`, `prompt-completion` and `preference`, with a column `tools`. In the Hermes form calls stand as
@@ -65,7 +64,6 @@ class Record:
     columns: Mapping[str, JsonValue]
 
     def line(self) -> str:
-        """Return it as a line of JSON."""
         return json.dumps(self.columns, ensure_ascii=False) + "\n"
 
 
@@ -74,15 +72,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Decided:
-    """A decision of an agent."""
-
     key: EffectKey  # of its request
     request: ModelRequest  # what the model was shown
     said: Message  # what it replied
 
     @property
     def state(self) -> str:
-        """Identify what the model was shown."""
         return sha256_json([self.request.chain[-1], [one.digest for one in self.request.tools]])
 
     @property
@@ -135,7 +130,6 @@ def courses(ledger: Ledger) -> list[Course]:
 
 
 def _owner(ledger: Ledger, branch: str) -> EffectKey | None:
-    """Return the key of the agent that a branch belongs to."""
     while (key := parent_key(branch)) is not None:
         record = ledger.records.get(key)
         if record is not None and record.kind in OF_AGENTS:
@@ -207,7 +201,6 @@ async def trajectories(
     of secrets that the environment holds stand in no record.
 
     Args:
-        workspace: open.
         runs: their ids.
         wanted: see Wanted.
         scores: 0 to 1, by run.
@@ -475,7 +468,6 @@ def _tokens(messages: Sequence[Message], tools: Sequence[ToolSchema] = ()) -> in
 
 
 def _without_files(message: Message) -> Message:
-    """Return a message with a line in the place of each file's content."""
     content = tuple(
         TextBlock(text=f"[the content of {name} is left out]", trust=Trust.SYSTEM)
         if (name := _file_of(block))
@@ -486,14 +478,12 @@ def _without_files(message: Message) -> Message:
 
 
 def _file_of(block: TextBlock | MediaBlock) -> str:
-    """Return the name of the file whose content a block is, "" for any other block."""
     if isinstance(block, MediaBlock):
         return block.name or block.media_type
     return block.source.ref or "a file" if block.source is not None and block.source.kind == "file" else ""
 
 
 def _tool(schema: ToolSchema) -> dict[str, Any]:
-    """Return a tool as it is offered."""
     named = {"name": schema.name, "description": schema.description, "parameters": schema.parameters}
     return {"type": "function", "function": named}
 

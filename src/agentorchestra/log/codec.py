@@ -136,7 +136,6 @@ class EffectCodec:
         return Effect.model_validate({**rest, "request": request})
 
     def schemas(self) -> dict[str, ToolSchema]:
-        """Return the tools that models were offered, as they were offered first, by name."""
         found: dict[str, ToolSchema] = {}
         for schema in self._schemas.values():
             found.setdefault(schema.name, schema)

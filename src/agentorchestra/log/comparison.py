@@ -154,7 +154,6 @@ def _equal(one: Record, other: Record) -> bool:
 
 
 def _result(record: Record) -> JsonValue:
-    """Return what came back, without what it cost and when."""
     outcome = record.outcome
     if outcome is None:
         return None
@@ -238,6 +237,5 @@ def _relation(left: _Log, right: _Log) -> str:
 
 
 def changed_in(manifest: RunManifest) -> str:
-    """Return what a fork changed, in words, with the versions of components that it names."""
     said = (f"{name} {value}" if name.startswith("component:") else name for name, value in manifest.overrides.items())
     return ", ".join(said) or "nothing"

@@ -124,11 +124,9 @@ def _said(event: Event, record: Record, talk: Conversation, home: str) -> dict[s
 
 
 def _names(named: Any) -> tuple[str, ...]:
-    """Return the names in an argument; that of a call that was refused may be anything."""
     return tuple(str(one) for one in (named if isinstance(named, list) else [named]) if one)
 
 
 def _answer(arguments: Mapping[str, Any]) -> str:
-    """Return the answer that is submitted, in words."""
     answer, output = arguments.get("answer"), arguments.get("output")
     return str(answer) if answer else "" if output is None else json.dumps(output, ensure_ascii=False)

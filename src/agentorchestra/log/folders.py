@@ -16,7 +16,6 @@ _OF_A_PROCESS = ("temporary", "display", "overlay", "verifier")
 
 
 def world_folder(run_folder: Path, world: str) -> Path:
-    """Return the folder in which the environments of a run's world keep what they have on disk."""
     if world == MAIN:
         return run_folder / WORLDS / MAIN
     mark = hashlib.sha256(world.encode()).hexdigest()[:12]

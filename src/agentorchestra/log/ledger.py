@@ -105,7 +105,6 @@ class Ledger:
         self.attempts.pop(key, None)
 
     def apply(self, event: Event) -> None:
-        """Take one more event into account."""
         self.last_seq = max(self.last_seq, event.seq)
         body = upcast(event.type, event.v, event.body)
         if event.branch == RUN_BRANCH:
@@ -208,7 +207,6 @@ class Ledger:
         return True
 
     def inherited(self, record: Record) -> bool:
-        """Return True if a record was copied from the run this one was forked from."""
         return 0 < record.seq < self.forked_at
 
     def settled(self, record: Record) -> bool:

@@ -122,7 +122,6 @@ class Pattern(BaseModel, frozen=True):
 
 
 def patterns(talk: Conversation) -> list[Pattern]:
-    """Return the patterns of a conversation, in the order of their first messages."""
     read = _Reading(talk)
     found = [*read.dispatch(), *read.decompositions(), *read.second_tries]
     return sorted(found, key=lambda one: one.messages)
@@ -142,7 +141,6 @@ class _Reading:
         self.said = [one for one in talk.exchanges if one.kind in ("message", "lost") and not one.refused]
 
     def _asks(self, one: Exchange, whom: set[str]) -> set[str]:
-        """Return those among `whom` that the leader writes to."""
         return {*one.to} & whom if one.kind == "message" and one.sender == self.leader else set()
 
     def dispatch(self) -> Iterator[Pattern]:
@@ -308,7 +306,6 @@ def _is_under_way(reply: Exchange) -> bool:
 
 
 def _statements(text: str) -> str:
-    """Return a text without its questions."""
     return " ".join(one for one in re.split(r"(?<=[.!?:;])\s+", text) if not one.endswith("?"))
 
 

@@ -26,8 +26,6 @@ GRACE_S = 86_400.0
 
 @dataclass(frozen=True)
 class Collected:
-    """The result of a collection, or of a dry run."""
-
     runs: tuple[str, ...] = ()  # their ids, newest first
     kept: tuple[str, ...] = ()  # old enough, but driven, waiting, or what a run that stays was forked from
     folders: int = 0  # of runs, and what killed processes left in those of others

@@ -32,7 +32,6 @@ class RequestAdapter:
         self._said: set[str] = set()
 
     def once(self, message: str, note: Note) -> None:
-        """Say something once in the run."""
         if message not in self._said:
             self._said.add(message)
             note(message)

@@ -62,7 +62,6 @@ class Allowance:
         return (fits if fits >= min(usual, LEAST) else usual), kept
 
     def _within(self, tokens: float, dollars: float) -> int:
-        """Return the longest answer that costs no more."""
         if self._fits(self.most, tokens, dollars):
             return self.most
         low, high = 0, self.most

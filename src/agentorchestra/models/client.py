@@ -21,11 +21,9 @@ class OnDelta(Protocol):
         """Take a piece.
 
         Args:
-            text: the piece.
             part: of the answer's words, its thoughts, or the arguments of a call as JSON.
             call: the name of that call's tool.
         """
-        ...
 
 
 @runtime_checkable
@@ -53,15 +51,12 @@ class ModelClient(Protocol):
         Raises:
             ModelError: of the kind that says whether repeating may help; no other library's exception gets out.
         """
-        ...
 
     def price(self, usage: Usage) -> float | None:
         """Return US dollars for this usage, None when the price is unknown."""
-        ...
 
     async def aclose(self) -> None:
         """Release connections; idempotent."""
-        ...
 
 
 def stream_whole(response: ModelResponse, on_delta: OnDelta) -> None:

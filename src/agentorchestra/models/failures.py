@@ -63,7 +63,6 @@ class Target:
 
     @property
     def key_advice(self) -> str:
-        """Return what to do about a refused key."""
         if self.key_env:
             return f"check the key in {self.key_env}"
         if self.section.startswith("["):
@@ -72,14 +71,12 @@ class Target:
 
     @property
     def address_advice(self) -> str:
-        """Return what to do about a server that cannot be reached."""
         if not self.own_address:
             return "check the network connection"
         where = f"base_url in {self.section}" if self.section.startswith("[") else self.section
         return f"is the server running? check {where}"
 
     def said(self, value: object) -> str:
-        """Return what a server said, short and without secrets."""
         text = " ".join(_TAG.sub(" ", _text(value)).split())
         if self.key:
             text = text.replace(self.key, "[key]")
@@ -100,7 +97,6 @@ def shown_address(address: str) -> str:
 
 
 def _text(value: object) -> str:
-    """Return the sentence inside an error's body."""
     if isinstance(value, Mapping):
         for name in ("message", "error", "detail", "msg"):
             inner = value.get(name)
@@ -169,7 +165,6 @@ def unreachable(target: Target, reason: object) -> ModelError:
 
 
 def broken_off(target: Target, reason: object) -> ModelError:
-    """Return the error of a connection that broke after the request was sent."""
     return ModelUnavailableError(
         f"{target} broke the connection off before the answer was complete ({target.said(reason) or 'closed'}); "
         "try again: a resumed run goes on from here"
@@ -177,7 +172,6 @@ def broken_off(target: Target, reason: object) -> ModelError:
 
 
 def unreadable(target: Target, reason: object) -> ModelError:
-    """Return the error of an answer that is none."""
     advice = (
         f"check that {target.address} is an OpenAI-compatible API" if target.own_address else "try again or use another"
     )

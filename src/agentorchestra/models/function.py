@@ -50,5 +50,4 @@ class FunctionModel(ScriptedModel):
 
 
 def as_client(model: Any, name: str = "") -> Any:
-    """Return the client of a model that is given as a function; anything else as it is."""
     return FunctionModel(model, name) if inspect.isroutine(model) else model

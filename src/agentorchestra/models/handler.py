@@ -170,7 +170,6 @@ class RequestModelHandler:
         ctx: Any,
         mend: Mend | None = None,
     ) -> T:
-        """Ask a model and, where it fails, its fallbacks."""
         waiting = self._models.rested(clients)
         while True:
             (name, client), *waiting = waiting
@@ -223,7 +222,6 @@ def _helps(error: ModelError, client: ModelClient, other: ModelClient) -> bool:
 
 
 def _note(ctx: Any, message: str) -> None:
-    """Write a line into the log, if the context has one."""
     run = getattr(ctx, "run", None)
     if run is not None:
         run.note(message, level="warning")

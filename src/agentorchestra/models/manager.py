@@ -95,7 +95,6 @@ class ModelManager:
         return other
 
     def add(self, client: ModelClient) -> None:
-        """Make a client known under its own name."""
         self._extra[client.name] = client
 
     def check(self, name: str) -> None:
@@ -160,7 +159,6 @@ class ModelManager:
         self._resting[name] = asyncio.get_running_loop().time() + max(REST_S, seconds or 0.0)
 
     def rested(self, named: Sequence[tuple[str, ModelClient]]) -> list[tuple[str, ModelClient]]:
-        """Return the same models, those last that failed a moment ago."""
         if not self._resting:
             return list(named)
         now = asyncio.get_running_loop().time()
@@ -352,7 +350,6 @@ class ModelManager:
 
 
 def check_address(address: str, subject: str = "the address (--base-url)") -> None:
-    """Raise SettingsError, about `subject`, for what is no address of a server."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise SettingsError(
@@ -373,7 +370,6 @@ class RecordedModels(ModelManager):
         super().__init__(Settings(), {})
 
     def chain(self, name: str) -> tuple[str, ...]:
-        """Return the name alone."""
         return (name,)
 
     def client(self, name: str) -> ModelClient:

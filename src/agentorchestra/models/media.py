@@ -29,13 +29,11 @@ has_media = operator.attrgetter("media")
 
 
 def plain_type(media_type: str) -> str:
-    """Return the usual name of a media type, without parameters."""
     name = media_type.partition(";")[0].strip().lower()
     return _SAME.get(name, name)
 
 
 def kind_of(media_type: str) -> Kind:
-    """Return the kind of a medium, as profiles name it."""
     name = plain_type(media_type)
     first = name.partition("/")[0]
     if first in ("image", "audio", "video", "text"):

@@ -67,7 +67,6 @@ class PydanticAIClient:
         return takes(media_type, provider=self._endpoint.provider, profile=self.profile)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
-        """Return a vector for each text, and what it cost; raise as `request`."""
         tokens = sum(estimate_text_tokens(text) for text in texts)
         return await self._asked(
             lambda wire, heard: wire.embed(texts),

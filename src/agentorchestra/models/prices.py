@@ -98,7 +98,6 @@ def _published(provider: str, model: str, usage: Usage) -> float | None:
 
 @lru_cache(maxsize=512)
 def _known_as(provider: str, model: str) -> str | None:
-    """Return the provider's name in the price list, None if it does not list the model."""
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
 
@@ -114,7 +113,6 @@ def _known_as(provider: str, model: str) -> str | None:
 
 
 def is_loopback(address: str) -> bool:
-    """Return True if an address is on this machine."""
     host = urlsplit(address).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -134,7 +132,6 @@ def estimate_input_tokens(request: ModelRequest, *, context_window: int | None =
 
 
 def estimate_messages_tokens(messages: Iterable[Message], *, context_window: int | None = None) -> int:
-    """Return the same for messages alone."""
     messages = tuple(messages)
     return -(-_messages_chars(messages) // CHARS_PER_TOKEN) + _media_tokens(messages, context_window)
 

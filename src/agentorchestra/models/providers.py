@@ -22,7 +22,6 @@ class ProviderEntry:
 
     @property
     def installed(self) -> bool:
-        """Return True if the library is there (found, not imported)."""
         if self.module in _FOUND:
             return True
         try:

@@ -145,7 +145,6 @@ def _said(string: str) -> str:
 
 
 def parse_contents(text: str) -> list[RenderedContent]:
-    """Return the outside blocks of rendered text, in order."""
     found = []
     for mark in _marks(text):
         kind, _, ref = mark.source.partition(":")
@@ -171,7 +170,6 @@ def content_spans(text: str) -> list[tuple[int, int]]:
 
 
 def without_contents(text: str) -> str:
-    """Return rendered text without its outside blocks and their marks."""
     kept, at = [], 0
     for start, end in content_spans(text):
         kept.append(text[at:start])

@@ -49,11 +49,9 @@ def decide(
     """Return a decision as an agent gives it: reasoning as a JSON object, and calls.
 
     Args:
-        thinking: the reasoning.
         evaluation: how the previous goal went.
         memory: what to keep in mind.
         next_goal: what comes next.
-        calls: the calls, in order.
     """
     fields = {
         "thinking": thinking,
@@ -271,7 +269,6 @@ def _response(reply: Reply, request: ModelRequest) -> ModelResponse:
 
 
 def _as_text(response: ModelResponse) -> str:
-    """Return the decision as JSON text, for models without native calls."""
     try:
         fields = json.loads(response.text) if response.text else {}
     except ValueError:
@@ -283,7 +280,6 @@ def _as_text(response: ModelResponse) -> str:
 
 
 def _shown(request: ModelRequest) -> str:
-    """Return what was asked, short enough for a sentence."""
     tools = ", ".join(tool.name for tool in request.tools) or "none"
     if not request.messages:
         return f"no messages; tools offered: {tools}"

@@ -32,11 +32,9 @@ class _ServiceHandler(RequestModelHandler):
         return Bound(tokens=self._most(effect).tokens, cost_usd=max(costs))
 
     def _most(self, effect: Effect) -> Usage:
-        """Return the most it can use."""
         raise NotImplementedError
 
     def _cost(self, effect: Effect, client: ModelClient) -> float | None:
-        """Return the most it can cost at a client; None when the price is unknown."""
         raise NotImplementedError
 
     async def _served(
@@ -86,7 +84,6 @@ class EmbedHandler(_ServiceHandler):
         return client.price(self._most(effect))
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """Return the vectors."""
         texts = _texts(effect)
 
         async def ask(client: ModelClient) -> tuple[list[list[float]], Usage]:

@@ -181,11 +181,9 @@ class Wire:
         self._model = self._build(endpoint)
 
     async def open(self) -> None:
-        """Take the provider's connections into use."""
         await self._model.__aenter__()
 
     async def aclose(self) -> None:
-        """Close them."""
         await self._model.__aexit__(None, None, None)
         await self._further.aclose()
         if self._http is not None:
@@ -227,7 +225,6 @@ class Wire:
             return to_ours(stream.get(), request, name=self._name)
 
     def _settings(self, request: ModelRequest) -> TheirSettings:
-        """Return the parameters in the provider's own form."""
         ours = request.settings
         # The client counts the silence; this limit only must not come first.
         limit: Any = httpx2.Timeout(ours.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, ours.timeout_s))
@@ -549,7 +546,6 @@ async def _binary(block: MediaBlock, media: Media) -> theirs.UserContent:
 
 
 def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -> ModelResponse:
-    """Return an answer in our types, under the name the model was asked for by."""
     text: list[str] = []
     thinking: list[str] = []
     thoughts: list[Thought] = []
@@ -598,7 +594,6 @@ def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -
 
 
 def _arguments(args: Any) -> dict[str, JsonValue] | str:
-    """Return the arguments as an object, or the raw text when they are none."""
     if args is None or args == "":
         return {}
     raw = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)

@@ -17,8 +17,6 @@ from agentorchestra.runtime.run import wait_for
 
 
 class Holding(NamedTuple):
-    """The answer that a question has."""
-
     event: Event | None  # in the log; None where the question is asked no more
     given: bool = False  # whether it is the one that was just given
 
@@ -57,15 +55,11 @@ async def settle(
 
 
 def _number(question: str) -> int:
-    """Return a number of its own for a question: the log takes one event of a number, type and attempt.
-
-    Below zero, where no sequence is.
-    """
+    """Return a number of its own for a question, below zero: the log takes one event of number, type and attempt."""
     return -1 - int.from_bytes(hashlib.sha256(question.encode()).digest()[:7])
 
 
 def answered_already(run: str, held: Event) -> str:
-    """Return the sentence for whoever comes too late."""
     by = f" by {held.body['by']}" if held.body.get("by") else ""
     return (
         f"question {held.body['question']} of run {run} was answered already{by}, at "

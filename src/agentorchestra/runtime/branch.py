@@ -146,7 +146,6 @@ class Branch(ABC):
         return self.seen.trust
 
     def about(self, key: EffectKey, attempt: int) -> dict[str, Any]:
-        """Return the envelope of rows about an effect of this branch."""
         return {
             "branch": key.branch,
             "n": key.n,
@@ -157,7 +156,6 @@ class Branch(ABC):
         }
 
     def about_owner(self) -> dict[str, Any]:
-        """Return the envelope of rows about the effect that owns this branch."""
         if self.parent is not None:
             return self.parent.about(self.key, self.attempt_number)
         return {**self.about(self.key, self.attempt_number), "parent_span": None}
@@ -176,6 +174,5 @@ class Branch(ABC):
 
 @lru_cache(maxsize=4096)
 def segment(name: str) -> str:
-    """Return a component's name as a part of a branch."""
     made = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40] or "x"
     return f"{made}_" if made in _OF_THE_DOOR else made  # no component takes the place of a question

@@ -177,7 +177,6 @@ class BudgetNode:
         return limits, self.hold(limits)
 
     def hold(self, limits: Budget) -> Hold:
-        """Hold what work elsewhere may spend, whatever is free."""
         bound = Bound(steps=limits.steps or 0, tokens=limits.tokens or 0, cost_usd=limits.cost_usd or 0.0)
         for node in self.chain():
             node.held = node.held + bound
@@ -205,7 +204,6 @@ class BudgetNode:
         return hold
 
     def notify(self) -> None:
-        """Wake whoever waits for holds to be settled."""
         self._changed.set()
 
 
@@ -270,5 +268,4 @@ class Hold:
 
 
 def exhausted(short: BudgetShort) -> BudgetExhaustedError:
-    """Return the door's error for a hard refusal."""
     return BudgetExhaustedError(str(short), resource=short.resource, scope=short.node.scope)

@@ -1,7 +1,4 @@
-"""A branch of a run: every effect of a run goes through `BranchContext.perform`, the door (docs/door.md).
-
-The stages behind it are in `runtime/door.py`.
-"""
+"""A branch of a run, with the door (`BranchContext.perform`, docs/door.md); its stages are in `runtime/door.py`."""
 
 from __future__ import annotations
 
@@ -100,7 +97,6 @@ class BranchContext(Branch, Generic[Deps]):
 
     @property
     def random(self) -> random.Random:
-        """A generator that a resumed or forked run repeats."""
         if self._random is None:
             key = self._chance or self.key
             self._random = derived_random(self.run.manifest.seed, key.branch, key.n)
@@ -117,23 +113,19 @@ class BranchContext(Branch, Generic[Deps]):
 
     @property
     def listening(self) -> bool:
-        """Return True if anybody watches deltas."""
         return self.run.bus.listening
 
     def id(self, prefix: str = "") -> str:
-        """Return a derived id; the n-th one is the same on every execution."""
         self._ids += 1
         key = self._chance or self.key
         return derived_id(self.run.manifest.seed, key.branch, key.n, self._ids, prefix)
 
     def file(self, name: str) -> Path:
-        """Return the kept copy of a file given with the task."""
         if name in self.run.files:
             return self.run.folder / "files" / name
         raise UnknownComponentError(f"the run has no file {name!r}; its files: {first_names(self.run.files)}")
 
     def secret(self, name: str) -> str:
-        """Return a secret's value from the environment."""
         value = self.run.services.secrets.get(name) or self.run.services.environ.get(name)
         if not value:
             raise MissingKeyError(f"the secret {name!r} is not set; export {name}=... before the run")
@@ -150,7 +142,6 @@ class BranchContext(Branch, Generic[Deps]):
         return ArtifactRef(name=name, sha256=digest, size=len(data), media_type=media_type, made_for=made_for)
 
     async def read_artifact(self, name: str | ArtifactRef) -> bytes:
-        """Return the bytes of an artifact of this run."""
         return await self.blob((name if isinstance(name, ArtifactRef) else self.run.artifact_ref(name)).sha256)
 
     @asynccontextmanager
@@ -214,7 +205,6 @@ class BranchContext(Branch, Generic[Deps]):
         return result
 
     async def call_agents(self, specs: Sequence[AgentSpec]) -> list[AgentResult]:
-        """Call several sub-agents at the same time; results in listed order."""
         build = self.run.services.agent_effect
         if build is None:
             raise UnknownComponentError("no agents are registered in this run; the workspace does that")
@@ -231,7 +221,6 @@ class BranchContext(Branch, Generic[Deps]):
         media: Literal["named", "required"] = "named",
         **values: Any,
     ) -> Outcome:
-        """Ask a model one question beside the steps of an agent."""
         build = self.run.services.request_effect
         if build is None:
             raise UnknownComponentError("no models are known in this run; the workspace does that")
@@ -271,7 +260,6 @@ class BranchContext(Branch, Generic[Deps]):
         return str(outcome.value) if outcome.ok else str(outcome.error)
 
     async def wait_for_mail(self, seconds: float | None = None) -> list[Mail]:
-        """Wait for messages to this agent, from inside or outside the run."""
         limit: dict[str, JsonValue] = {} if seconds is None else {"timeout_s": float(seconds)}
         effect = Effect(
             kind=EffectKind.WAIT,
@@ -286,11 +274,9 @@ class BranchContext(Branch, Generic[Deps]):
         return self.mail(outcome)
 
     async def sleep(self, seconds: float) -> datetime:
-        """Wait for a time that may be days."""
         return await self._timer({"timeout_s": float(seconds)})
 
     async def sleep_until(self, time: datetime) -> datetime:
-        """Wait until a time that may be days away."""
         if time.tzinfo is None:
             raise ToolError(f"the time {time} has no zone; give an aware one: datetime(2027, 1, 31, 9, tzinfo=UTC)")
         return await self._timer({"until": in_utc(max(time, self.now))})
@@ -309,7 +295,6 @@ class BranchContext(Branch, Generic[Deps]):
         return self.now
 
     def mail(self, outcome: Outcome) -> list[Mail]:
-        """Return the messages that a Wait took."""
         value = outcome.value if isinstance(outcome.value, dict) else {}
         ids = value.get("messages", [])
         return self.run.mail.by_ids([str(one) for one in ids] if isinstance(ids, list) else [])

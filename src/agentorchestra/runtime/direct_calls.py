@@ -63,7 +63,6 @@ class DirectCalls:
 
     @property
     def run_id(self) -> str | None:
-        """The run; None before the first call."""
         return self._root.run.id if self._root is not None else None
 
     async def perform(self, effect: Callable[[BranchContext[Any]], Effect]) -> Outcome:

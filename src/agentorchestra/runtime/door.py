@@ -244,13 +244,11 @@ async def _hit(passage: Passage, earlier: Record, outcome: Outcome) -> Outcome:
 
 
 def _visit_below(passage: Passage) -> None:
-    """Count what is recorded below an effect as visited."""
     run, path = passage.run, passage.key.path
     run.visited.update(k for k in run.ledger.records if within(k.branch, path))
 
 
 async def _enter_again(passage: Passage) -> Outcome:
-    """Execute a composite again in a replay."""
     child = passage.open_branch(1)
     if passage.effect.kind is EffectKind.SPAWN:
         return passage.branch.spawns.start(passage.key, passage.effect, partial(_spawned, passage))
@@ -334,11 +332,7 @@ def _pause_before(passage: Passage) -> None:
 
 
 async def reserve(passage: Passage) -> Outcome | None:
-    """Hold the most that an effect can cost; return its outcome where a limit does not cover that.
-
-    Raises:
-        BudgetExhaustedError: the run's own budget is spent.
-    """
+    """Hold the most that an effect can cost; return its outcome over a limit, BudgetExhaustedError over the run's."""
     run, effect, node = passage.run, passage.effect, passage.branch.node
     decision, final = passage.decision, passage.final
     passage.acting, bound, keep = _sized(passage)
@@ -380,7 +374,6 @@ def _sized(passage: Passage) -> tuple[Effect, Bound, Bound]:
 
 
 def _carve(branch: Branch, scope: str, limits: Budget) -> BudgetNode:
-    """Return the budget of a sub-agent, below its caller's."""
     run = branch.run
     began = run.active_s()
     active = (lambda: run.active_s() - began) if limits.active_s is not None else None
@@ -534,7 +527,6 @@ async def _spawned(passage: Passage) -> Outcome:
 
 
 async def record(passage: Passage) -> Outcome:
-    """Write the outcome and settle what was held for it."""
     run, hold = passage.run, passage.hold
     try:
         recorded = await _write(passage, passage.outcome, passage.child)

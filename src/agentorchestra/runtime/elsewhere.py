@@ -38,7 +38,6 @@ async def turn_elsewhere(branch: Branch, key: EffectKey) -> None:
     """Have a turn of a spawned agent done elsewhere, up to where it writes or waits; the run has its rows then.
 
     Args:
-        branch: of the agent.
         key: of the decision with which the turn begins. Where it is recorded, what is left of a part is removed.
     """
     run, turn, founder = branch.run, branch.turn, branch.parent
@@ -55,7 +54,6 @@ async def _leave(
     """Have a part do what an agent does; return whether one did, and the run has its rows.
 
     Args:
-        child: the agent's branch.
         effect: with which it was called or spawned.
         first: the key that tells this part from others of the same agent.
         marked: whose last event is the last one that the part needs to know.
@@ -112,7 +110,6 @@ def _may_leave(run: Run, effect: Effect) -> bool:
 
 
 async def _take_over(child: Branch, effect: Effect, away: Away) -> None:
-    """Take the rows of a part into the run."""
     run, key = child.run, child.key
     attempt = child.attempt_number if effect.kind is EffectKind.INVOKE_AGENT else None
     rows = rows_of(away.events(), key, attempt)
@@ -147,7 +144,6 @@ async def let_begin(branch: Branch, key: EffectKey, effect: Effect, *, composite
 
     Args:
         branch: it stands on.
-        key, effect: of the effect.
         composite: whether it is entered again.
         begun: whether it was started before.
 
@@ -188,7 +184,6 @@ def short_of(run: Run, scope: str, bound: Bound, usual: Bound) -> bool:
     """Return True if what a part was lent is short, and not a limit that its agents have of their own.
 
     Args:
-        run: the part.
         scope: whose limit it is, "" if the effect was cut to fit.
         bound: the most that the effect may cost.
         usual: what one of a usual length needs.

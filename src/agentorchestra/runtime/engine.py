@@ -42,7 +42,6 @@ def check_lease(lease_s: float) -> float:
 
 
 def owner_of(pid: int) -> Owner:
-    """Return a living process of this machine as the owner of jobs."""
     started = psutil.Process(pid).create_time()
     boot, space = place()
     return Owner(
@@ -62,7 +61,6 @@ def _this(pid: int) -> Owner:
 
 
 def this_process() -> Owner:
-    """Return this process as the owner of jobs."""
     return _this(os.getpid())
 
 
@@ -129,15 +127,10 @@ class LocalEngine:
 
     @property
     def driving(self) -> tuple[str, ...]:
-        """The runs this process drives now."""
         return tuple(self._driven)
 
     async def claim(self, run: str) -> int:
-        """Take a run over, until `release`; waits for nobody. Return the new epoch.
-
-        Raises:
-            FencedError: if another live process drives it, or this one does.
-        """
+        """Take a run over until `release`, or raise FencedError if a live process drives it. Return the new epoch."""
         if run in _DRIVEN_HERE:
             raise FencedError(f"run {run} is already being driven by this process; wait for it or cancel it")
         _DRIVEN_HERE.add(run)  # before anything is awaited: of two at the same time only one gets it
@@ -165,11 +158,7 @@ class LocalEngine:
         return epoch
 
     async def submit(self, run: str, drive: Callable[[int], Awaitable[T]]) -> T:
-        """Claim the run and await `drive(epoch)` under a heartbeat; releases at the end.
-
-        Raises:
-            FencedError: if another live process drives the run, or took it over meanwhile.
-        """
+        """Claim the run, `drive(epoch)` under a heartbeat, release it; FencedError if another process drives it."""
         epoch = await self.claim(run)
         task = asyncio.ensure_future(drive(epoch))
         driven = _Driven(epoch, task)
@@ -212,7 +201,6 @@ class LocalEngine:
                 driven.run.leave()
 
     async def cancel(self, run: str, *, reason: str = "", by: str = "") -> None:
-        """Ask whoever drives the run to stop it; the request is an event of the log."""
         event = new_event(CancelRequested(reason=reason, by=by), ts=self._clock.now(), actor=by)
         await wait_for(self._store.append(run, None, [event]))
         await self.poke(run)
@@ -224,7 +212,6 @@ class LocalEngine:
             await self._look(run, driven)
 
     async def close(self) -> None:
-        """Cancel what is driven here and wait until it has been put away."""
         tasks = [driven.task for driven in self._driven.values()]
         for task in tasks:
             task.cancel()

@@ -46,7 +46,6 @@ class EnvironmentHandler(BaseHandler):
         return effect.mode if effect.kind is EffectKind.INVOKE_ACTION else Mode.REPEATABLE
 
     async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
-        """Act on the instance of the effect's world."""
         if effect.kind is EffectKind.INVOKE_ACTION and effect.mode is Mode.COMPOSITE:
             composed = await self._composed(effect, ctx)
             if composed is not None:
@@ -241,7 +240,6 @@ class EnvironmentHandler(BaseHandler):
 
 
 def _with_notes(value: Any, notes: Sequence[str]) -> Any:
-    """Return what an action gave with sentences about its snapshot."""
     if not notes:
         return value
     if isinstance(value, ToolResult):

@@ -79,7 +79,6 @@ class _Names:
         self._folders: set[str] = set()
 
     def take(self, name: str) -> str:
-        """Return the name, or one like it that is free."""
         *folders, last = name.split("/")
         place = ""
         for part in folders:
@@ -96,7 +95,6 @@ class _Names:
 
 
 def _artifacts(ledger: Ledger) -> list[RunFile]:
-    """Return what tools and agents made for the user, in the order in which they made it."""
     standing = _standing(ledger)
     made: dict[tuple[object, ...], RunFile] = {}
     for key, record in sorted(ledger.records.items(), key=lambda one: one[1].seq):
@@ -145,7 +143,6 @@ def _standing(ledger: Ledger) -> set[tuple[str, str]]:
 
 
 def _above(ledger: Ledger, key: EffectKey) -> Iterator[tuple[EffectKey, Record]]:
-    """Yield an effect and those around it, the innermost first."""
     at: EffectKey | None = key
     while at is not None:
         record = ledger.records.get(at)
@@ -159,13 +156,11 @@ def _agent_of(ledger: Ledger, key: EffectKey) -> EffectKey | None:
 
 
 def _maker(ledger: Ledger, key: EffectKey, record: Record) -> str:
-    """Return the tool, the environment or the agent that an effect belongs to."""
     named = (one for _, one in _above(ledger, key) if one.effect.get("kind") in _MAKERS)
     return name_of(next(named, record))
 
 
 def name_of(record: Record) -> str:
-    """Return the name of an effect's component."""
     return str(record.effect.get("component", "")).partition("@")[0]
 
 

@@ -83,7 +83,6 @@ class SendMessageHandler(BaseHandler):
     fixed_mode = Mode.PURE  # nothing happens but the record
 
     async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
-        """Accept the message; it is delivered when it has been recorded."""
         society = ctx.run.mail.society
         founds = effect.arguments.get("op") == "found"
         if not founds and (forged := society.forged(ctx.actor, ctx.home)):
@@ -110,7 +109,6 @@ class ReceiveHandler(BaseHandler):
     fixed_mode = Mode.PURE  # it reads the log
 
     async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
-        """Return what was told to the task since the last look."""
         cursor = ctx.vars.get("inbox", 0)
         after = cursor if isinstance(cursor, int) else 0
         found = [(seq, told.text) for seq, told in ctx.run.ledger.told if seq > after and not told.to]

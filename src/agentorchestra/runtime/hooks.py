@@ -74,7 +74,6 @@ class Hooks:
     _failed: set[int] = field(default_factory=set)
 
     def __bool__(self) -> bool:
-        """Return True if there is any."""
         return bool(self.on_step or self.on_tool or self.on_model)
 
     async def follow(self, queue: asyncio.Queue[Notice]) -> None:

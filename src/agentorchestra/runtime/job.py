@@ -39,8 +39,6 @@ Main = Callable[[BranchContext[Any]], Awaitable[AgentResult]]  # performs the to
 
 @dataclass
 class _End:
-    """How a job ended."""
-
     status: RunStatus = RunStatus.FAILED
     error: str | None = None
     error_type: str | None = None
@@ -52,7 +50,6 @@ class _End:
     away: ArtifactsUnavailableError | None = None  # what is kept apart from the log cannot be had now
 
     def fail(self, exc: Exception, sentence: str) -> None:
-        """Note an error that is the run's."""
         self.status, self.error, self.error_type = RunStatus.FAILED, sentence, type(exc).__name__
 
 
@@ -62,7 +59,6 @@ async def drive(
     """Drive a run to an end or to where it waits; every way out leaves its status in the log.
 
     Args:
-        run: the run.
         main: performs the top agent on the root branch.
         owner: this process.
         code, changed: see DrivingStarted.
@@ -226,7 +222,6 @@ def _partial(root: BranchContext[Any]) -> dict[str, Any]:
 
 
 def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -> RunResult:
-    """Return what a caller gets, from the end of the job and the run's totals."""
     agent = AgentResult.model_validate(ended.result)
     total = Usage()
     for usage in run.usage_by_model.values():

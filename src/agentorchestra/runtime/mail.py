@@ -22,7 +22,6 @@ IN_PROCESS_S = 5.0  # a run in which everybody waits ends its job, unless one of
 
 
 def in_utc(time: datetime) -> str:
-    """Return an aware time as the log has it."""
     try:
         return time.astimezone(UTC).isoformat()
     except OverflowError:  # the last hours of the year 9999, or the first of the year 1
@@ -31,8 +30,6 @@ def in_utc(time: datetime) -> str:
 
 @dataclass
 class Waiting:
-    """What a branch waits for."""
-
     key: str  # of the effect that waits
     branch: str  # where it waits
     actor: str = ""  # whose mail, "" for a timer alone
@@ -86,7 +83,6 @@ class MailRoom:
         self._waiters: list[_Waiter] = []
 
     def load(self, key: EffectKey, record: Record) -> None:
-        """Take a recorded send into the boxes."""
         if record.effect.get("kind") == EffectKind.SEND_MESSAGE and record.outcome is not None and record.outcome.ok:
             arguments = record.effect.get("arguments", {})
             if not self.society.take(arguments, key.branch):
@@ -130,11 +126,9 @@ class MailRoom:
         return [mail for mail in self.messages if mail.seq > after and actor in mail.to and mail.outside]
 
     def unread(self, actor: str, after: int) -> list[Mail]:
-        """Return the messages to an actor with a sequence above `after`, in order."""
         return [mail for mail in self.messages if mail.seq > after and actor in mail.to and not mail.outside]
 
     def by_ids(self, ids: list[str]) -> list[Mail]:
-        """Return messages by id, in the order of their sequence."""
         wanted = set(ids)
         return [mail for mail in self.messages if mail.id in wanted]
 
@@ -239,5 +233,4 @@ class MailRoom:
         self.check()
 
     def take_up(self, count: int = 1) -> None:
-        """Count branches that start to act."""
         self.tokens += count

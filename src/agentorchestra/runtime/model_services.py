@@ -18,7 +18,6 @@ MOST_TEXTS, MOST_CHARS = 256, 200_000  # texts that are embedded by one effect
 
 
 async def embed(branch: Branch, texts: Sequence[str], model: str) -> list[list[float]]:
-    """Return a vector for each text."""
     if isinstance(texts, str):
         raise ToolError("embed takes a list of texts, not one text; write [text]")
     name = _chosen(model, branch.run.manifest.embedding_model, "embedding_model")
@@ -31,7 +30,6 @@ async def embed(branch: Branch, texts: Sequence[str], model: str) -> list[list[f
 
 
 async def transcribe(branch: Branch, recording: str | ArtifactRef | MediaBlock, model: str) -> str:
-    """Return what is said in a recording."""
     name = _chosen(model, branch.run.manifest.transcription_model, "transcription_model")
     ref: FileRef | ArtifactRef | MediaBlock
     if isinstance(recording, str):

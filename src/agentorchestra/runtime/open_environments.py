@@ -34,7 +34,6 @@ class OpenEnvironment:
             self.past.add(ref)
 
     async def join(self, environment: Environment, ctx: RunContext[Any]) -> None:
-        """Open one more environment on the ground."""
         on_ground = grounded(environment)
         assert on_ground is not None
         on_ground.stand_on(cast(Ground, self.keeper))

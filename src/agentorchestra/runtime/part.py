@@ -26,11 +26,7 @@ class Away(Protocol):
     limits: Budget  # what it may spend
 
     async def ended(self) -> None:
-        """Wait until it does nothing more.
-
-        Raises:
-            SuspendedError: this process stops; the part goes on, and whoever drives the run next finds it.
-        """
+        """Wait until it does nothing more; SuspendedError where this process stops: the part goes on."""
 
     async def stop(self) -> bool:
         """Have it stop, and wait until it has; False where it goes on, because another process has the run."""
@@ -63,15 +59,12 @@ class Elsewhere(Protocol):
 
 
 class Part:
-    """What a run that is a part knows of itself."""
-
     def __init__(self, of: PartOf) -> None:
         self.key = EffectKey.parse(of.key)
         self.over = asyncio.Event()  # set when its agent, or what that stands in, has ended
         self._why = ""
 
     def is_done(self, ledger: Ledger) -> bool:
-        """Return True if its agent has ended."""
         record = ledger.records.get(self.key)
         return record is not None and record.outcome is not None
 

@@ -24,7 +24,6 @@ _AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
 
 
 def capabilities_of_run(run: Run) -> frozenset[str]:
-    """Return what the root of a run may call."""
     return frozenset(run.manifest.tools) | OF_EVERY_AGENT
 
 
@@ -71,7 +70,6 @@ def refused(branch: Branch, effect: Effect) -> str | None:
 
 
 async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonValue]) -> str | None:
-    """Return policy's refusal in one sentence, None if the effect may go on."""
     run = branch.run
     records = run.ledger.records
     asked = records.get(EffectKey(f"{key.path}.approval", 1)) if records else None

@@ -86,7 +86,6 @@ def _json(content: Any) -> JsonValue:
 
 
 def _capped(block: Block, trust: Trust) -> Block:
-    """Return a block that is trusted no further than the result it is a part of."""
     return block if block.trust.rank <= trust.rank else block.model_copy(update={"trust": trust})
 
 

@@ -25,7 +25,6 @@ def with_look(branch: Branch, effect: Effect, view: PolicyView) -> PolicyView:
 async def looked_at(
     branch: Branch, key: EffectKey, effect: Effect, view: PolicyView, base: dict[str, JsonValue]
 ) -> Verdict:
-    """Have a model look at an effect that policy allows; return the verdict after that."""
     run, its = branch.run, review_key(key)
     record = run.ledger.records.get(its)
     outcome = record.outcome if record is not None else None

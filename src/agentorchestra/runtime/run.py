@@ -152,11 +152,7 @@ class Run:
             self.received.recorded(record.effect, record.outcome, started=record.started)
 
     def take_over(self, events: Sequence[Event], agent: EffectKey) -> Ledger:
-        """Take in what a part of this run recorded, once it is in this run's log, as loading the log does.
-
-        Returns:
-            A ledger of these events alone.
-        """
+        """Take in what a part recorded, once this run's log has it; return a ledger of these events alone."""
         fresh, seen = Ledger.of(events), self.ledger.last_seq
         for event in events:
             self.ledger.apply(event)
@@ -169,12 +165,10 @@ class Run:
 
     @property
     def replaying(self) -> bool:
-        """Return True if nothing may be executed or written."""
         return self.mode == "replay"
 
     @property
     def pausing(self) -> bool:
-        """Return True if no further effect may begin."""
         return self.pause_asked.is_set()
 
     def pause(self) -> None:
@@ -193,7 +187,6 @@ class Run:
         return self._active_before + (0.0 if since is None else self.clock.monotonic() - since)
 
     def begin(self, time: datetime) -> None:
-        """Note that a job begins at a time."""
         self._driven.append((time, datetime.max.replace(tzinfo=UTC)))
 
     def active_between(self, began: datetime, ended: datetime) -> float:
@@ -232,7 +225,6 @@ class Run:
         return future
 
     def body(self, body: Body, **where: Any) -> NewEvent:
-        """Return a body in its envelope, stamped now."""
         return new_event(body, ts=self.clock.now(), **where)
 
     def written(self, kind: type[Body], body: dict[str, Any], **where: Any) -> NewEvent:
@@ -245,7 +237,6 @@ class Run:
             observe(self.append(self.body(Noted(message=self.redactor.text(message), level=level))))
 
     def drive(self, seq: int, code: str, changed: dict[str, str]) -> None:
-        """Note that this process drives the run from an event on, with this code and these changed components."""
         if self.ledger.drive(seq, code, changed):
             self._change_noted = False
 
@@ -356,7 +347,6 @@ def current_budget(manifest: RunManifest, events: list[Event]) -> Budget:
 
 
 def open_questions(ledger: Ledger) -> tuple[Question, ...]:
-    """Return the questions of a ledger that nobody has answered."""
     found = []
     for key, record in ledger.open_questions():
         effect = record.effect

@@ -29,8 +29,6 @@ class Spawned:
 
 
 class Spawns:
-    """The agents that were spawned on one branch."""
-
     def __init__(self, run: Run) -> None:
         self._run = run
         self.by_key: dict[EffectKey, Spawned] = {}
@@ -119,7 +117,6 @@ class Spawns:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def at_work(self) -> list[asyncio.Task[None]]:
-        """Return the tasks of those that have not ended."""
         return [one.task for one in self.by_key.values() if one.task is not None and not one.task.done()]
 
 

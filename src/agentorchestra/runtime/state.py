@@ -32,7 +32,6 @@ class Vars(MutableMapping[str, JsonValue]):
 
     @property
     def writes(self) -> dict[str, JsonValue]:
-        """What this branch wrote."""
         if not self._lent:
             return self._writes
         for key in [key for key, value in self._lent.items() if value != self._base[key]]:

@@ -33,7 +33,6 @@ _SENTENCES = {RunStatus.PAUSED: PAUSED, RunStatus.CANCELLED: "cancelled on reque
 
 
 def last_end(events: list[Event]) -> RunEnded | None:
-    """Return how the last job of a run ended; None where none has, or one goes on."""
     for event in reversed(events):
         if event.type in ("driving_started", "forked"):
             return None
@@ -137,7 +136,6 @@ async def waiting_until(store: Store) -> dict[str, datetime]:
 
 
 def actors(events: list[Event]) -> list[str]:
-    """Return the names of the agents that a run has had so far, each once."""
     effects = [record.effect for record in Ledger.of(events).records.values()]
     found = [one["arguments"].get("name") for one in effects if one.get("kind") in _AGENTS and one.get("arguments")]
     return list(dict.fromkeys(str(name) for name in found if name))

@@ -149,7 +149,6 @@ def past_snapshots(ledger: Ledger, place: Place) -> set[str]:
 
 
 def was_changed(ledger: Ledger, place: Place) -> bool:
-    """Return True if an instance was changed in this very world, by what is recorded."""
     world, instance = place
     return any(_is_in(record, world) for record, _ in _recorded(ledger, instance))
 

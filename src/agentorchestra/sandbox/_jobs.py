@@ -96,11 +96,9 @@ class Jobs:
                 self.add(text, group, log, None)
 
     def groups(self) -> set[int]:
-        """Return the process groups of running jobs."""
         return {job.group for job in self.jobs.values() if not job.over}
 
     def children(self) -> dict[int, subprocess.Popen[bytes]]:
-        """Return the running children of this process, by process id."""
         found = [job.child for job in self.jobs.values() if job.child is not None]
         return {child.pid: child for child in found if child.returncode is None}
 

@@ -39,8 +39,6 @@ class ToolError(Exception):
 
 
 class _Tools:
-    """The host's tools, by name."""
-
     def __init__(self, results: int, calls: int) -> None:
         self.__results = os.fdopen(results, "rb")
         self.__calls = os.fdopen(calls, "wb")

@@ -61,7 +61,6 @@ def catches_interrupts(pid: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return all processes below one."""
     parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
@@ -94,8 +93,6 @@ class Command:
 
 
 class Keeper:
-    """Keeps the shell."""
-
     def __init__(self, work: str, start: dict[str, Any]) -> None:
         self.work, self.start, self.limits = work, start, start["limits"]
         self.place = tempfile.mkdtemp(prefix=".shell-", dir=start["temporary"])
@@ -176,7 +173,6 @@ class Keeper:
         self.tell(f"{AFTER} {self.state_path} {number}")
 
     def settled(self) -> bool:
-        """Return True once the shell says that it is done."""
         assert self.bash is not None
         end = time.monotonic() + SETTLE_S
         while time.monotonic() < end and self.bash.poll() is None:
@@ -188,7 +184,6 @@ class Keeper:
         return False
 
     def heard_done(self, number: int = 0) -> int | None:
-        """Return the exit status once the shell says that this command is done."""
         with contextlib.suppress(BlockingIOError):
             self.said = (self.said + os.read(self.control, 4096))[-4096:]
         *lines, self.said = self.said.split(b"\n")

@@ -75,8 +75,6 @@ class Output:
 
 
 class Lines:
-    """Lines of a descriptor."""
-
     def __init__(self, fd: int, most: int) -> None:
         self.fd, self.most, self.left, self.open = fd, most, b"", True
 
@@ -191,7 +189,6 @@ def limited(start: dict[str, Any], own: bool) -> Callable[[], None]:
 
 
 def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
-    """Run the program; return its exit code and what stopped it."""
     limits = start["limits"]
     calls_in, calls_out = os.pipe()  # the child's calls
     results_in, results_out = os.pipe()  # what they give

@@ -1,7 +1,4 @@
-"""The terminal of a job: what its programs draw, and the keys they are sent. Inside the sandbox.
-
-Nothing is interpreted here: the host draws the screen from the bytes (screen.py).
-"""
+"""The terminal of a job, inside the sandbox: bytes drawn, keys sent; the host makes the screen of it (screen.py)."""
 
 from __future__ import annotations
 
@@ -112,14 +109,12 @@ class Terminal:
         return False
 
     def interrupt(self) -> None:
-        """Send an interrupt to what is in the foreground."""
         with contextlib.suppress(OSError):
             if group := os.tcgetpgrp(self.end):
                 os.killpg(group, signal.SIGINT)
 
 
 def members(group: int) -> list[int]:
-    """Return the processes of a group."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():

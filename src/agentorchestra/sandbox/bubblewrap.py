@@ -266,7 +266,6 @@ def _masks() -> list[str]:
 
 
 def _environment(machine: Machine, gate: Gate | None, *, shell: bool) -> dict[str, str]:
-    """Return the variables of what runs inside."""
     found = {**_ENVIRONMENT, "PATH": host_path()}
     if machine.image is not None:
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -282,12 +281,10 @@ def _environment(machine: Machine, gate: Gate | None, *, shell: bool) -> dict[st
 
 
 def host_path() -> str:
-    """Return where programs are looked for inside, where there is no image."""
     return ":".join(dict.fromkeys((str(Path(_python()).parent), "/usr/bin", "/bin")))
 
 
 def _python() -> str:
-    """Return the interpreter without its virtual environment."""
     base = getattr(sys, "_base_executable", "") or sys.executable
     return str(Path(base).resolve())
 

@@ -85,10 +85,7 @@ class Group:
 
 
 def new_group(memory_bytes: int, processes: int) -> Group | None:
-    """Return a new group in which a sandbox may use so much memory and have so many processes; None for none.
-
-    It holds what can be counted here.
-    """
+    """Return a group in which a sandbox may use so much memory and processes; None if nothing can be counted."""
     name = f"{_NAME}{os.getpid()}-{next(_numbers)}"
     group = Group()
     wanted: tuple[tuple[Controller, int], ...] = (("memory", memory_bytes), ("pids", processes + _OURS))
@@ -160,7 +157,6 @@ def _candidates(controller: Controller) -> Iterator[Place]:
 
 
 def _remove_old(parent: Path) -> None:
-    """Remove the empty groups of processes that are gone."""
     with contextlib.suppress(OSError):
         for one in parent.glob(f"{_NAME}*-*"):
             owner = one.name.removeprefix(_NAME).partition("-")[0]

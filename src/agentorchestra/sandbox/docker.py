@@ -109,7 +109,6 @@ class Docker(Backend):
         return DrivenShell(launch, world, inside)
 
     def shell_command(self, world: World, name: str, user: int) -> list[str]:
-        """Return the command that starts a shell in a container of this name."""
         command = self._container(world.limits, name, network=world.network, user=user, temporary=("/tmp",))
         command += ["--volume", f"{world.folder}:{WORK}", "--workdir", WORK]
         if world.inputs is not None:
@@ -121,7 +120,6 @@ class Docker(Backend):
         return [*command, self._image, "python3", "-E", "-s", "-B", f"{OURS}/_shell.py", WORK]
 
     def command(self, program: Program, limits: SandboxLimits, name: str) -> list[str]:
-        """Return the command that starts the supervisor in a container of this name."""
         command = self._container(limits, name, network=program.network, user=USER, temporary=(WORK, "/tmp"))
         command += ["--volume", f"{HERE / '_supervisor.py'}:{OURS}/_supervisor.py:ro"]
         command += ["--volume", f"{HERE / '_program.py'}:{OURS}/_program.py:ro"]
@@ -170,7 +168,6 @@ async def remove_orphans() -> int:
 
 
 async def _engine(*arguments: str) -> str:
-    """Return what the client prints, "" where no engine answers in time."""
     with contextlib.suppress(OSError, TimeoutError):
         process = await asyncio.create_subprocess_exec(
             *("docker", *arguments),
@@ -190,5 +187,4 @@ async def _engine(*arguments: str) -> str:
 
 
 async def _remove(name: str) -> None:
-    """Have the engine remove a container whose client was killed."""
     await _engine("rm", "--force", name)

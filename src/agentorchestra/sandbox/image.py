@@ -37,8 +37,6 @@ _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 
 @dataclass(frozen=True)
 class Image:
-    """An image as it lies on this machine."""
-
     path: Path
     digest: str  # SHA-256 of its config, which names all its layers
     layers: tuple[str, ...]  # names in the archive, the lowest first
@@ -114,11 +112,7 @@ def _archive(path: Path) -> Iterator[_Archive]:
 
 
 def read_image(path: Path) -> Image:
-    """Return what an image says of itself; nothing is unpacked. Blocks.
-
-    Raises:
-        ImageError: it does not exist, is no image, or is for another processor or system.
-    """
+    """Return what an image says of itself; ImageError for none of this machine. Nothing is unpacked. Blocks."""
     with _archive(path) as archive:
         try:
             if archive.has("index.json"):

@@ -70,7 +70,6 @@ class UnsafeLocal(Backend):
 
 
 def _environment(temporary: str) -> dict[str, str]:
-    """Return the environment of a program whose home is a temporary folder."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
     return {**kept, "HOME": temporary, "MPLBACKEND": "Agg", "MPLCONFIGDIR": temporary, "PYTHONUNBUFFERED": "1"}
 

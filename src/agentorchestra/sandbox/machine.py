@@ -48,7 +48,6 @@ class Machine:
 
     @property
     def home(self) -> str:
-        """The home folder of the commands' user."""
         return "/root" if self.user == 0 else "/home/agent"
 
     def prepare(self) -> None:
@@ -163,5 +162,4 @@ def host_base() -> str:
 
 
 def python_base() -> str:
-    """Return where the interpreter without its virtual environment lies."""
     return str(Path(sys.base_prefix).resolve())

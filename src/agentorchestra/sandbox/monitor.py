@@ -54,7 +54,6 @@ class Watch:
                 return ending
 
     def look(self) -> Ending | None:
-        """Return what is over its limit now, None if nothing is."""
         pids = list(_tree(self._pid))
         self.processes = len(pids)
         temporary, entries = _temporary(pids, self._inside)
@@ -83,7 +82,6 @@ class Watch:
 
 
 def too_much_memory(limits: SandboxLimits) -> str:
-    """Return the sentence for what the kernel ended."""
     return f"a process was ended: all together used more memory than the {limits.memory_bytes >> 20:,} MiB allowed"
 
 
@@ -141,7 +139,6 @@ async def watched_shell(
 
 
 def _tree(pid: int) -> list[int]:
-    """Return a process and all below it."""
     found, todo = [], [pid]
     while todo:
         one = todo.pop()

@@ -24,14 +24,11 @@ class Broken(Exception):
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the environment of a command that starts a sandbox."""
     return {"PATH": os.environ.get("PATH", os.defpath)}
 
 
 @dataclass(frozen=True)
 class Launch:
-    """The start of a process."""
-
     command: Sequence[str]  # starts `_supervisor.py` or `_shell.py` in the sandbox
     env: dict[str, str] = field(default_factory=clean_environment)  # of the command; the sandbox clears it
     pass_fds: Sequence[int] = ()  # descriptors that it needs
@@ -160,5 +157,4 @@ def shown(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """Replace characters that move the cursor."""
     return "".join(char if char.isprintable() else "�" for char in text)

@@ -32,8 +32,6 @@ _HIGHLIGHTED, _HIGHLIGHTED_CHARS = 12, 80
 
 
 class Screen:
-    """What a terminal shows."""
-
     def __init__(self) -> None:
         self._drawn = _Drawn(COLUMNS, LINES)
         self._stream = pyte.ByteStream(self._drawn)
@@ -65,7 +63,6 @@ class Screen:
         return answers.encode()
 
     def picture(self) -> Picture:
-        """Return what is to be seen now."""
         drawn, lines, highlighted = self._drawn, list[str](), list[str]()
         line = column = 0
         wraps = False

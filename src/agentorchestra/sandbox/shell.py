@@ -46,16 +46,11 @@ class ShellState:
     last_job: int = 0
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return it as JSON, for a snapshot."""
         return {**asdict(self), "options": list(self.options)}
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Return the state of what `to_json` gave, or claims to be that.
-
-        Raises:
-            ValueError: in one sentence, for what is not a shell's state, or too large.
-        """
+        """Return the state of what `to_json` gave, or claims to be; ValueError, a sentence, for anything else."""
         if not isinstance(value, dict):
             raise ValueError("the state of a shell is an object")
         try:
@@ -202,7 +197,6 @@ class Shell(Protocol):
         """Run a command (any bash program) and wait for its end; it finds its input closed.
 
         Args:
-            command: its text.
             timeout_s: in seconds; the limits' `seconds` by default. Then it is interrupted, and after two seconds
                 more killed with the shell, which is started again.
             together: whether what goes to the error output is among the other output, in its order.
@@ -219,7 +213,6 @@ class Shell(Protocol):
         """Start a command in the background, with directory and variables as they are now.
 
         Args:
-            command: its text.
             screen: whether it works at a terminal of its own, for `look`; otherwise it finds its input closed.
 
         Raises:
@@ -232,7 +225,6 @@ class Shell(Protocol):
         It begins in the working folder and has no variables and functions of the shell.
 
         Args:
-            command: its text.
             timeout_s: in seconds; a job that still runs then is killed.
 
         Returns:
@@ -246,7 +238,6 @@ class Shell(Protocol):
         """Send keys to the terminal of a job and look at its screen once it waits for more, or has ended.
 
         Args:
-            job: its number.
             keys: as a terminal sends them; none to look only.
             wait_s: seconds after which the screen is looked at in any case.
 
@@ -258,17 +249,12 @@ class Shell(Protocol):
         """Return what runs in the background, and what ran there lately."""
 
     async def output(self, job: int) -> Job:
-        """Return a job with what it has printed.
-
-        Raises:
-            JobError: there is no such job.
-        """
+        """Return a job with what it has printed; JobError if there is no such job."""
 
     async def stop(self, job: int, number: int = 15, *, force: bool = True) -> Job:
         """Send a job a signal and wait a second for its end.
 
         Args:
-            job: its number.
             number: of the signal.
             force: whether it is killed if it is still there then.
 
@@ -301,8 +287,6 @@ class Gate:
 
 
 class ShellOptions(TypedDict, total=False):
-    """The keyword arguments of `ShellSandbox.shell`."""
-
     inputs: Path | None
     network: bool
     state: ShellState | None

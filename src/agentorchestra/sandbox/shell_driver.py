@@ -63,8 +63,6 @@ _SAID = ("exited", "interrupted", "time", "flood")  # endings that only the othe
 
 @dataclass(frozen=True)
 class Inside:
-    """The inside of a shell's sandbox."""
-
     root: str  # the working folder's name there
     temporary: str = "/tmp"  # a folder for what the shell needs
     own_user: bool = True  # whether the number of processes can be limited for it alone
@@ -118,8 +116,6 @@ class Lost(Exception):
 
 @dataclass
 class _Running:
-    """The command that runs."""
-
     number: int
     on_output: OnOutput | None
     outputs: dict[int, Output]
@@ -451,7 +447,6 @@ class DrivenShell(Shell):
             self._problem = printable(shown(reply.get("problem", "")))[:300]
 
     async def _ask(self, message: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
-        """Send a message; return the future of its answer."""
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[message["id"]] = answer
         await self._send(message)

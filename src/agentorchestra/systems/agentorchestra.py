@@ -109,7 +109,6 @@ class EarlyFinish:
     check: Check
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
-        """Return the state, with a result where the work is done."""
         if state.ended or state.problem or self.spec.output_schema is not None or user_additions(state):
             return state
         result = self._answered(state, ctx)
@@ -172,7 +171,6 @@ def _nothing_open(ctx: BranchContext[Any]) -> bool:
 
 
 def _report(ctx: BranchContext[Any]) -> AgentResult | None:
-    """Return the last report that was written, None where there is none."""
     written = [one for name, one, _ in results_before(ctx, upto=ctx.last_n + 1) if name == REPORTER]
     return written[-1] if written and written[-1].answer else None
 

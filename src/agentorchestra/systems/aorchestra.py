@@ -108,7 +108,6 @@ class AOrchestra(Limited[AOrchestraSettings]):
         return result.model_copy(update={"sources": (*result.sources, *sources)})
 
     def _priced(self, model: str, kit: Kit) -> dict[str, str]:
-        """Return a model's price and what the settings say of it, as far as they are known."""
         price = kit.models.dollars(model)
         said = "" if price is None else f"${price[0]:g} in, ${price[1]:g} out per million tokens"
         return {"price": said, "guide": self.limits.guide.get(model, "")}
@@ -243,11 +242,7 @@ class Delegation:
         return ToolResult(content=self._view(result, model, attempt), artifacts=result.artifacts, trust=trust)
 
     def _attempt(self, ctx: BranchContext[Any]) -> int:
-        """Return the number of this delegation.
-
-        Raises:
-            ToolError: no attempt is left, or the same delegation was made before.
-        """
+        """Return the number of this delegation; ToolError if no attempt is left, or it was made before."""
         *earlier, this = self._made(ctx.key)
         most = self.limits.attempts
         if len(earlier) >= most:

@@ -19,7 +19,6 @@ def system_of(name: str, given: Any) -> System:
     """Return a callable as a system, by the parameters that it needs.
 
     Args:
-        name: of the system.
         given: `f(spec, ctx, kit)` is one as it is. `f(task)` and `f(task, ctx)` give a str or an AgentResult; a
             coroutine function runs in the loop, a plain one in a thread. `ctx` is a RunContext.
 
@@ -54,7 +53,6 @@ def _positions(signature: inspect.Signature) -> tuple[int, int]:
 async def _call(
     name: str, given: Callable[..., Any], count: int, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit
 ) -> AgentResult:
-    """Call a function with the task; return what it gives as a result."""
     work = partial(given, *(spec.instruction, ctx)[:count])
     if _is_coroutine(given):
         answer = await work()

@@ -51,7 +51,6 @@ class Coral(Limited[SocietySettings]):
 
     @property
     def description(self) -> str:
-        """Return what the society is for, for planners that may delegate to it."""
         return self.limits.description or f"Agents that write to each other: {', '.join(self.limits.agents)}."
 
     def check(self, agents: Mapping[str, Any], absent: Mapping[str, Collection[str]]) -> None:
@@ -124,13 +123,11 @@ class Coral(Limited[SocietySettings]):
 
 
 def packaged(limits: CoralSettings) -> Coral:
-    """Return CORAL itself (003, table 3)."""
     description = "A planner, a web, a document and a coding agent that write to each other."
     return Coral(SocietySettings(agents=ROLES, description=description, **limits.model_dump()), NAME)
 
 
 def _absent(name: str, agents: Collection[str], absent: Mapping[str, Collection[str]]) -> str:
-    """Return why a run does not have an agent, and what to do."""
     if wanted := absent.get(name):
         return f"is there in runs that have {', '.join(wanted)}; name environments with environments=[...]"
     if name in absent:
@@ -189,5 +186,4 @@ class _Clock:
 
 
 def _of_agent(block: Block, leader: str) -> bool:
-    """Return True for a message of another agent."""
     return block.source is not None and block.source.kind == "agent" and block.source.ref != leader

@@ -42,7 +42,6 @@ async def mini_swe(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentR
 
 
 def _shell(spec: AgentSpec, kit: Kit) -> Bash:
-    """Return the action, over what the run has."""
     if TERMINAL in spec.tools and TERMINAL in kit.environments:
         return Bash(kit.environments[TERMINAL]())
     for name in (EXECUTE, NAME):

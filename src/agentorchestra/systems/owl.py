@@ -49,8 +49,6 @@ class Owl(Limited[OwlSettings]):
 
 @dataclass(frozen=True)
 class _Done:
-    """A subtask that a worker had, and how that ended."""
-
     subtask: str
     worker: str
     result: AgentResult
@@ -63,7 +61,6 @@ class _Done:
 
     @property
     def text(self) -> str:
-        """Return the result in the worker's words."""
         return "\n\n".join(one for one in (self.result.answer, self.result.report) if one) or "nothing"
 
     def block(self, *, judged: bool = False) -> Block:
@@ -75,8 +72,6 @@ class _Done:
 
 @dataclass
 class _Workforce:
-    """The work on one task."""
-
     spec: AgentSpec
     ctx: BranchContext[Any]
     limits: OwlSettings
@@ -207,6 +202,5 @@ class _Workforce:
 
     @property
     def _report(self) -> str:
-        """Return what was done, a line for each subtask."""
         how = ((one, "done" if one.completed else "failed") for one in self.done)
         return "\n".join(f"{n}. {one.worker}, {said}: {one.subtask}" for n, (one, said) in enumerate(how, start=1))

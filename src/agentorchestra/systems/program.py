@@ -71,7 +71,6 @@ class Program:
 
     @property
     def description(self) -> str:
-        """Return what it is for, as the user said it, for planners that may delegate to it."""
         return self.settings.description
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
@@ -148,7 +147,6 @@ class Program:
             ) from None
 
     async def _result(self, ended: Ended, requests: Requests, ctx: BranchContext[Any]) -> AgentResult:
-        """Return what came of it: what it printed, and how it ended."""
         if not requests.asked:  # it asked models elsewhere, or none: nobody here knows what that cost
             agent_state(ctx).usage = Usage(cost_usd=None)
         printed = ended.printed.decode("utf-8", "replace").strip()
@@ -181,17 +179,12 @@ def _from_outside(name: str) -> Provenance:
 
 
 def _ground(spec: AgentSpec, kit: Kit) -> Environment | None:
-    """Return one of its environments that works on the run's folder, None without any."""
     made = (kit.environments[name]() for name in spec.tools if name in kit.environments)
     return next((one for one in made if grounded(one) is not None), None)
 
 
 def _recorded(ctx: BranchContext[Any]) -> AgentResult:
-    """Return what the recording has of a program: a replay starts none.
-
-    Raises:
-        ReplayEnd: the recording ends before its answer.
-    """
+    """Return what the recording has of a program: a replay starts none. ReplayEnd if it ends before its answer."""
     run = ctx.run
     run.visited.update(key for key in run.ledger.records if within(key.branch, ctx.key.path))
     record = run.ledger.records.get(ctx.key)
@@ -235,11 +228,7 @@ class Requests:
         self._tasks: set[asyncio.Task[ModelResponse]] = set()
 
     async def answer(self, asked: CompletionRequest) -> ModelResponse:
-        """Answer one request.
-
-        Raises:
-            HttpRequestError: 400 for what does not fit, 402 where the budget is short, 502 where the model fails.
-        """
+        """Answer one request; HttpRequestError for a misfit (400), a short budget (402), a failed model (502)."""
         self.asked = True
         task = asyncio.create_task(self._in_turn(asked))
         self._tasks.add(task)
@@ -402,7 +391,6 @@ async def _feed(process: Process, task: bytes) -> None:
 
 
 async def _read(stream: asyncio.StreamReader, kept: bytearray, *, first: int = 0, last: int = 0) -> None:
-    """Read to the end; keep the first or the last bytes."""
     while data := await stream.read(65_536):
         kept += data[: first - len(kept)] if first else data
         if last:

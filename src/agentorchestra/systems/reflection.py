@@ -71,8 +71,6 @@ class Reflection:
 
 @dataclass
 class _Reflecting:
-    """The work on one batch of runs."""
-
     ctx: BranchContext[Any]
     kit: Kit
     options: Optimisation
@@ -164,7 +162,6 @@ class _Reflecting:
         return "\n".join(trials.problems)
 
     def _calls(self, variable: Variable) -> list[Case]:
-        """Return the recorded calls of a tool, those that failed first, each once."""
         nodes = [
             node
             for one in self.options.evidence
@@ -188,5 +185,4 @@ def _in_words(reply: Mapping[str, Any]) -> str:
 
 
 def _function(text: str) -> str:
-    """Return the name of the function that code defines."""
     return next(one.name for one in ast.parse(text).body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))

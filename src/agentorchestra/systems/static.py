@@ -22,11 +22,7 @@ PARTS = SEARCH.model_copy(update={"plan": "none", "subtasks": False})
 
 
 async def static(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-    """Run one agent that follows the same written workflow in every task.
-
-    Raises:
-        SettingsError: the settings give it a plan or subtasks.
-    """
+    """Run one agent that follows one written workflow in every task; SettingsError for a plan or subtasks."""
     asked = ctx.manifest.parts
     if asked.plan in ("once", "reviewed") or asked.subtasks:
         name = "plan" if asked.plan in ("once", "reviewed") else "subtasks"

@@ -98,8 +98,6 @@ class TextGrad:
 
 @dataclass
 class _Backward:
-    """The way back through one run."""
-
     evidence: Evidence  # of the run
     most: int  # effects that feedback is asked for, the nearest to the end
     # what was said of each effect, by its key; "" where nothing is to be done otherwise
@@ -125,7 +123,6 @@ class _Backward:
 
     @property
     def depth(self) -> int:
-        """Return the longest way back from the outcome."""
         return max(self._levels.values(), default=0)
 
     def level(self, distance: int) -> list[Node]:
@@ -150,7 +147,6 @@ class _Backward:
         return Question(BACKWARD, _FEEDBACK, {"task": self.evidence.task, "model": model}, tuple(content))
 
     def gradient_question(self, variable: Variable, chars: int) -> Question:
-        """Return the question for what a variable did to cause what was criticised in this run."""
         nodes = [node for node in self.evidence.nodes if variable.key in node.uses and self.feedback.get(node.key)]
         room = chars // (2 + 2 * len(nodes))
         content = shown("The text:", cut(variable.text, 2 * room), variable.key)
@@ -171,7 +167,6 @@ class _Backward:
 
 
 def _loss_question(evidence: Evidence, loss: str, chars: int) -> Question:
-    """Return the question what is wrong with an outcome."""
     room = chars // 3
     content = shown("The answer:", cut(evidence.answer, room), "answer")
     if evidence.error:
@@ -197,7 +192,6 @@ def _node_blocks(node: Node, room: int) -> list[Block]:
 
 
 def _said(reply: Mapping[str, Any] | None, name: str) -> list[str]:
-    """Return the texts of a reply's field that say something."""
     value = (reply or {}).get(name)
     every = value if isinstance(value, list) else [value]
     return [one.strip() for one in every if isinstance(one, str) and one.strip()]

@@ -127,11 +127,7 @@ class LoopbackModelServer:
 
     @property
     def base_url(self) -> str:
-        """Return the address for `ModelProfile.base_url`.
-
-        Raises:
-            RuntimeError: if the server is not running.
-        """
+        """Return the address for `ModelProfile.base_url`; RuntimeError if the server is not running."""
         if self._server is None or not self._server.sockets:
             raise RuntimeError("the server is not running; use `async with LoopbackModelServer(...) as server:`")
         port = self._server.sockets[0].getsockname()[1]

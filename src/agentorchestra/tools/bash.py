@@ -12,8 +12,6 @@ from agentorchestra.tools.workbench import Workbench, has_terminal, in_terminal
 
 
 def bash_tool(workbench: Workbench) -> Tool[..., Any]:
-    """Return the tool, over a workbench."""
-
     @tool(effect=("composite", "execute"))
     async def bash(ctx: RunContext[Any], command: str) -> ToolResult:
         """Run a shell command or script.

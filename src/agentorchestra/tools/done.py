@@ -99,7 +99,6 @@ def wait_tool() -> Tool[..., Any]:
 
 
 def submit_tool() -> Tool[..., Any]:
-    """Return `submit`, marked as the call that ends the work."""
     return submit.finishing()
 
 
@@ -150,7 +149,6 @@ def done_tool(
 
 
 def _parameters(base: Tool[..., Any], output_schema: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the arguments' schema with the user's schema in the place of `output`."""
     parameters = {name: value for name, value in base.schema.parameters.items() if name != "$defs"}
     properties = {name: schema for name, schema in parameters["properties"].items() if name != "output"}
     if "sources" in properties:

@@ -76,8 +76,6 @@ ask_media.backed_by(Carried(tools=(media_as,)), uses=(media_as.name,))
 
 @dataclass(frozen=True)
 class Looked:
-    """A model's words on media."""
-
     text: str  # its words
     by: str  # the model
     names: tuple[str, ...]  # of the media
@@ -110,8 +108,6 @@ async def look(
 
 @dataclass(frozen=True)
 class Item:
-    """A medium."""
-
     name: str  # as the file tools name it
     kind: str  # `image` (PDFs too), `audio` or `video`
     sound: bool = False  # whether anything can be heard in it
@@ -120,8 +116,6 @@ class Item:
 
 @dataclass(frozen=True)
 class _Part:
-    """The part of the media that is asked about."""
-
     region: list[float] | None
     pages: list[int]
     from_s: float | None
@@ -180,8 +174,6 @@ async def _made(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any
 
 @dataclass(frozen=True)
 class Given:
-    """A medium as a model is given it."""
-
     item: Item
     # `pictures`, `sound`, `clip`, `frames`; `transcript`: its sound in words; `told`: what another model says
     forms: tuple[str, ...]
@@ -190,7 +182,6 @@ class Given:
 
     @property
     def how(self) -> str:
-        """In words, for whoever asked."""
         words = {"told": f"as {self.by} describes it", "clip": "as a video", "sound": "its sound"}
         words |= {"transcript": "what is said in it", "frames": "frames of it", "pictures": "as a picture"}
         return " and ".join(words[form] for form in self.forms)
@@ -249,8 +240,6 @@ def _heard(model: str, able: Mapping[str, Sequence[str]], transcribes: bool) -> 
 
 @dataclass
 class _Asking:
-    """One question, until a model has answered it."""
-
     ctx: RunContext[Any]
     question: str
     part: _Part
@@ -262,7 +251,6 @@ class _Asking:
     async def answer(
         self, items: Sequence[Item], able: Mapping[str, Sequence[str]] | None = None
     ) -> tuple[str, list[Block]]:
-        """Return the answer, and what the model was given for it."""
         manifest = self.ctx.manifest
         left = {kind: list(names) for kind, names in (manifest.media_models if able is None else able).items()}
         while True:

@@ -38,8 +38,6 @@ _LONGEST_ERROR = 4_000
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one program."""
-
     seconds: float = 10.0  # of computing
     memory: int = 256_000_000  # bytes of its heap
     depth: int = 500  # nested calls
@@ -187,7 +185,6 @@ class PythonTool(BaseHandler):
         return Fed(printed.text().rstrip("\n") or "(no output)", error, left)
 
     async def aclose(self) -> None:
-        """End the interpreters; idempotent."""
         await self._pool.aclose()
 
 
@@ -196,7 +193,6 @@ def _only(state: dict[str, JsonValue], name: str) -> dict[str, JsonValue]:
 
 
 def _programs(state: bytes) -> list[str]:
-    """Return the programs whose variables a blob of Monty's holds."""
     found: list[str] = json.loads(state.partition(b"\n")[0]) if state else []
     return found
 

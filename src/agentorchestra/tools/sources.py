@@ -47,16 +47,12 @@ _ARCHIVES = ("application/zip", "application/x-tar", "application/gzip", "applic
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a source with its place."""
-
     place: str
     text: str
 
 
 @dataclass
 class SourceContent:
-    """The type and the content of a source."""
-
     name: str  # of the source, as it is meant
     media_type: str = ""  # by its content
     kind: str = "text"  # `text`, `table`, `pdf`, `image`, `audio`, `video`, `archive`, `document`
@@ -151,7 +147,6 @@ def _takes_documents(ctx: RunContext[Any]) -> bool:
 
 
 async def _keep(ctx: RunContext[Any], found: SourceContent, data: bytes) -> None:
-    """Keep a PDF as it is, for a model that takes it."""
     found.sha256, found.size = (await ctx.artifact(found.name, data, found.media_type)).sha256, len(data)
 
 
@@ -177,7 +172,6 @@ def known_by(media_type: str, name: str) -> str:
 
 
 def kind_of(media_type: str) -> str:
-    """Return the kind of a source by its media type, as far as that tells."""
     if is_media(media_type):
         return media_type.partition("/")[0]
     if media_type in TABLE_SUFFIXES.values() or media_type.endswith(_WORKBOOKS):

@@ -65,7 +65,6 @@ class Plan(BaseModel):
         self._check()
 
     def add(self, steps: list[PlanStep]) -> None:
-        """Return further steps at the end."""
         self.steps = [*self.steps, *steps]
         self._check()
 
@@ -149,7 +148,6 @@ class Plans(BaseModel):
         return self.plans[wanted]
 
     def create(self, name: str, title: str | None, steps: list[PlanStep]) -> Plan:
-        """Return a new plan, active from now on."""
         if name in self.plans:
             raise ToolError(f"there is a plan {name!r} already; update it, delete it first, or choose another plan_id")
         plan = Plan(name=name, title=title or name)

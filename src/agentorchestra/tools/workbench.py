@@ -72,7 +72,6 @@ class _Live:
         return answer.get("value")
 
     async def next(self) -> dict[str, JsonValue] | Ran:
-        """Return the program's next call, or its end."""
         assert self.task is not None
         waiting = asyncio.create_task(self.asked.get())
         try:

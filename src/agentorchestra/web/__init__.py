@@ -1,7 +1,4 @@
-"""The web room: `agentorchestra.web.asgi(ws)`, a small HTTP interface to a workspace.
-
-Needs the extra `web`; importing this module does not.
-"""
+"""The web room: `agentorchestra.web.asgi(ws)`, a small HTTP interface to a workspace; needs the extra `web`."""
 
 from __future__ import annotations
 
@@ -34,7 +31,6 @@ def asgi(
     under way when the server stops are handed on to the next one.
 
     Args:
-        ws: the workspace.
         token: what every request must bring as `Authorization: Bearer TOKEN`, at least 16 characters without spaces;
             without it one is generated: the application's attribute `token`.
         allowed_hosts: the names a request may have in its Host header, without port. Any other is refused: a web page
@@ -55,7 +51,6 @@ def asgi(
 
 
 def missing_extra(exc: ModuleNotFoundError) -> MissingExtraError:
-    """Return the sentence for a package of the extra `web` that is not there."""
     return MissingExtraError(
         f"the web interface needs the package {(exc.name or '').partition('.')[0]}, which is not installed; "
         'run: pip install "agentorchestra[web]"'

@@ -227,7 +227,6 @@ class WebApp:
             return JSONResponse(answer, status_code=202, headers={"Location": here})
 
     async def _created(self, body: Submission, accepted: Acceptance) -> str:
-        """Create the run of a request, if there is room for it."""
         await self._need_room()
         self._creating += 1
         try:

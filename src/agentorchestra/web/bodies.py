@@ -84,7 +84,6 @@ class Submission(_Body):
         return files
 
     def spec(self, files: Sequence[Path]) -> RunSpec:
-        """Return the spec, with the files where they were written to."""
         return RunSpec(**(dict(self) | {"files": files}))
 
 
@@ -129,20 +128,12 @@ class ResumeBody(_Body):
 
 
 async def read_body(request: Request, model: type[B], most_bytes: int, timeout_s: float) -> B:
-    """Return the body of a request; an empty one is an empty object.
-
-    Raises:
-        HttpRequestError: see `read_bytes` and `parsed`.
-    """
+    """Return the body of a request, {} for an empty one; HttpRequestError: see `read_bytes` and `parsed`."""
     return parsed(await read_bytes(request, most_bytes, timeout_s), request, model)
 
 
 async def read_bytes(request: Request, most_bytes: int, timeout_s: float) -> bytes:
-    """Return the bytes of a body.
-
-    Raises:
-        HttpRequestError: too slow (408), too large (413), cut off (400).
-    """
+    """Return the bytes of a body; HttpRequestError if it is too slow (408), too large (413), cut off (400)."""
     try:
         async with asyncio.timeout(timeout_s):
             return await _bytes(request, most_bytes)
@@ -152,11 +143,7 @@ async def read_bytes(request: Request, most_bytes: int, timeout_s: float) -> byt
 
 
 def parsed(data: bytes, request: Request, model: type[B]) -> B:
-    """Return what the bytes of a body say.
-
-    Raises:
-        HttpRequestError: not JSON (415), malformed (400), or an object that does not fit (422).
-    """
+    """Return what a body says; HttpRequestError if not JSON (415), malformed (400), or a misfit (422)."""
     kind = request.headers.get("content-type", "")
     if data and kind.partition(";")[0].strip().lower() != "application/json":
         raise HttpRequestError(

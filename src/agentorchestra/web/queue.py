@@ -67,7 +67,6 @@ class RunQueue:
 
     @property
     def driving(self) -> int:
-        """How many are."""
         return len(self._tasks)
 
     def retry_after(self) -> int:
@@ -82,7 +81,6 @@ class RunQueue:
 
     @property
     def stopping(self) -> bool:
-        """Return True if no further run is begun."""
         return self._stopped_at is not None
 
     def wake(self, run_id: str | None = None) -> None:
@@ -166,7 +164,6 @@ class RunQueue:
         return run_id not in self._tasks and run_id not in self.refused
 
     async def _queued(self, wanted: int) -> list[str]:
-        """Return the runs that are next, oldest first."""
         takes_all = self._ws.settings.serve.take_up == "all"
         wanted_standings = {"queued", "abandoned"} if takes_all else {"queued"}
         own = self._ws.engine.owner

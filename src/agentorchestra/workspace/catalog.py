@@ -241,11 +241,7 @@ class Catalog:
         return frozenset({*self.environments_for(equipment)} & {*self.packaged}) - {*equipment.environments}
 
     def environments_named(self, names: Sequence[str], equipment: Equipment) -> tuple[str, ...]:
-        """Return the packaged environments among those that a run names.
-
-        Raises:
-            UnknownComponentError: for one that is not there, or that has the name of a tool.
-        """
+        """Return the packaged environments that a run names; UnknownComponentError for a tool's or no one's name."""
         known = self.every_environment
         for name in names:
             if name not in known:
@@ -286,7 +282,6 @@ def is_toolkit(one: Any) -> bool:
 def agents_by_name(
     given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str, Any], prompts: Any, settings: Settings
 ) -> dict[str, Any]:
-    """Return the packaged agents and the given ones by name, as the settings want them."""
     from agentorchestra.agents.agent import Agent
     from agentorchestra.agents.registry import adjusted, builtin_agents
 
@@ -306,12 +301,10 @@ def agents_by_name(
 
 
 def packaged_prompts() -> list[Any]:
-    """Return the folders of the packaged prompts."""
     return [importlib.resources.files(f"agentorchestra.{room}") / "prompts" for room in ("tools", "agents", "systems")]
 
 
 def systems(settings: Settings | None = None) -> dict[str, Any]:
-    """Return the packaged systems by name, with the limits of the settings."""
     from agentorchestra.agents.debate.agent import DebateDriver
     from agentorchestra.systems.agentorchestra import AgentOrchestra
     from agentorchestra.systems.aorchestra import AOrchestra
@@ -343,11 +336,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
 
 
 def system_purpose(name: str, known: Mapping[str, Any]) -> str:
-    """Return what a system is for, in its own words, for planners that may delegate to it.
-
-    Raises:
-        UnknownSystemError: no system has this name.
-    """
+    """Return what a system is for, in its own words, for planners; UnknownSystemError for an unknown name."""
     if name not in known:
         guess = did_you_mean(name, known, f"the systems: {', '.join(sorted(known))}")
         raise UnknownSystemError(f"the settings name the system {name!r} (team.systems), which is not there; {guess}")
@@ -356,7 +345,6 @@ def system_purpose(name: str, known: Mapping[str, Any]) -> str:
 
 
 def _programs(settings: Settings, own: Own) -> dict[str, Any]:
-    """Return the programs of the settings as systems, by name."""
     from agentorchestra.systems.program import Program
 
     _check_names(settings.programs, "programs", settings, own.systems)
@@ -364,7 +352,6 @@ def _programs(settings: Settings, own: Own) -> dict[str, Any]:
 
 
 def _societies(settings: Settings, own: Own) -> dict[str, Any]:
-    """Return the societies of the settings as systems, by name."""
     from agentorchestra.systems.coral import Coral
 
     _check_names(settings.societies, "societies", settings, {*own.systems, *settings.programs})
@@ -383,7 +370,6 @@ def _check_names(names: Iterable[str], table: str, settings: Settings, own: Iter
 
 
 def _callables(own: Own) -> dict[str, Any]:
-    """Return the user's callables as systems, by name."""
     from agentorchestra.systems.callables import systems_of
 
     return systems_of(own.systems)

@@ -514,7 +514,6 @@ def _check_filters(repository: Repository, paths: Sequence[str]) -> None:
 
 
 def _object(repository: Repository, path: str, file: File) -> str:
-    """Write a file's content as an object, as `git add` would; return its name."""
     how = ("--no-filters",) if file.kind == "link" else ("--path", path)
     return repository.run("hash-object", "-w", "--stdin", *how, data=file.data).decode().strip()
 

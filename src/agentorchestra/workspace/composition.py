@@ -78,11 +78,7 @@ class Host(Protocol):
 
 
 class Composition:
-    """The parts of an open workspace, around its open store.
-
-    Raises:
-        UsageError: for what the settings or the user name and is not there.
-    """
+    """The parts of an open workspace, around its open store; UsageError for what is named and is not there."""
 
     def __init__(
         self,
@@ -189,7 +185,6 @@ class Composition:
         return [mcp(one, environ=self.host.own.environ) for one in files]
 
     async def check(self) -> None:
-        """Refuse agents that name what is not there."""
         given = self.host.own
         closed = not self._mcp_toolkits() and not any(is_toolkit(one) for one in given.tools)
         await self.catalog.check_agents(given.agents, self.store, closed=closed)
@@ -207,7 +202,6 @@ class Composition:
 
     @property
     def runs_folder(self) -> Path:
-        """The folder with the files of the runs."""
         return self.base / "runs"
 
     @property
@@ -324,7 +318,6 @@ class Calls(DirectCalls):
         return await self.perform(lambda root: effect_for(tool, dict(arguments), role="user"))
 
     async def invoke_action(self, name: str, action: str, arguments: Mapping[str, JsonValue]) -> Outcome:
-        """Call an action of an environment."""
         from agentorchestra.tea.calling.actions import action_effect
         from agentorchestra.tea.calling.environment import argument_problems
         from agentorchestra.tea.calling.signatures import mistake
@@ -339,8 +332,6 @@ class Calls(DirectCalls):
         return await self.perform(effect)
 
     async def state_of(self, name: str) -> tuple[Block, ...]:
-        """Return what an environment says of its state."""
-
         def effect(root: BranchContext[Any]) -> Effect:
             one = asked_environment(root.run, name)
             return Effect(
@@ -361,7 +352,6 @@ def search_engines(settings: Settings, folder: Path, environ: Mapping[str, str],
 
     Args:
         settings: of the workspace; the folders that they name lie beside the settings file.
-        folder: of the workspace.
         environ: where keys are.
         given: the user's own engines.
 

@@ -94,12 +94,7 @@ _SETTLED = (
 
 
 class RunCreator:
-    """Writes new runs into the log.
-
-    Args:
-        parts: of the workspace.
-        equipper: equips the runs.
-    """
+    """Writes new runs into the log of a workspace, whose `parts` these are; `equipper` equips them."""
 
     def __init__(self, parts: Composition, equipper: Equipper) -> None:
         self._parts = parts
@@ -119,7 +114,6 @@ class RunCreator:
         """Check everything, then write the run; nothing is spent yet. Return the run's id.
 
         Args:
-            spec: what is asked.
             objects: what the run has besides.
             temporary_files, accepted, begins: see Workspace.create.
         """
@@ -315,8 +309,6 @@ class RunCreator:
         """Return what the manifest of every new run has: of its models and limits, of settings and process.
 
         Args:
-            run_id: the run.
-            model, roles, models: of the run.
             budget: that was given.
             wanted: the parts of its main agent.
             media_cost: count what models that only see or hear may cost.
@@ -540,7 +532,6 @@ class RunCreator:
         return session, turns
 
     async def _left_by(self, record: RunRecord) -> TurnState:
-        """Return what a turn left, by its log."""
         events = await self._parts.store.load(record.id, verify=True)
         return state_after(record.manifest, events, self._catalog.agents)
 
@@ -625,11 +616,7 @@ class RunCreator:
             stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces
 
     async def _surveyed(self, spec: RunSpec) -> Survey | None:
-        """Look at the project of a run, before anything is spent or written.
-
-        Raises:
-            ProjectError, SandboxUnavailableError: it cannot be worked on here.
-        """
+        """Look at a run's project before anything is spent; ProjectError or SandboxUnavailableError if it cannot be."""
         from agentorchestra.environments.project import survey
         from agentorchestra.workspace.task_folder import need_sandbox
 
@@ -684,7 +671,6 @@ class RunCreator:
         """Write a run that goes on otherwise after an event; return its id.
 
         Args:
-            run_id: the parent.
             at, prompts, outcomes: see Workspace.fork.
             other: with the model, roles, versions of components, budget and labels that differ.
             objects: its own tools, and the model as a client.
@@ -876,11 +862,7 @@ def _as_before(spec: RunSpec, before: RunManifest) -> RunSpec:
 
 
 def _check_same_project(spec: RunSpec, before: Project | None) -> None:
-    """Refuse another project than that of a session, whose turns share one folder.
-
-    Raises:
-        ProjectError: the session has another folder, or one of its own.
-    """
+    """Refuse (ProjectError) another project than that of a session, whose turns share one folder."""
     if spec.project is None or (before is not None and str(spec.project.resolve()) == before.path):
         return
     folder = f"on a copy of {before.path}" if before and before.path else "in a folder of its own"
@@ -920,15 +902,7 @@ def _check_chosen(names: Sequence[str], known: Mapping[str, Any]) -> None:
 
 
 def _check_options(system: str, drive: Any, options: dict[str, JsonValue], agents: Collection[str], model: str) -> None:
-    """Refuse options that a system does not take.
-
-    Args:
-        system: its name.
-        drive: runs it.
-        options: by name.
-        agents: names of the run's.
-        model: of the run.
-    """
+    """Refuse options that a system does not take; `drive` runs it, `agents` are names of the run's."""
     check = getattr(drive, "check_options", None)
     if check is not None:
         check(options, agents, model)

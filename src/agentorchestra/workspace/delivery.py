@@ -72,11 +72,7 @@ async def folder_files(run: Run) -> FolderFiles:
 
 
 def check_out(out: Path) -> None:
-    """Refuse a folder that cannot be written, before a run spends anything. Blocks.
-
-    Raises:
-        OutFolderError: it is a file, or its place does not exist and cannot be made.
-    """
+    """Refuse (OutFolderError) a folder that cannot be written, before a run spends anything. Blocks."""
     try:
         at = out
         while not _is_there(at) and at != at.parent:
@@ -132,7 +128,6 @@ def _unwritable(out: Path, exc: Exception) -> OutFolderError:
 
 
 def _makers(run: Run) -> list[str]:
-    """Return the environments that changed the folder, by the log."""
     state = f"{ENV_STATE}{FOLDER}"
     records = run.ledger.records.values()
     acted = (one for one in records if one.outcome is not None and state in one.outcome.writes)

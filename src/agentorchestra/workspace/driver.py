@@ -73,8 +73,6 @@ class ReplayReport(BaseModel):
 
 
 class FolderWritten(NamedTuple):
-    """The folder of a run, written elsewhere."""
-
     path: Path  # where it is
     files: int  # how many it holds
     left_out: tuple[str, ...]  # files that were too large for a snapshot: they are where the run was driven
@@ -97,7 +95,6 @@ class RunDriver:
         self._tasks: set[asyncio.Task[RunResult]] = set()
 
     async def result(self, run_id: str) -> RunResult:
-        """Return the result as the log has it."""
         record = await self._parts.record(run_id)
         events = await self._parts.store.load(run_id)
         services = self._handlers.for_run(self._equipper.base())
@@ -115,11 +112,7 @@ class RunDriver:
         return await self._with_diff(job.make_result(run_id, record.manifest, ended, run), record, run)
 
     async def changes(self, run_id: str) -> Changes:
-        """Return what a run changed in its copy of a project, as the log has it now.
-
-        Raises:
-            ProjectError: it works on none, or what it changed could not be kept.
-        """
+        """Return what a run changed in its copy of a project, by now; ProjectError if it has none, or it was lost."""
         record = await self._parts.record(run_id)
         events = await self._parts.store.load(run_id)
         services = self._handlers.for_run(self._equipper.base())
@@ -348,7 +341,6 @@ class RunDriver:
         return await store.load(run_id)
 
     async def _top(self, manifest: RunManifest, equipment: Equipment, root: BranchContext[Any]) -> AgentResult:
-        """Perform the top agent on the root session."""
         from agentorchestra.agents.agent import agent_effect
 
         if manifest.system == CALLS:

@@ -148,7 +148,6 @@ class _OfTools:
 
     @cached_property
     def pins(self) -> dict[str, Pinned]:
-        """Version and hash of each."""
         from agentorchestra.tea.programs.sources import pin_of
 
         return {name: pin_of(one) for name, one in sorted(self._tools.items())}
@@ -236,7 +235,6 @@ class Equipper:
         return await self._with_versions(replace(base, tools={**base.tools, **given}, models=models))
 
     async def _with_versions(self, base: Equipment) -> Equipment:
-        """Return the equipment with the versions of components that it names."""
         found: dict[str, dict[str, Any]] = {}
         for key, version in base.components.items():
             kind, _, name = key.partition(":")
@@ -247,7 +245,6 @@ class Equipper:
         return replace(base, tools={**base.tools, **tools}, prompts=base.prompts.with_prompts(prompts), named=found)
 
     def pins(self, tools: Mapping[str, Any]) -> dict[str, Pinned]:
-        """Return the versions and hashes of tools, in the order of their names."""
         return dict(self._known(tools).pins)
 
     def _known(self, tools: Mapping[str, Any]) -> _OfTools:
@@ -378,7 +375,6 @@ class Equipper:
     async def _recorded_tools(
         self, record: RunRecord, names: Sequence[str], events: list[Event], here: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Return tools of a run as its log shows them."""
         from agentorchestra.tea.calling.recorded import as_recorded
 
         if not names:
@@ -514,11 +510,7 @@ class Equipper:
 
 
 def _with_kept(prompts: PromptLibrary, texts: Mapping[str, str]) -> PromptLibrary:
-    """Return a library with kept texts; a packaged prompt stays as it is where today's code cannot fill its old text.
-
-    Raises:
-        PromptError: for such a text of the application's.
-    """
+    """Return a library with kept texts, but for packaged ones that today's code cannot fill; else PromptError."""
     try:
         return prompts.with_texts(texts)
     except PromptError:  # which of them?

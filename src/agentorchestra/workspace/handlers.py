@@ -47,11 +47,7 @@ class Handlers:
             await interpreter.aclose()
 
     def for_calls(self, called: Mapping[str, Any]) -> Services:
-        """Return the services of the calls outside of runs; they see what is registered meanwhile.
-
-        Args:
-            called: their tools, by `name@version`.
-        """
+        """Return the services of calls outside of runs (of tools by `name@version`), with what is registered later."""
         catalog = self._parts.catalog
         environments = LiveMapping(lambda: catalog.every_environment)
         equipment = Equipment(LiveMapping(lambda: catalog.tools), catalog.models, catalog.prompts)
@@ -130,7 +126,6 @@ class Handlers:
         )
 
     def _kit(self, equipment: Equipment, environments: Mapping[str, Any], hidden: frozenset[str]) -> Kit:
-        """Return what the agents of a run are made with."""
         from agentorchestra.agents.generation.workshop import Workshop
         from agentorchestra.agents.registry import builtin_agents, wants_in_run
         from agentorchestra.agents.types import Kit

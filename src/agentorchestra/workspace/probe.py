@@ -91,11 +91,7 @@ def is_sensitive(effect: Effect) -> bool:
 
 
 class Prober:
-    """The policy and the handlers of a probe's fork.
-
-    Args:
-        manifest, ledger: of the recorded run.
-    """
+    """The policy and the handlers of a probe's fork; `manifest` and `ledger` are of the recorded run."""
 
     def __init__(self, manifest: RunManifest, ledger: Ledger) -> None:
         self._recorded: defaultdict[str, list[Outcome]] = defaultdict(list)
@@ -158,7 +154,6 @@ class Prober:
         }
 
     def before(self, effect: Effect) -> Effect:
-        """Return the effect with the run's own values."""
         arguments = self.swap.undone(effect.arguments)
         return effect.model_copy(update={"arguments": arguments})
 

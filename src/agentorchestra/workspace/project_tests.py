@@ -22,7 +22,6 @@ async def tests_ran(run: Run, timeout_s: float) -> TestsRan:
 
     Args:
         run: has ended, and its environments are open.
-        timeout_s: of the command.
     """
     command = run.manifest.tests
     try:

@@ -162,7 +162,6 @@ def starter(host: Host) -> dict[str, Tool]:
 
 
 def state_of(record: RunRecord, events: Sequence[Event], now: datetime) -> ScheduleState:
-    """Return a schedule as its log has it."""
     schedule = Schedule.model_validate(record.manifest.options)
     served = [
         Started.model_validate(one.outcome.value)

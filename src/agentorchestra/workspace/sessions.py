@@ -34,11 +34,7 @@ async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunRecord]]:
 
 
 async def newest_run(store: Store) -> str:
-    """Return the newest run that somebody asked for by itself: no evaluation's, and no calls outside of runs.
-
-    Raises:
-        SessionError: there is none.
-    """
+    """Return the newest run asked for by itself (no evaluation, no lone call); SessionError where there is none."""
     for one in await store.list_runs():
         if one.manifest.system not in (CALLS, SCHEDULE) and not APART & one.manifest.labels.keys():
             return one.id
@@ -65,11 +61,7 @@ class Session:
         out: str | Path | None = None,
         **options: Unpack[RunOptions],
     ) -> RunResult[Out]:
-        """Run the next turn; see `Workspace.run`.
-
-        Raises:
-            SessionBusyError: the last turn is not over.
-        """
+        """Run the next turn, see `Workspace.run`; SessionBusyError if the last turn is not over."""
         options["session"] = self.name
         result: RunResult = await self._ws.run(task, output_type=output_type, out=out, **options)
         return result

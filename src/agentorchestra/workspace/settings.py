@@ -29,7 +29,6 @@ def load_settings(folder: Path, preset: str | None = None) -> Settings:
     nested ones with two underscores (`AGENTORCHESTRA_BUDGET__COST_USD`); they win over the file.
 
     Args:
-        folder: of the workspace.
         preset: its name, `none` for no preset, None for the one that file or environment name.
 
     Raises:
@@ -67,7 +66,6 @@ def load_settings(folder: Path, preset: str | None = None) -> Settings:
 
 
 def _misfit(error: Any, name: str, where: str) -> str:
-    """Return what is wrong with a value, and what may have been meant."""
     *above, last = error["loc"]
     if error["type"] == "extra_forbidden":  # its value may be a key: it is not repeated
         names = _fields(above)
@@ -147,11 +145,7 @@ def _settings_class() -> type[Settings]:
 
 
 def settings_path(folder: Path) -> Path | None:
-    """Return the settings file of a workspace, None where there is none.
-
-    Raises:
-        WorkspaceNotWritableError: if the folder may not be entered.
-    """
+    """Return a workspace's settings file, or None; WorkspaceNotWritableError if the folder may not be entered."""
     for candidate in (folder / SETTINGS_FILE, folder.absolute().parent / SETTINGS_FILE):
         try:
             if candidate.is_file():

@@ -1,9 +1,8 @@
 """Tasks in folders, in the format of Terminal-Bench 2 (Harbor): read before a run, and checked after it.
 
-    TASK/instruction.md           what is asked
-    TASK/task.toml                limits
-    TASK/environment/Dockerfile   the machine; WORKDIR, ENV, COPY and ADD are carried out where there is no image
-    TASK/tests/test.sh            the check, which leaves a reward in /logs/verifier/reward.txt
+    TASK/instruction.md           what is asked TASK/task.toml                limits TASK/environment/Dockerfile   the
+    machine; WORKDIR, ENV, COPY and ADD are carried out where there is no image TASK/tests/test.sh            the check,
+    which leaves a reward in /logs/verifier/reward.txt
 
 The format: https://www.harborframework.com/docs/tasks
 """
@@ -78,8 +77,6 @@ class _Config(_Section):
 
 @dataclass(frozen=True)
 class TaskFolder:
-    """A task as its folder describes it."""
-
     path: Path  # of the folder
     instruction: str  # what is asked
     workdir: str = ""  # where the agent works; "" where the Dockerfile does not say
@@ -112,7 +109,6 @@ def read_task_folder(path: Path, *, image: str = "") -> TaskFolder:
     """Return the task in a folder. Blocks.
 
     Args:
-        path: the folder.
         image: the setting `terminal.image`: with one, the machine that the Dockerfile describes is there already.
 
     Raises:
@@ -261,8 +257,6 @@ class _Dockerfile:
             held, first = "", 0
 
     def _value(self, where: str, text: str) -> str:
-        """Return a text with what its variables stand for."""
-
         def known(found: re.Match[str]) -> str:
             name = found[1] or found[2] or ""
             if name not in self._known:
@@ -318,7 +312,6 @@ class _Dockerfile:
 
 
 def with_task(settings: Settings, task: TaskFolder) -> Settings:
-    """Return the settings with the machine that a task describes."""
     terminal = settings.terminal.model_copy(
         update={
             "workdir": task.workdir or settings.terminal.workdir,
@@ -338,11 +331,7 @@ def with_task(settings: Settings, task: TaskFolder) -> Settings:
 
 
 async def need_sandbox(sandbox: Sandbox | None, what: str = "a task folder") -> Sandbox:
-    """Return the sandbox if it has machines, for the work and for the tests; `what` needs one.
-
-    Raises:
-        SandboxUnavailableError: there is none, or another one.
-    """
+    """Return the sandbox, if it has machines, for `what`; SandboxUnavailableError for none or another one."""
     problem = await sandbox.problem() if sandbox is not None else 'the settings want none (sandbox.backend = "none")'
     if sandbox is None or problem or sandbox.name != "bubblewrap":
         name = sandbox.name if sandbox is not None else "none"
@@ -367,11 +356,7 @@ async def check(
     # tests have a sandbox of their own, over the folder and the layer that it left.
     shell: Shell | None = None,
 ) -> TaskVerdict:
-    """Run a task's tests on the machine as the run left it.
-
-    Raises:
-        SandboxUnavailableError: there is no sandbox for them.
-    """
+    """Run a task's tests on the machine as the run left it; SandboxUnavailableError without a sandbox."""
     if shell is not None:
         return await _tested(task, place, shell)
     sandbox = await need_sandbox(sandbox)
@@ -434,7 +419,6 @@ def _machine_left(place: Path, settings: Settings, images: Path) -> Machine:
 
 
 def _verdict(folder: Path, exit_code: int, output: str) -> TaskVerdict:
-    """Read the reward that the tests left."""
     for name in ("reward.txt", "reward.json"):
         path = folder / name
         if folder.is_symlink() or path.is_symlink() or not path.is_file():

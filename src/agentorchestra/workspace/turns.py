@@ -176,7 +176,6 @@ def _answers(message: Message) -> list[str]:
 
 
 def _opened(ledger: Ledger, own: Sequence[Record]) -> list[str]:
-    """Return the tools that the top agent opened."""
     calls = [one for one in own if one.kind is EffectKind.INVOKE_TOOL and one.outcome is not None]
     return [name for one in calls if one.outcome for name in opened_by(ledger.codec.decode(one.effect), one.outcome)]
 

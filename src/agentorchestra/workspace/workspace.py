@@ -279,11 +279,7 @@ class Workspace(Generic[Deps]):
             self._temporary = None
 
     async def close(self, *, verify: bool = True) -> None:
-        """Stop what is driven here, drain the log, release everything; idempotent.
-
-        Args:
-            verify: let scripted models complain about unused steps.
-        """
+        """Stop what is driven here, drain the log, release all; idempotent. `verify`: models tell of unused steps."""
         if not self._open:
             return
         await self._composition.calls.close()
@@ -470,11 +466,10 @@ class Workspace(Generic[Deps]):
             out: the folder into which the files that the run made are written when it has ended, as `save_files` does;
                 None writes none.
             options: fields of `RunSpec` (`files`, `system`, `budget`, ...; of a spec they replace its own), and what
-                cannot be written down, which a resume in another process finds only through
-                `app = "module:workspace"`, or when it is given to `resume`:
-                `tools`, further tools for this run; `model` as a ModelClient or a function; `deps`, dependencies
-                instead of the workspace's; `policy` instead of the workspace's; `output_type`; hooks besides the
-                workspace's (`on_step`, `on_tool`, `on_model`).
+                cannot be written down, which a resume in another process finds only through `app = "module:workspace"`,
+                or when it is given to `resume`: `tools`, further tools for this run; `model` as a ModelClient or a
+                function; `deps`, dependencies instead of the workspace's; `policy` instead of the workspace's;
+                `output_type`; hooks besides the workspace's (`on_step`, `on_tool`, `on_model`).
 
         Raises:
             UsageError: for input that is refused before anything is spent.
@@ -531,11 +526,7 @@ class Workspace(Generic[Deps]):
             return known
 
     async def accepted(self, request: Acceptance) -> str | None:
-        """Return the run of a request that was accepted before under its key, None where there is none.
-
-        Raises:
-            RequestKeyError: if another request was accepted under the key.
-        """
+        """Return the run that was accepted under a request's key, if any; RequestKeyError if for another one."""
         self._need_open()
         key = request.key
         found = None if key is None else await self.store.request(key)
@@ -556,7 +547,6 @@ class Workspace(Generic[Deps]):
         that a person asks for still tries it again). A run of any other status stays as it is.
 
         Args:
-            run_id: the run.
             accept: it is a server's from here on: the next one goes on with it after a crash.
 
         Returns:
@@ -620,7 +610,6 @@ class Workspace(Generic[Deps]):
         that only waits for a time that has not come (`result.until`).
 
         Args:
-            run_id: the run.
             tools, deps, policy, output_type: what was given to `run`, for a process that does not have it.
             model: the client the manifest names, where it is not found by name.
             budget: other limits from here on.
@@ -692,7 +681,6 @@ class Workspace(Generic[Deps]):
         Up to there the run is the same with them. Where the log cannot tell, an earlier effect is named.
 
         Args:
-            run_id: the recorded run.
             components: the other versions, by `KIND:NAME`, as for `fork`.
 
         Returns:
@@ -709,10 +697,6 @@ class Workspace(Generic[Deps]):
     async def try_policy(self, run_id: str, policy: Policy) -> RunTrial:
         """Judge each effect of a recorded run again under another policy; no model is asked, and nothing is done.
 
-        Args:
-            run_id: the run, which is only read.
-            policy: the other policy.
-
         Raises:
             UnknownRunError, RunUnderWayError, EventFormatError, PolicyFileError (the policy fails on an effect).
         """
@@ -727,7 +711,6 @@ class Workspace(Generic[Deps]):
         reaches beyond its own folder (docs/security.md).
 
         Args:
-            run_id: the run, which is only read.
             budget: other limits for the fork than the run's.
 
         Raises:
@@ -795,10 +778,7 @@ class Workspace(Generic[Deps]):
         """Answer an open question; `resume` (here or anywhere) goes on.
 
         Args:
-            run_id: the run.
-            answer: the text.
             question: its key; without it, the oldest open question.
-            by: who answers.
 
         Raises:
             AnswerError: if there is no such open question, or it asks for an approval.
@@ -812,11 +792,9 @@ class Workspace(Generic[Deps]):
         """Approve an open approval; `resume` (here or anywhere) goes on.
 
         Args:
-            run_id: the run.
             question: its key; without key and code, the only one that is open.
             code: of the call as it was shown (`Question.code`): another call that is asked about meanwhile is not
                 approved.
-            by: who approves.
 
         Raises:
             AnswerError: if there is no such open approval, or several and none is named.
@@ -835,11 +813,9 @@ class Workspace(Generic[Deps]):
         """Add to a running task; the top agent reads it at its next step.
 
         Args:
-            run_id: the run.
             text: counts as the user's own words.
             to: mail for this agent in place of that, for which it waits (`ctx.wait_for_mail`); a run that waits for
                 nothing else goes on with the next `resume`.
-            by: who tells it.
 
         Raises:
             UnknownComponentError: if the run has no agent of this name.
@@ -861,11 +837,7 @@ class Workspace(Generic[Deps]):
         await self._parts.tell(run_id, Told(text=self._parts.redact(text), by=by, to=to), by=by)
 
     async def rate(self, run_id: str, score: float, *, note: str = "", by: str = "") -> None:
-        """Say how good a run was, from 0 to 1: evolution counts it as the run's outcome. The last word counts.
-
-        Raises:
-            UsageError: for a score outside 0 to 1.
-        """
+        """Say how good a run was, from 0 to 1 (else UsageError): the last word is its outcome for evolution."""
         if not 0 <= score <= 1:
             raise UsageError(f"the score {score!r} is outside 0 to 1; 1 is as good as it can be")
         await self._parts.record(run_id)
@@ -955,11 +927,7 @@ class Workspace(Generic[Deps]):
         return await self._parts.store.list_runs(limit=limit)
 
     async def backup(self, target: str | Path) -> None:
-        """Copy the workspace into a new folder while runs go on.
-
-        Raises:
-            BackupError: if the target is not free or cannot be written, or the log lies in a database.
-        """
+        """Copy the workspace into a new folder, also while runs go on; BackupError if that is not possible."""
         from agentorchestra.log.store.sqlite import SqliteStore
 
         if not isinstance(self.store, SqliteStore):
@@ -993,11 +961,7 @@ class Workspace(Generic[Deps]):
         return await self._driver.result(run_id)
 
     async def artifact(self, run_id: str, name: str) -> bytes:
-        """Return the bytes of a file a run produced, or of a result that was cut.
-
-        Raises:
-            UnknownComponentError: with the names of the run's artifacts.
-        """
+        """Return the bytes of a file a run produced, or of a cut result; UnknownComponentError with their names."""
         artifacts = (await self.result(run_id)).artifacts
         for ref in artifacts:
             if ref.name == name:
@@ -1026,11 +990,7 @@ class Workspace(Generic[Deps]):
         return await save(self._parts.store, await self.files(run_id), Path(out))
 
     async def diff(self, run_id: str) -> str:
-        """Return what a run changed in its copy of a project, as git writes it; of one under way what it has by now.
-
-        Raises:
-            ProjectError: the run works on no project.
-        """
+        """Return what a run changed in its project's copy by now, as git writes it; ProjectError without one."""
         self._need_open()
         return await asyncio.to_thread((await self._driver.changes(run_id)).diff)
 
@@ -1098,7 +1058,6 @@ class Workspace(Generic[Deps]):
         """Run today's code and prompts against the recording, with no handler called.
 
         Args:
-            run_id: the run.
             tools, deps, model: as for `resume`.
             pin: with the prompts and tools as the run was started with.
 
@@ -1172,7 +1131,6 @@ class Workspace(Generic[Deps]):
         """Yield events of any runs, oldest run first: the paper's tracer, by session, task, record, index (000, C.1.1).
 
         Args:
-            wanted: which ones; all by default.
             task: only of runs whose task has this text in it, whatever the case.
             limit: only the last ones, so many.
             verify: check that each is the one that was recorded.
@@ -1215,7 +1173,6 @@ class Workspace(Generic[Deps]):
 
         Args:
             names: their `ref`.
-            by: who forgets them.
             retired: of tips that a validation found to be of no use, on which evidence; "" for anything else.
 
         Returns:

@@ -33,7 +33,6 @@ class AnalysisDriver(Limited[AnalysisSettings]):
 
 
 def deep_analyzer(limits: AnalysisSettings | None = None) -> Agent:
-    """Return the agent, with the limits of the settings."""
     return Agent(
         name=NAME,
         description=(

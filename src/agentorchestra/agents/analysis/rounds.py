@@ -50,7 +50,6 @@ class Round:
     tried: tuple[str, ...]
 
     def told(self) -> dict[str, Any]:
-        """Return the round for the prompt of the next one."""
         tried = latest(self.tried, MOST_TRIED // 2).split("\n") if self.tried else []
         return {"status": self.result.status.value, "answer": self.result.answer, "tried": tried}
 
@@ -199,7 +198,6 @@ class Rounds:
     # -- what was tried ----------------------------------------------------------------------------------------------
 
     def _calls(self, began: int) -> tuple[str, ...]:
-        """Return the calls of a round as the log has them, in order."""
         lines = []
         for _, record in ended_on(self.ctx, _CALLS, after=began):
             name = str(record.effect.get("component", "")).rpartition("@")[0]

@@ -18,7 +18,6 @@ NAME = "analyze_file"
 
 
 def analyze_file_tool(limits: AnalysisSettings | None = None) -> Tool[..., Any]:
-    """Return the tool `analyze_file`, with the limits of the settings."""
     bounds = limits or AnalysisSettings()
 
     @tool(effect="composite")

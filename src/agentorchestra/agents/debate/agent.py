@@ -120,7 +120,6 @@ class _Debate:
         return not self.limited and self.held < self.rounds and len(self._present()) > 1
 
     def _present(self) -> list[Expert]:
-        """Return the experts that still speak."""
         return [one for letter, one in self.experts.items() if self.silent.get(letter, 0) < FAILURES]
 
     def _spoke(self, expert: Expert) -> bool:
@@ -227,7 +226,6 @@ class _Debate:
             ]
 
     async def _worth_another(self) -> bool:
-        """Ask the manager whether there is more to be said, and on what."""
         values = {"topic": self.topic, "issues": self.issues, "round": self.held, "rounds": self.rounds}
         reply = await self.questioner.one(
             Question("debate_round", JUDGEMENT, values, said_so_far(self.turns, self.experts), decides=True)
@@ -331,7 +329,6 @@ class DebateDriver(Limited[DebateSettings]):
     """Drives the manager; the system `debate`."""
 
     def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
-        """Refuse options that no debate could be held with."""
         check_options(options, agents, model)
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:

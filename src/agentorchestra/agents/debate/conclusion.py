@@ -36,7 +36,6 @@ class Point:
 
     @property
     def text(self) -> str:
-        """Return it with its experts and marks."""
         marks = "".join(f"[{one}]" for one in self.arguments if one not in marks_in(self.statement))
         return f"{self.statement} ({', '.join(self.experts)}) {marks}".rstrip()
 
@@ -69,7 +68,6 @@ class Check:
     strange: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        """Look up who said what."""
         self.known = {one.mark: one for turn in self.turns for one in turn.arguments}
         self.accepted = {
             letter: {mark for turn in self.turns if turn.letter == letter for mark in turn.accepts}
@@ -77,7 +75,6 @@ class Check:
         }
 
     def conclusion(self, reply: Mapping[str, Any]) -> Conclusion:
-        """Return the reply without what does not hold."""
         agreements = [one for one in map(self._agreement, reply["agreements"]) if one is not None]
         splits = [one for one in map(self._split, reply["disagreements"]) if one is not None]
         text = self._text(reply["conclusion"])

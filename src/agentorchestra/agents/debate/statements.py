@@ -23,7 +23,6 @@ _WORDS: dict[str, Any] = {"type": "string", "minLength": 1}
 
 
 def turn_schema(most: int) -> dict[str, Any]:
-    """Return the schema of what an expert says in one turn, with at most so many arguments."""
     argument = {"type": "object", "properties": {"text": _WORDS, "answers": TEXTS}, "required": ["text"]}
     return {
         "type": "object",
@@ -42,8 +41,6 @@ _TURN = turn_schema(MOST_ARGUMENTS)
 
 @dataclass(frozen=True)
 class Expert:
-    """A participant."""
-
     letter: str  # of the marks of its arguments: A, B, ...
     name: str  # of the registered agent, or the one that its user gave it
     description: str = ""
@@ -61,8 +58,6 @@ class Argument:
 
 @dataclass(frozen=True)
 class Turn:
-    """The words of one expert in one round."""
-
     letter: str
     round: int  # 0 for the opening statement
     position: str
@@ -76,7 +71,6 @@ class Turn:
 
     @property
     def says(self) -> bool:
-        """Return True if it brings anything new."""
         return bool(self.arguments or self.accepts or self.change)
 
 
@@ -119,7 +113,6 @@ def turn_of(
 
 
 def marks_in(text: str) -> list[str]:
-    """Return the marks that stand in a text, each once."""
     return list(dict.fromkeys(_MARK.findall(text)))
 
 
@@ -169,7 +162,6 @@ def turn_text(turn: Turn, name: str, whole: Collection[str] | None = None, *, sh
 
 
 def quoted(one: Citation) -> str:
-    """Return a citation in one line, a long quote cut."""
     place = f", {one.place}" if one.place else ""
     return f"{one.source}{place}: “{_first(' '.join(one.quote.split()))}”"
 

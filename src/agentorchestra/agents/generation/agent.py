@@ -137,7 +137,6 @@ class _Generation:
         return f"tool_{name}"[:LONGEST_NAME] if taken else name
 
     def _callable(self) -> list[str]:
-        """Return the tools that generated code may call here."""
         held = self.ctx.capabilities
         return [name for name in self.limits.tools if name in self.kit.tools and (held is None or name in held)]
 
@@ -197,7 +196,6 @@ class _Generation:
         return found
 
     def _known(self, candidate: Mapping[str, Any]) -> Tool[..., Any] | None:
-        """Return a candidate that may be tried by this agent; None for any other."""
         name, version = str(candidate["name"]), str(candidate["version"])
         if candidate.get("source"):
             return self.shop.tool(candidate["source"], name, version, symbol=str(candidate.get("symbol") or ""))
@@ -310,7 +308,6 @@ class _Generation:
     async def _execute(
         self, one: Tool[..., Any], arguments: Mapping[str, JsonValue], how: str, wanted: Specification
     ) -> AgentResult:
-        """Call the tool for the task's own case, as everybody calls it."""
         outcome = await call_own(self.ctx, one, arguments, self.ctx.provenance)
         await self._phase("executed", "done" if outcome.ok else "failed", one.name, [outcome.error or ""][outcome.ok :])
         said = f"{how} {wanted.description} It was called with {short(dict(arguments))}."
@@ -357,7 +354,6 @@ def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
 
 
 def _plain_code(text: str) -> str:
-    """Return code without the fence around it."""
     code = unfenced(text).strip()
     return f"{code}\n" if code else ""
 

@@ -73,7 +73,6 @@ class ToolReceiver:
         return state.model_copy(update={"messages": messages, "opened": (*state.opened, *fitting)})
 
     def _given(self, ctx: BranchContext[Any]) -> Iterator[str]:
-        """Yield the names of what was given to this agent."""
         for key in sorted(one for one in ctx.vars if one.startswith(GIVEN)):
             held = ctx.vars[key]
             if isinstance(held, dict) and held.get("to") == ctx.node.scope:
@@ -93,7 +92,6 @@ class ToolReceiver:
         add_tools(ctx, *(self.made[name] for name in names))
 
     def _fits(self, name: str) -> bool:
-        """Return True if the prompt has room for its schema."""
         if name not in self.tools.names:
             return False
         chars = self.tools.schema(name).chars

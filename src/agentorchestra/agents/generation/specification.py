@@ -185,11 +185,9 @@ def same(one: JsonValue, other: JsonValue) -> bool:
 
 
 def short(value: JsonValue, most: int = 200) -> str:
-    """Return a value for a sentence."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def calls_of(cases: Sequence[Case]) -> list[dict[str, JsonValue]]:
-    """Return cases as a manifest has them."""
     return [{"arguments": one.arguments, "expected": one.expected} for one in cases]

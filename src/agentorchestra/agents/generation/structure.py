@@ -45,7 +45,6 @@ def problems_of(code: str, spec: Specification, limits: GeneratorSettings) -> li
 
 
 def imported(code: str) -> list[str]:
-    """Return the modules that code imports, at their tops, sorted."""
     found = set()
     for node in ast.walk(ast.parse(complete_imports(code).text)):
         if isinstance(node, ast.Import):
@@ -105,7 +104,6 @@ def _said(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
 
 
 def _signature(has: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what of the parameters is otherwise than specified."""
     own, asked = has.get("properties", {}), wanted.get("properties", {})
     needed = set(wanted.get("required", ()))
     for name in sorted(set(asked) - set(own)):

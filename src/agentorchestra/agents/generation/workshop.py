@@ -57,7 +57,6 @@ class Workshop:
         return foreign_tool(source, symbol, self.programs, may_call=limits.tools, may_import=limits.libraries, **given)
 
     async def made(self, ctx: Any) -> list[Tool[..., Any]]:
-        """Return the tools that were registered in this run before now."""
         found = []
         for key, value in sorted(ctx.vars.items()):
             if key.startswith(MADE) and isinstance(value, dict):
@@ -185,7 +184,6 @@ async def _candidate(config: ComponentConfig, server: TCPServer) -> JsonValue:
 
 
 async def _made_here(ctx: Any, shop: Workshop) -> list[dict[str, JsonValue]]:
-    """Return the tools that were made in this run, as candidates."""
     return [
         {
             "name": one.name,
@@ -220,6 +218,5 @@ def _free(name: str, server: TCPServer, made: Collection[str] = ()) -> str:
 
 
 def performance(seconds: Sequence[float], attempts: int) -> JsonValue:
-    """Return what the trials showed."""
     longest = round(max(seconds, default=0.0), 3)
     return {"trials": len(seconds), "succeeded": len(seconds), "longest_s": longest, "attempts": attempts}

@@ -56,7 +56,6 @@ def check_text(variable: Variable, text: str, limits: Limits) -> None:
 
 
 def longest(variable: Variable, limits: Limits) -> int:
-    """Return the characters that a new text for a variable may have."""
     return int(limits.growth * len(variable.text)) + limits.room
 
 

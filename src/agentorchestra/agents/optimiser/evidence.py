@@ -60,17 +60,14 @@ class Variable(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def name(self) -> str:
-        """The component's name."""
         return self.component.partition(":")[2]
 
     @property
     def is_code(self) -> bool:
-        """True for a text that is a program."""
         return "code" in self.role
 
     @property
     def is_template(self) -> bool:
-        """True for a text that is rendered."""
         return self.component.startswith("prompt:") and self.role == "prompt"
 
 
@@ -115,7 +112,6 @@ class Evidence(BaseModel, frozen=True, extra="forbid"):
         return self.score < 1 if self.score is not None else self.status != "completed"
 
     def successors(self) -> dict[str, list[str]]:
-        """Return, for each node, those that its output went into."""
         found: dict[str, list[str]] = {one.key: [] for one in self.nodes}
         for source, target in self.edges:
             found[source].append(target)
@@ -149,11 +145,7 @@ class Optimisation(BaseModel, frozen=True, extra="forbid"):
 
 
 def read_options(options: Mapping[str, JsonValue], system: str) -> Optimisation:
-    """Return the options of an optimiser's run.
-
-    Raises:
-        EvidenceError: for options that it could not work with, with a sentence for the first problem.
-    """
+    """Return the options of an optimiser's run; EvidenceError, with the first problem, where they do not fit."""
     try:
         found = Optimisation.model_validate(dict(options))
     except ValidationError as exc:
@@ -237,7 +229,6 @@ def cut(text: str, most: int) -> str:
 
 
 def change(variable: Variable, text: str, reason: str, feedback: str) -> dict[str, Any]:
-    """Return a proposed change, as the output of an optimiser lists it."""
     return {
         "component": variable.component,
         "variable": variable.variable,

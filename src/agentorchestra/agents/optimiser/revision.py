@@ -30,15 +30,12 @@ class Wanted:
 
 @dataclass
 class Revision:
-    """Asks for new texts."""
-
     questioner: Questioner  # of the optimiser
     limits: Limits  # within which a text is changed
     trial: Trial | None = None  # tries what passed the constraints; None for no trial
     left: list[str] = field(default_factory=list)  # sentences on variables that stay as they are
 
     async def run(self, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
-        """Return the changes (see `evidence.change`), in the order of what is wanted."""
         found: dict[int, dict[str, Any]] = {}
         open_: dict[int, tuple[str, str]] = dict.fromkeys(range(len(wanted)), ("", ""))
         for _ in range(self.limits.attempts):

@@ -19,11 +19,7 @@ from agentorchestra.tea.calling.toolset import Offered
 
 @dataclass(frozen=True)
 class Work:
-    """The agent that a part belongs to.
-
-    Attributes:
-        spec, kit, offered, own: of the agent, see `run_agent`.
-    """
+    """The agent that a part belongs to: its spec, kit, offered agents and own tools, see `run_agent`."""
 
     spec: AgentSpec
     kit: Kit
@@ -32,7 +28,6 @@ class Work:
 
     @property
     def actions(self) -> list[dict[str, str]]:
-        """Return what the agent may do, with what each is for, as prompts list it."""
         return actions_of(self.spec, self.kit, self.offered, self.own)
 
     async def ask(self, ctx: BranchContext[Any], question: Question) -> dict[str, Any] | None:
@@ -68,5 +63,4 @@ def texts(value: Any) -> tuple[str, ...]:
 
 
 def listed(title: str, lines: Sequence[str]) -> list[str]:
-    """Return lines as a list with a title, [] without any."""
     return [f"{title}:", *(f"- {one}" for one in lines)] if lines else []

@@ -14,7 +14,6 @@ PLANNING_INTERVAL = 4
 
 
 def chosen_parts(settings: PartSettings, work: Work) -> tuple[Perceive, ...]:
-    """Return the parts that settings choose, in their order within a step."""
     perceive: list[Perceive] = [Tips(work, settings.tip or "").perceive] if settings.tips or settings.tip else []
     if settings.plan in ("once", "reviewed"):
         interval = settings.planning_interval or PLANNING_INTERVAL

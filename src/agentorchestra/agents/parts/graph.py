@@ -60,7 +60,6 @@ class Knowledge(BaseModel, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Return True if other subtasks may rest on it."""
         return self.how in ("checked", "unchecked")
 
     @property
@@ -73,7 +72,6 @@ class Knowledge(BaseModel, frozen=True):
 
 
 def graph_of(reply: Mapping[str, Any]) -> list[Subtask]:
-    """Return the subtasks of a reply, the first `MOST_SUBTASKS`."""
     pieces = reply["subtasks"][:MOST_SUBTASKS]
     return [
         Subtask(number=n, task=str(one["task"]).strip(), needs=tuple(dict.fromkeys(one.get("needs") or ())))
@@ -88,7 +86,6 @@ def ready(graph: Sequence[Subtask], known: Mapping[int, Knowledge]) -> list[Subt
 
 
 def not_begun(one: Subtask, graph: Sequence[Subtask], known: Mapping[int, Knowledge]) -> str:
-    """Return why a subtask never became ready."""
     for number in one.needs:
         if number == one.number:
             return "it needs itself"
@@ -131,8 +128,6 @@ class Subtasks:
 
 @dataclass
 class _Graph:
-    """The work on the subtasks of one task."""
-
     work: Work
     ctx: BranchContext[Any]
     child: AgentSpec  # the spec of a sub-agent but for its instruction and context
@@ -141,7 +136,6 @@ class _Graph:
     known: dict[int, Knowledge] = field(default_factory=dict)
 
     async def carried_out(self) -> list[Knowledge]:
-        """Return how each subtask ended, in their order."""
         while wave := ready(self.graph, self.known):
             for one in await self._checked(await self._done(wave)):
                 self.known[one.subtask.number] = one
@@ -152,7 +146,6 @@ class _Graph:
         return [self.known[one.number] for one in self.graph]
 
     async def _done(self, wave: Sequence[Subtask]) -> list[tuple[Subtask, AgentResult, Trust]]:
-        """Have subtasks done, all at the same time."""
         specs = [
             self.child.model_copy(
                 update={"name": f"subtask_{one.number}", "instruction": one.task, "context": self._context(one)}
@@ -191,7 +184,6 @@ class _Graph:
 
 
 def _knowledge(one: Subtask, result: AgentResult, trust: Trust, checked: Mapping[str, Any] | None) -> Knowledge:
-    """Return what is known by a result, with the reply of its check."""
     files = tuple(each.name for each in result.artifacts)
     known = Knowledge(subtask=one, how="unchecked", answer=result.answer, files=files, trust=trust)
     if result.status is not RunStatus.COMPLETED:

@@ -49,7 +49,6 @@ class Plan(BaseModel, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return facts and steps in words, "" for neither."""
         steps = [f"{n}. {one}" for n, one in enumerate(self.steps, start=1)]
         return "\n".join([*([self.facts] if self.facts else []), *(["Plan:", *steps] if steps else [])])
 
@@ -62,7 +61,6 @@ class Planning:
     interval: int = 0  # steps from one review to the next; 0 for a plan that is made once
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
-        """Return the plan as it stands now, None where none could be made."""
         plan = plan_of(ctx)
         if plan is None and state.must_answer:
             return None
@@ -113,7 +111,6 @@ class Planning:
 
 
 def plan_of(ctx: BranchContext[Any]) -> Plan | None:
-    """Return the plan of an agent's branch, None where none was made yet."""
     held = ctx.vars.get(_HELD)
     return None if held is None else Plan.model_validate(held)
 

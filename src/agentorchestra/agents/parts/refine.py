@@ -76,13 +76,10 @@ def _found(shown: Sequence[Output]) -> list[Block]:
 
 
 class _Refinement:
-    """The questions about one answer."""
-
     def __init__(self, spec: AgentSpec, ctx: BranchContext[Any], work: Work, known: tuple[Block, ...]) -> None:
         self._spec, self._ctx, self._work, self._known = spec, ctx, work, known
 
     async def gradient(self, answer: str) -> str:
-        """Return what should change in an answer by textual gradients, "" for nothing."""
         loss = await self._asked(LOSS, _LOSS, answer)
         problems = texts((loss or {}).get("problems"))
         if not problems:
@@ -97,7 +94,6 @@ class _Refinement:
         return "\n".join(line for name, title in _TITLES.items() for line in listed(title, texts(reply.get(name))))
 
     async def step(self, result: AgentResult, said: str) -> AgentResult | None:
-        """Return the result with a new answer, None where there is none."""
         schema = self._spec.output_schema
         wanted = {} if schema is None else {"output": schema}
         asked = form(["answer", *wanted], answer=Form(TEXT, {**TEXT, "minLength": 1}), **wanted)
@@ -119,7 +115,6 @@ class _Refinement:
         said: tuple[str, str] | None = None,
         values: Mapping[str, Any] | None = None,
     ) -> dict[str, Any] | None:
-        """Return the reply about an answer; None where it cannot be had."""
         content = [*self._known, block_from("The answer:", trust=Trust.SYSTEM), material(answer, "answer")]
         if said is not None:
             content += [block_from(said[0], trust=Trust.SYSTEM), material(said[1], "critique")]

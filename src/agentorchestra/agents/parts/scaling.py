@@ -20,11 +20,7 @@ from agentorchestra.runtime.worlds import may_be_tried
 
 
 async def drive(state: State, ctx: BranchContext[Any], parts: Parts, wanted: PartSettings, verifier: Verifier) -> State:
-    """Do the work as the settings say: plainly, with rival steps, as rival runs.
-
-    Raises:
-        UsageError: for rival runs of an agent that may do what cannot be taken back.
-    """
+    """Do the work plainly, by rival steps or as rival runs; UsageError where a rival's acts cannot be taken back."""
     runs, candidates, width = wanted.rollouts or 1, wanted.candidates or 1, wanted.width or 1
     if runs > 1 or candidates > 1:
         parts = replace(parts, decide=_at_once(parts.decide))

@@ -62,8 +62,6 @@ def searching(tools: Sequence[Tool[..., Any]], spec: AgentSpec, ctx: BranchConte
 
 @dataclass(frozen=True)
 class _Searching:
-    """The tool `search` of one agent."""
-
     behind: Tool[..., Any]
     spec: AgentSpec
     parts: PartSettings
@@ -82,11 +80,7 @@ class _Searching:
         )
 
     async def search(self, ctx: BranchContext[Any], **arguments: Any) -> JsonValue:
-        """Better the query, search it with its variants, and make one list.
-
-        Raises:
-            ToolError: the query is none, or none of the searches gave anything.
-        """
+        """Better the query, search its variants, make one list; ToolError for no query, or where nothing is given."""
         given = {name: value for name, value in arguments.items() if name not in ("query", "engines")}
         wanted = query_of(arguments["query"], now=ctx.now, **given)  # refuses what is none before anybody is asked
         draft = replace(query_from(arguments), query=wanted.text)
@@ -179,7 +173,6 @@ def _asked(ctx: BranchContext[Any]) -> list[JsonValue]:
 
 
 def _rows(outcome: Outcome) -> list[dict[str, JsonValue]]:
-    """Return the results of a search, [] of one that failed."""
     value = outcome.value if outcome.ok else None
     listed = _list(value.get("results")) if isinstance(value, dict) else []
     return [one for one in listed if isinstance(one, dict)]

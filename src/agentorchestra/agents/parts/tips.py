@@ -35,7 +35,6 @@ class Tips:
     only: str = ""  # the name of one insight that is told whatever the task, and no other
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
-        """Return the tips, None in later steps and where nothing fits."""
         if state.step or state.must_answer:
             return None
         task = Happening(self.work.spec.instruction, order_trust(ctx))
@@ -53,5 +52,4 @@ class Tips:
 
 
 def tips_of(ctx: BranchContext[Any]) -> tuple[Block, ...]:
-    """Return the tips that an agent was shown, () for none."""
     return _BLOCKS.validate_python(ctx.vars.get(_HELD) or ())

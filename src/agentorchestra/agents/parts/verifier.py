@@ -68,7 +68,6 @@ class Verifier:
         ]
 
     async def best(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> int:
-        """Return the place of the best rival; the first one where no choice can be had."""
         return (await self.bests([rivals], ctx))[0]
 
     async def bests(self, groups: Sequence[Sequence[Rival]], ctx: BranchContext[Any]) -> list[int]:
@@ -83,7 +82,6 @@ class Verifier:
         return [0 if reply is None else int(reply["index"]) - 1 for reply in replies]
 
     async def reflections(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> list[Rival]:
-        """Return the rivals with the lessons of their steps."""
         asked = [
             self._question(REFLECTION, _REFLECTION, self._content([one], ctx), score=f"{one.state.rewards[-1]:g}")
             for one in rivals

@@ -252,7 +252,6 @@ class Check:
 
 
 def judge_of(ctx: BranchContext[Any]) -> str:
-    """Return the model that judges."""
     role = ctx.manifest.roles.get("judge")
     return (role.model if role is not None else "") or ctx.model
 

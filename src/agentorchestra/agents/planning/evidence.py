@@ -36,8 +36,6 @@ TeamResult = tuple[str, AgentResult, Trust]
 
 @dataclass(frozen=True)
 class Delegation:
-    """An agent that was asked, and what came of it."""
-
     n: int  # its number on the caller's branch
     name: str
     task: str
@@ -88,7 +86,6 @@ def results_before(ctx: BranchContext[Any], *, upto: int | None = None) -> list[
 
 
 def citations(results: Sequence[TeamResult]) -> tuple[Citation, ...]:
-    """Return everything they cite, each once."""
     return tuple(dict.fromkeys(one for _, result, _ in results for one in result.sources))
 
 
@@ -133,7 +130,6 @@ def distrusted(ctx: BranchContext[Any]) -> frozenset[str]:
 
 
 def trusted(result: AgentResult, bad: Collection[str]) -> AgentResult:
-    """Return a result without its quotes from some pages and files."""
     kept = tuple(one for one in result.sources if normalised_address(name_of(one.source)) not in bad)
     return result if len(kept) == len(result.sources) else result.model_copy(update={"sources": kept})
 
@@ -154,7 +150,6 @@ def unfound(cited: Sequence[Citation], known: Sequence[Citation]) -> list[Citati
 
 
 def listed(cited: Sequence[Citation]) -> list[dict[str, str]]:
-    """Return citations for a prompt, long quotes cut."""
     return [
         {
             "source": one.source,
@@ -255,7 +250,6 @@ class SourceCheck:
 
 
 def user_additions(state: State) -> tuple[str, ...]:
-    """Return what the user added while the work went on."""
     return tuple(
         block.text
         for message in state.messages[state.steps_at :]

@@ -38,7 +38,6 @@ class Interjections:
     kit: Kit
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
-        """Return what was said, None for nothing."""
         heard = await inbox(state, ctx)
         if heard is None:
             return None

@@ -58,8 +58,6 @@ LONGEST_PAGE = 6_000
 
 @dataclass(frozen=True)
 class Doubt:
-    """A doubt about an answer."""
-
     text: str = ""  # what the planner is told, "" where nothing is wrong
     messages: tuple[Message, ...] = ()  # what it is shown besides, as material: the words of whoever doubts
     said: str = ""  # these words, for the report
@@ -177,7 +175,6 @@ class Verifier:
         }
 
     def _other(self, finders: set[str]) -> Delegate | None:
-        """Return an agent that found none of it."""
         there = {one.agent.name: one for one in self.offered if one.agent.name not in finders}
         names = (self.settings.verifier,) if self.settings.verifier else USUAL
         return next((there[name] for name in names if name in there), None)

@@ -55,7 +55,6 @@ class _Material:
     marks: dict[str, int]  # by the report's own names of quotes, `2.1`
 
     def blocks(self) -> tuple[Block, ...]:
-        """Return it as the model is shown it."""
         known = len(citations(self.found))
         if not self.others and len(self.evidence) == known:
             return (evidence_block(self.found),)

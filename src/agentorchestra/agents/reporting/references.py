@@ -102,7 +102,6 @@ class _Numbering:
         return f"{[*self.used].index(address) + 1}. {shown}{': ' + quotes if quotes else ''}"
 
     def number(self, match: re.Match[str]) -> str:
-        """Return the link in the place of a mark."""
         one = self.evidence[int(match[1]) - 1]
         address = address_of(one.source, self.files)
         places = self.used.setdefault(address, [])

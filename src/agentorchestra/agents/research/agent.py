@@ -37,7 +37,6 @@ class ResearchDriver(Limited[ResearchSettings]):
 
 
 def deep_researcher(limits: ResearchSettings | None = None) -> Agent:
-    """Return the agent, with the limits of the settings."""
     return Agent(
         name=NAME,
         description=(

@@ -34,8 +34,6 @@ _RANK = 60  # of reciprocal rank fusion, as `search` merges its engines
 
 @dataclass
 class Hit:
-    """A page that searches found."""
-
     address: str  # of the page, or the name of a file of the task
     title: str = ""
     score: float = 0.0  # the higher, the earlier it is read
@@ -79,7 +77,6 @@ class Hits:
         self._read: set[str] = set()
 
     def take(self, number: int, results: Sequence[Mapping[str, Any]]) -> None:
-        """Take what a query gave, best first."""
         for rank, one in enumerate(results, start=1):
             address = str(one.get("archived") or one.get("address") or "")
             if not address:
@@ -128,7 +125,6 @@ class Piece:
 
 
 def pieces_of(outcome: Outcome) -> list[Piece]:
-    """Return what was read of a page, piece by piece."""
     return [
         Piece(text, block.source.ref, place)
         for block in outcome.blocks()
@@ -238,18 +234,15 @@ def _lines_of(quote: str, piece: Piece) -> str:
 
 
 def _common(quote: str, text: str) -> int:
-    """Return how many words they have in common."""
     return len({*re.findall(r"\w+", quote.casefold())} & {*re.findall(r"\w+", text.casefold())})
 
 
 def brief(text: str, most: int) -> str:
-    """Return a text in one line, cut where it is longer."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
-    """Return the most relevant ones, each once."""
     kept: dict[str, Insight] = {}
     for one in sorted(insights, key=lambda one: -one.relevance):
         kept.setdefault(one.mark, one)
@@ -257,7 +250,6 @@ def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
 
 
 def evidence(insights: Sequence[Insight]) -> Block:
-    """Return the findings under their marks, as material."""
     lines = [f"[E{number}] ({one.group}, {one.relevance:.1f}; {_from(one)}" for number, one in enumerate(insights, 1)]
     return material("\n".join(lines) or "nothing was found", "findings")
 

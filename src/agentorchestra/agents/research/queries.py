@@ -34,7 +34,6 @@ class ResearchQuery:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Return those of the tool `search`."""
         given = {"since": self.since, "until": self.until, "language": self.language}
         return {"query": self.query, **{name: value for name, value in given.items() if value}}
 
@@ -83,7 +82,6 @@ class Queries:
             one.number, one.round = len(self.asked), number
 
     def new(self, queries: Sequence[ResearchQuery]) -> list[ResearchQuery]:
-        """Return those that were not asked yet, each once."""
         known = {one.mark for one in self.asked}
         found = []
         for one in queries:
@@ -120,7 +118,6 @@ class Queries:
 
     @property
     def may_follow(self) -> bool:
-        """True while a query may be followed by another one."""
         return not self.asked or any(one.depth + 1 < self._depth for one in self.asked)
 
     def spread(self, queries: Sequence[ResearchQuery], variants: int) -> list[ResearchQuery]:

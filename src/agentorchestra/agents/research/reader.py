@@ -90,7 +90,6 @@ class PageReader:
         return await self.read(())
 
     async def read(self, queries: Sequence[ResearchQuery]) -> list[Insight]:
-        """Return what the best pages of these queries say."""
         room = min(self.limits.pages_per_round, self.limits.pages - self.pages)
         files = {ref.name for ref in self.ctx.manifest.files} if READ in self.tools else set()
         found = self.hits.best(room, [one.number for one in queries], lambda one: "://" in one or one in files)
@@ -138,7 +137,6 @@ class PageReader:
         return not hits or self.allowance.ends("its pictures not looked at", [one.address for one in hits])
 
     async def _add_pictures(self, hits: Sequence[Hit], read: Sequence[_Read]) -> None:
-        """Put the first pictures of pages behind their words."""
         lists = await call_tools(self.ctx, [self._reading(hit, _PICTURES) for hit in hits])
         found = [
             (hit, match["words"], match["address"])

@@ -23,12 +23,10 @@ class Part:
 
     @property
     def unsourced(self) -> bool:
-        """Return True if it says something and names no evidence."""
         return not self.holds and not self.leads
 
     @property
     def brief(self) -> str:
-        """Return its beginning, in one line."""
         words = " ".join(self.text.split())
         return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
 

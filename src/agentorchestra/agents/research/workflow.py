@@ -148,7 +148,6 @@ class Research:
         return found[: self.limits.queries] or [query_from({"query": self.spec.instruction})]
 
     async def _bettered(self, drafts: Sequence[ResearchQuery]) -> Sequence[ResearchQuery]:
-        """Return the queries with their variants, after a second look where one is wanted."""
         queries = drafts
         if self.limits.reflect:
             values = {
@@ -219,7 +218,6 @@ class Research:
         return await self.questioner.one(Question("research_check", reply, values, content, decides=True))
 
     async def _calculate(self, written: Sequence[Mapping[str, Any]]) -> None:
-        """Compute over the findings; each result is one."""
         outcomes = await call_tools(self.ctx, [(PYTHON, {"code": str(one["code"])}) for one in written])
         for one, outcome in zip(written, outcomes, strict=True):
             what = brief(str(one["what"]), _LONGEST)
@@ -236,7 +234,6 @@ class Research:
         self.insights = ordered(self.insights, self.limits.insights)
 
     def _conflicts(self, written: Sequence[Mapping[str, Any]]) -> list[Conflict]:
-        """Return contradictions between findings that there are."""
         found = []
         for one in written[:_MOST]:
             numbers = [int(mark) - 1 for mark in re.findall(r"E(\d{1,4})", " ".join(map(str, one["marks"])))]
@@ -349,7 +346,6 @@ class Research:
         return "\n\n".join(lines)
 
     def _dead(self) -> list[str]:
-        """Return the engines that gave nothing, and why."""
         failed = {name: why for one in self.queries.asked for name, why in one.engines.items()}
         said = "; ".join(f"{name} {why}" for name, why in sorted(failed.items()))
         return [f"Without an answer: {said}."] if said else []
@@ -397,5 +393,4 @@ def _reason(one: ResearchQuery) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text in one line, without marks of its own."""
     return " ".join(text.split()).replace("[", "(").replace("]", ")")

@@ -36,8 +36,6 @@ CUT = "\n(The rest is cut.)"
 
 @dataclass(frozen=True)
 class _Said:
-    """What came of a turn."""
-
     answer: str  # what the agent ended its turn with, by a call or in plain words
     reply: str = ""  # the same, if by a call: it goes to whoever asked, whatever was written to them before
     beside: str = ""  # what it said last beside its calls
@@ -142,7 +140,6 @@ def _beside(state: State, told: Message) -> str:
 
 
 def _cut(words: str) -> str:
-    """Return words that one message has room for."""
     return words if len(words) <= MOST_CHARS else f"{words[: MOST_CHARS - len(CUT)]}{CUT}"
 
 

@@ -33,25 +33,20 @@ class EdgeCase(BaseModel, frozen=True):
 
 
 def options_for(talk: Conversation) -> dict[str, JsonValue]:
-    """Return the options of a run that reads a conversation."""
     most = max(200, MOST_CHARS // max(1, len(talk.exchanges)))
     shown = [one.model_copy(update={"content": _beginning(one.content, most)}) for one in talk.exchanges]
     return {"conversation": talk.model_copy(update={"exchanges": tuple(shown)}).model_dump(mode="json")}
 
 
 def edge_cases(output: JsonValue) -> list[EdgeCase]:
-    """Return the cases in the output of such a run."""
     found = output.get("cases") if isinstance(output, dict) else None
     return [EdgeCase.model_validate(one) for one in (found if isinstance(found, list) else [])]
 
 
 class Reader:
-    """Drives the reader: one question to a model."""
-
     content_hash = "1"
 
     def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
-        """Refuse a run without a conversation."""
         try:
             Conversation.model_validate(options.get("conversation"))
         except ValidationError as exc:
@@ -109,7 +104,6 @@ def _form(last: int) -> Form:
 
 
 def _line(one: Exchange) -> str:
-    """Return an exchange as the model reads it."""
     where = f" in thread {one.thread!r}" if one.thread else ""
     to = f" to {', '.join(one.to)}" if one.to else ""
     refused = f" (refused: {one.refused})" if one.refused else ""

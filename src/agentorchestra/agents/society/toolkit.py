@@ -52,8 +52,6 @@ def message(
 
 @dataclass(frozen=True)
 class Send:
-    """`send_message` (an `Offered`)."""
-
     description: str = "Write into a thread. Only those who are mentioned are woken and read it."
 
     @property

@@ -45,7 +45,6 @@ class AgentFactory:
 
     @property
     def carried(self) -> Carried:
-        """Return the agent, and what it needs."""
         return Carried(agents=(self.agent,))
 
     @property
@@ -78,11 +77,9 @@ class AgentEnvironment:
         self._kept: JsonValue = []
 
     def actions(self) -> tuple[ToolSchema, ...]:
-        """Return what others may do in it."""
         return self._kind.moves
 
     def mutates(self, action: str) -> bool:
-        """Return True: it remembers what was done."""
         return True
 
     def tags(self, action: str) -> frozenset[Tag]:
@@ -90,11 +87,9 @@ class AgentEnvironment:
         return frozenset()
 
     def rules(self) -> str:
-        """Return the words given; else what the agent says of itself."""
         return self._kind.words or f"{self._kind.agent.description}\n{self._kind.agent.profile}".strip()
 
     async def open(self, ctx: Any) -> None:
-        """Take up what the branch knows of it."""
         held = ctx.vars.get(self._var)
         if isinstance(held, dict):
             self._take(held)
@@ -136,15 +131,12 @@ class AgentEnvironment:
         self._shown, self._kept = str(state.get("shown", "")), state.get("kept", [])
 
     async def state(self) -> tuple[Block, ...]:
-        """Return what it showed last."""
         return (TextBlock(text=self._shown, source=Source(kind="environment", ref=self.name)),) if self._shown else ()
 
     async def snapshot(self) -> bytes:
-        """Return what it showed and remembers, as JSON."""
         return json.dumps(self._state(), sort_keys=True).encode()
 
     async def restore(self, data: bytes) -> None:
-        """Take up what it showed and remembered then."""
         self._take(json.loads(data))
 
 
@@ -194,7 +186,6 @@ def human(name: str = "human", description: str = "A human who is asked, and ans
     A question that nobody can answer now makes the run wait, as every question does.
 
     Args:
-        name: of the agent.
         description: who it is and what to ask.
     """
     return Agent(name=name, description=description, role="human", max_steps=1, drive=_ask)

@@ -29,7 +29,6 @@ def _t2a(
 
     Args:
         tools: one or several; the workspace takes them in with the agent.
-        name: of the agent.
         description: what it is for; by default what its tools do.
         prompt: the name of its system prompt.
         role, max_steps, objectives, relationships, version: see Agent.

@@ -173,7 +173,6 @@ async def _settle(
 async def _go_on(
     workspace: Workspace[Any], run_id: str, settled: Question, *, folder: Path, as_json: bool, ask: str
 ) -> RunResult | None:
-    """Drive the run; None if another process does, and has the answer."""
     deadline = asyncio.get_running_loop().time() + _HAND_OVER_S
     while True:
         try:
@@ -198,7 +197,6 @@ async def _stopped(workspace: Workspace[Any], run_id: str) -> RunStatus | None:
 
 
 def _holder(job: Job | None) -> str:
-    """Return who holds a run that has not taken the answer up, and until when."""
     if job is None or job.owner is None or job.lease_until is None:
         return "no process drives the run"
     until = job.lease_until.strftime("%H:%M:%S UTC")

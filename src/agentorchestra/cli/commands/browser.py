@@ -174,7 +174,6 @@ class Hand:
         emit(clean(f"error: {sentence}"))
 
     def made(self) -> Path | None:
-        """Return the folder with what was downloaded, None where there is nothing."""
         run_id = self._workspace.calls_run
         folder: Path | None = self._workspace.run_folder(run_id) if run_id is not None else None
         return folder if folder is not None and folder.is_dir() and any(folder.iterdir()) else None
@@ -230,7 +229,6 @@ def _type_of(one: dict[str, Any]) -> str:
 
 
 def _typed(word: str, one: dict[str, Any]) -> Any:
-    """Return a word as a value; the environment checks its type."""
     types = _types(one)
     if "string" in types or (not types and "enum" in one):
         return word

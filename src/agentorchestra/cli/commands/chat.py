@@ -128,5 +128,4 @@ def model_is_set(settings: Settings) -> bool:
 
 
 def at_chat_terminal() -> bool:
-    """Return True where a chat can be held."""
     return at_terminal() and is_terminal(sys.stdout) and live_here()

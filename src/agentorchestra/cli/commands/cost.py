@@ -11,15 +11,7 @@ import click
 
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, option, workspace_option
-from agentorchestra.cli.output import (
-    emit_either,
-    number,
-    one_line,
-    plural,
-    say,
-    table,
-    unknown_cost,
-)
+from agentorchestra.cli.output import emit_either, number, one_line, plural, say, table, unknown_cost
 from agentorchestra.cli.view.model import PARTS, Charge, RunView
 from agentorchestra.cli.workspaces import exists, find_run, opened
 from agentorchestra.core.budget import Usage

@@ -41,8 +41,6 @@ NO_DISK_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the report."""
-
     name: str  # what was looked at
     # `ok`; `warn` (some runs will not work); `fail` (none will); `not installed` (nobody has to have it)
     status: Level

@@ -485,7 +485,6 @@ async def import_(file: Path, data: Path | None, as_json: bool, folder: Path) ->
 
 
 def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str = "") -> Plan:
-    """Return the plan that the options say, written into the workspace."""
     from agentorchestra.evaluation.plan import SAME_WEB, keep, planned
     from agentorchestra.evaluation.questions import load_set
 

@@ -142,7 +142,6 @@ async def run(folder: Path, at_once: int, as_json: bool, **given: Any) -> int:
 
 
 def _begun(folder: Path, given: dict[str, Any]) -> Evolution:
-    """Return the evolution that the options say."""
     from agentorchestra.evaluation.questions import load_set
     from agentorchestra.evolution.gate import GateTerms
     from agentorchestra.evolution.record import begun

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import (
-    COUNT,
-    WORDS,
-    FilePath,
-    json_option,
-    label_option,
-    option,
-    workspace_option,
-)
+from agentorchestra.cli.options import COUNT, WORDS, FilePath, json_option, label_option, option, workspace_option
 from agentorchestra.cli.output import emit_either, plural, say
 from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.spec import RunStatus

@@ -62,6 +62,5 @@ async def files(run: str, out: Path | None, as_json: bool, folder: Path) -> int:
 
 
 def _lines(made: tuple[RunFile, ...]) -> list[str]:
-    """Return a line for each file, in columns."""
     rows = [[one_line(m.path or m.name), plural(m.size, "byte"), m.media_type, m.made_by or "-"] for m in made]
     return table(None, rows, words=4)

@@ -131,7 +131,6 @@ async def log(
 
 
 def _print(events: list[Event], *, lines: bool) -> bool:
-    """Print some; whether somebody may read on."""
     if lines:
         from agentorchestra.log.bundle.lines import to_line
 

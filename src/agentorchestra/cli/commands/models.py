@@ -38,7 +38,6 @@ class Configured(NamedTuple):
 
 
 def configured(folder: Path) -> Configured:
-    """Read what a command would go by in a folder."""
     from agentorchestra.models.manager import ModelManager
     from agentorchestra.workspace import load_settings, open_workspace
     from agentorchestra.workspace.variables import ENV_FILE

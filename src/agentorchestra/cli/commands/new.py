@@ -148,7 +148,6 @@ def _registered(place: _Place) -> dict[str, str]:
 
 
 def _module_elsewhere(name: str, folder: Path) -> bool:
-    """Return True if a module of this name is found outside the folder."""
     before = sys.path[:]
     sys.path[:] = [one for one in before if Path(one or ".").resolve() != folder.resolve()]
     try:
@@ -186,7 +185,6 @@ def _agent_prompt(name: str) -> str:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    """Write all of the files, or raise UsageError where one is there already."""
     for path in files:
         if (folder / path).exists():
             raise UsageError(

@@ -21,16 +21,7 @@ from agentorchestra.cli.options import (
     unsafe_option,
     workspace_option,
 )
-from agentorchestra.cli.output import (
-    HandedOver,
-    as_plain,
-    emit,
-    emit_json,
-    one_line,
-    say,
-    summary_line,
-    verdict_line,
-)
+from agentorchestra.cli.output import HandedOver, as_plain, emit, emit_json, one_line, say, summary_line, verdict_line
 from agentorchestra.cli.project import Landing, exit_code_of_code, finish
 from agentorchestra.cli.workspaces import exists, opened, opened_run, task_folder_of, verdict_on
 from agentorchestra.core.budget import Budget

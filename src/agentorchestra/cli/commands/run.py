@@ -229,11 +229,7 @@ def _task_and_session(words: tuple[str, ...], session: str | None, *, goes_on: b
 
 
 async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str:
-    """Return the session, or the run, that `--continue` goes on from.
-
-    Raises:
-        SessionError: there is none.
-    """
+    """Return the session, or the run, that `--continue` goes on from; SessionError where there is none."""
     from agentorchestra.workspace.sessions import newest_run
 
     if wanted is None:

@@ -18,16 +18,7 @@ from agentorchestra.cli.options import (
     workspace_option,
     workspace_options,
 )
-from agentorchestra.cli.output import (
-    clean,
-    emit,
-    emit_either,
-    local_time,
-    one_line,
-    plural,
-    say,
-    summary_line,
-)
+from agentorchestra.cli.output import clean, emit, emit_either, local_time, one_line, plural, say, summary_line
 from agentorchestra.cli.start import described, spec_options
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.errors import ScheduleError

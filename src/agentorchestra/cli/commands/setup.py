@@ -296,7 +296,6 @@ class Dialogue:
         return wanted
 
     def keep_key(self) -> None:
-        """Put a new key where it is to be kept."""
         from agentorchestra.workspace.settings import settings_folder
         from agentorchestra.workspace.variables import ENV_FILE, git_may_take, keep_in_file, keep_in_keyring
 
@@ -316,7 +315,6 @@ class Dialogue:
                 say(f"warning: Git does not ignore {file}; write {file.name} into .gitignore")
 
     def changes(self, search: bool | None) -> dict[tuple[str, ...], Any]:
-        """Return what the settings file is to say, by places."""
         settings = self._of.settings
         changes: dict[tuple[str, ...], Any] = {("model",): self.name}
         changes |= {("models", self.name, name): value for name, value in self.profile.items()}

@@ -165,7 +165,6 @@ async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool)
 
 
 def _next(record: RunRecord, result: RunResult, folder: Path, *, gone: bool, effects: bool) -> list[str]:
-    """Return what to do next, each with its command."""
     lines = ["", *next_lines(result, folder)] if record.status not in UNDER_WAY else [""]
     if gone:
         lines.append(f"to go on: {command('resume', record.id, folder)}")

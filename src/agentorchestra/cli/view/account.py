@@ -59,7 +59,6 @@ class Work:
             self._names[key] = agent.name if named[agent.name] == 1 else f"{agent.name} {named[agent.name]}"
 
     def lines(self) -> list[str]:
-        """Return the lines, sub-agents indented below who set them to work."""
         return self._printed([one for node in tree(self._view) for one in self._items(node)]) or ["nothing yet"]
 
     def _items(self, node: Node) -> Iterator[Act | list[str]]:
@@ -129,7 +128,6 @@ class Work:
                 return
 
     def _act(self, node: Node, span: Span) -> Act | None:
-        """Return what an effect was, None for one that says nothing to a person."""
         outcome, effect, under_way = span.record.outcome, span.effect, node.status in _UNDER_WAY
         if outcome is not None and outcome.status == "limited":
             return None  # the end of the run says it
@@ -179,7 +177,6 @@ def _questions(items: Sequence[Act | list[str]]) -> list[Act]:
 
 
 def _line(verb: str, acts: Sequence[Act]) -> str:
-    """Return acts of one verb as one line."""
     note = acts[0].note
     failed = [one.error for one in acts if one.error]
     whats = [one.what for one in acts if one.what]

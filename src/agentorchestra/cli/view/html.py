@@ -41,7 +41,6 @@ async def pictures(files: Sequence[RunFile], read: Callable[[str], Awaitable[byt
     """Return the pictures among the files of a run as `data:` addresses by name, as many as the page has room for.
 
     Args:
-        files: of the run.
         read: gives the bytes of a blob by its SHA-256; a StoreError leaves the picture out.
     """
     shown: dict[str, str] = {}
@@ -69,7 +68,6 @@ def render(
     talk: Conversation | None,  # what its agents wrote to each other
     pictures: Mapping[str, str] = MappingProxyType({}),  # those among its files, see `pictures`
 ) -> str:
-    """Return the page."""
     page = _environment().get_template("run.html.j2")
     return page.render(
         run=record,
@@ -126,7 +124,6 @@ def _cut(text: str) -> str:
 
 
 def _link(address: str) -> str:
-    """Return the address if it is one of the web, else ""."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -139,7 +136,6 @@ def _json(value: JsonValue) -> str:
 
 
 def _usage_rows(usage: Usage) -> list[tuple[str, str]]:
-    """Return what something cost, class by class."""
     rows = [
         ("requests", usage.requests),
         ("input tokens", usage.input_tokens),
@@ -157,7 +153,6 @@ def _usage_rows(usage: Usage) -> list[tuple[str, str]]:
 
 
 def _origin(block: Block) -> str:
-    """Return where a block came from, and how far it is trusted."""
     source = block.source
     parts = [source.kind, source.ref, source.place or ""] if source is not None else []
     return " ".join([*(part for part in parts if part), f"({block.trust.value})"])
@@ -189,13 +184,11 @@ def _asked(view: RunView, span: Span) -> dict[str, Any] | None:
 
 
 def _answered(span: Span) -> Outcome | None:
-    """Return the outcome that has a model's response."""
     outcome = span.record.outcome
     return outcome if span.kind is EffectKind.REQUEST_MODEL and outcome is not None and outcome.ok else None
 
 
 def _result_blocks(span: Span) -> list[tuple[str, str]]:
-    """Return what came back, as the agent read it."""
     outcome = span.record.outcome
     if outcome is None:
         return []

@@ -231,7 +231,6 @@ class LiveDisplay(PictureDisplay):
             self._start()
 
     def leave(self) -> None:
-        """Show the cursor again, and what is typed."""
         self._echo.on()
         if self._live is not None:
             with contextlib.suppress(OSError, ValueError):
@@ -292,7 +291,6 @@ class _Echo:
         self._before: list[Any] | None = None
 
     def off(self) -> None:
-        """Do not show what is typed."""
         with contextlib.suppress(OSError, ValueError, termios.error):
             terminal = sys.stdin.fileno()
             if self._before is None and self._ours(terminal):
@@ -302,7 +300,6 @@ class _Echo:
                 termios.tcsetattr(terminal, termios.TCSANOW, modes)
 
     def on(self) -> None:
-        """Show again what is typed."""
         before, self._before = self._before, None
         with contextlib.suppress(OSError, ValueError, termios.error):
             if before is not None and self._ours(sys.stdin.fileno()):
@@ -315,19 +312,16 @@ class _Echo:
 
 
 def terminal_console(stream: TextIO) -> Console:
-    """Return a console that draws on a terminal."""
     from rich.console import Console, ConsoleDimensions
 
     class Terminal(Console):
         """A console that leaves the end of the process to others."""
 
         def on_broken_pipe(self) -> None:
-            """Tell whoever draws."""
             raise BrokenPipeError
 
         @property
         def size(self) -> ConsoleDimensions:
-            """Of the terminal that is drawn on, as it is now."""
             try:
                 columns, lines = os.get_terminal_size(stream.fileno())
             except (OSError, ValueError):
@@ -343,12 +337,10 @@ def terminal_console(stream: TextIO) -> Console:
 
 
 def live_here() -> bool:
-    """Return True if there is a terminal that a picture can be drawn on."""
     return is_terminal(sys.stderr) and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
 def is_terminal(stream: Any) -> bool:
-    """Return True for a terminal, False for a stream that is closed."""
     try:
         return bool(stream.isatty())
     except ValueError:  # closed

@@ -211,7 +211,6 @@ class RunView:
 
     @property
     def usage(self) -> Usage:
-        """What was paid, over all agents and models."""
         return self.root.total
 
     @property

@@ -56,7 +56,6 @@ def picture(
     encoding: str = "utf-8",  # of the terminal; what it cannot show is escaped
     last: bool = False,  # the result is printed below it: status, figures and questions stand there
 ) -> list[Text]:
-    """Return the run as it stands, in lines of at most `width` columns, at most `height` of them."""
     head = [] if last else _head(view, now, width)
     lines = [*head, *_agents(view, now, width, said or {}), *_foot(view, last=last)]
     if height is not None:
@@ -168,7 +167,6 @@ def _call(span: Span, indent: str, now: datetime, width: int, said: Mapping[str,
 
 
 def _last_lines(text: str, width: int) -> list[str]:
-    """Return the end of a text, in lines of at most `width` columns."""
     if width < 1:
         return []
     lines: list[str] = []

@@ -37,7 +37,6 @@ class Row(NamedTuple):
 
 
 def agents(talk: Conversation) -> list[str]:
-    """Return the agents, who leads first."""
     return [talk.leader, *talk.members]
 
 
@@ -65,7 +64,6 @@ def _cells(one: Exchange, names: list[str], gone: set[str]) -> Iterator[Cell]:
 
 
 def _about(one: Exchange) -> str:
-    """Return what an exchange is, in words; its content comes after."""
     to, thread = ", ".join(one.to), one_line(one.thread, 40)
     done = {
         "message": f"[{thread}]" if thread else "",
@@ -80,7 +78,6 @@ def _about(one: Exchange) -> str:
 
 
 def said(row: Row, width: int = 160) -> str:
-    """Return what a row says in one line of at most `width` columns."""
     why = f"({row.exchange.refused})" if row.exchange.refused else ""
     words = f"{row.about} {row.exchange.content}".strip().removesuffix(":")
     return _shortened(one_line(f"{words} {why}", 2000), width)
@@ -108,7 +105,6 @@ def sequence_lines(talk: Conversation, width: int, encoding: str = "utf-8") -> l
 
 
 def list_lines(talk: Conversation, numbers: Sequence[int] | None = None) -> list[str]:
-    """Return the exchanges of these numbers, all by default, as a list."""
     digits = len(str(len(talk.exchanges)))
     return [_plain(row, digits) for row in rows(talk) if numbers is None or row.exchange.n in numbers]
 

@@ -33,7 +33,6 @@ class Node:
 
     @property
     def label(self) -> str:
-        """What it did, in a few words."""
         return describe(self.span.effect, called=self.span.called) if self.span is not None else "candidates"
 
 

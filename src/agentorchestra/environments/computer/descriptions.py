@@ -76,7 +76,6 @@ def what_changed(before: Windows, after: Windows, numbers: Numbers) -> list[str]
 
 
 def quoted(text: str) -> str:
-    """Quote a title, which a program chose itself."""
     return '"' + text.replace('"', "'") + '"'
 
 

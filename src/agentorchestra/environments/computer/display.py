@@ -38,7 +38,6 @@ _ANY_FAMILY = 0xFFFF
 
 
 def missing_program() -> str:
-    """Return what has to be installed before there can be a display, "" for nothing."""
     if not sys.platform.startswith("linux"):
         return f"the desktop works on Linux only, and this is {sys.platform}"
     if not (missing := [name for name in ("Xvfb", "openbox") if shutil.which(name) is None]):
@@ -123,7 +122,6 @@ class Display:
         raise ToolError(f"the display cannot be started: it did not answer within {_START_S:g} s")
 
     async def ended(self) -> str:
-        """Return why the server is gone, "" while it runs."""
         if self._shell is None:
             return "it is closed"
         for one in await self._shell.jobs():

@@ -48,7 +48,6 @@ class Computer(DesktopEnvironment):
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Computer:
-        """Return it as a workspace has it."""
         return cls(parts.settings.computer, sandbox=parts.sandbox, limits=parts.limits, network=parts.network)
 
     def check(self) -> None:
@@ -60,7 +59,6 @@ class Computer(DesktopEnvironment):
             raise MissingExtraError("pictures of the screen need Pillow: pip install 'agentorchestra[computer]'")
 
     def rules(self) -> str:
-        """Return state, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
 
     # -- looking -----------------------------------------------------------------------------------------------------

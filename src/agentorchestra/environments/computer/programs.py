@@ -74,7 +74,6 @@ class Programs:
         return {one.job for one in await self.jobs() if one.state == "running"}
 
     async def jobs(self) -> list[Job]:
-        """Return all that were started with their state, the newest last."""
         known: dict[int, Job] = {}
         if self._shell is not None:
             try:
@@ -92,7 +91,6 @@ class Programs:
         return said
 
     async def printed(self, program: int) -> str:
-        """Return what a program has printed, "" where that is no longer known."""
         if self._shell is None or program in self._gone:
             return ""
         try:

@@ -40,7 +40,6 @@ class Pointer(NamedTuple):
 
     @property
     def buttons(self) -> tuple[str, ...]:
-        """The buttons that are held, by name."""
         return tuple(name for name, number in BUTTONS.items() if self.held & 1 << 7 + number)
 
 

@@ -60,7 +60,6 @@ def _window(screen: Screen, number: int, focused: bool) -> Window | None:
 
 
 def _numbers(screen: Screen, window: int, name: str, most: int) -> tuple[list[int], int]:
-    """Return the last numbers of a property, and how many it has."""
     head = screen.core.GetProperty(False, window, screen.atom(name), _ANY, 0, 0).reply()
     total = head.bytes_after // 4 if head.format == 32 else 0
     if not total:

@@ -60,7 +60,6 @@ class FilesEnvironment(FolderEnvironment):
         return True
 
     def rules(self) -> str:
-        """State, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -358,7 +357,6 @@ class FilesEnvironment(FolderEnvironment):
     # -- what an agent sees ------------------------------------------------------------------------------------------
 
     async def state(self) -> tuple[Block, ...]:
-        """Return the beginning of the tree, and what can be brought back."""
         whole = self._place("")
         # What git keeps for itself would drive a project's own files out of the list.
         hidden = frozenset({GIT} if self._stands_on.project is not None else ())

@@ -44,11 +44,7 @@ class FilePatch:
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    """Return what a patch changes, by file.
-
-    Raises:
-        PatchError: it is no unified diff, or it renames a file or changes one twice.
-    """
+    """Return what a patch changes, by file; PatchError if it is no unified diff, renames, or changes one twice."""
     lines = text.replace("\r\n", "\n").split("\n")
     found: list[FilePatch] = []
     at = 0
@@ -158,7 +154,6 @@ def _place(lines: Sequence[str], old: Sequence[str], done: int, named: int | Non
 
 
 def _first_difference(lines: Sequence[str], old: Sequence[str], done: int, named: int | None) -> str:
-    """Return what is wrong where most of a hunk's lines stand."""
     fits = {
         at: next((n for n, one in enumerate(old) if at + n >= len(lines) or lines[at + n] != one), 0)
         for at in range(done, len(lines))

@@ -32,7 +32,6 @@ class Trash:
 
     @staticmethod
     def listed(kept: dict[str, JsonValue]) -> list[str]:
-        """Return the paths that can be brought back, the oldest first."""
         return [str(one["path"]) for one in _deleted(kept) if isinstance(one, dict)]
 
     async def put(self, place: Place) -> int:

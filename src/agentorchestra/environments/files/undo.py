@@ -52,7 +52,6 @@ class Changes:
         return before
 
     def forget(self, place: Place) -> None:
-        """Forget the last change of a file, which was taken back."""
         changed = self._all()
         index = max(number for number, one in enumerate(changed) if one["path"] == place.shown)
         self._kept[_NAME] = [*changed[:index], *changed[index + 1 :]]

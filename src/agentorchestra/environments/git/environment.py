@@ -68,7 +68,6 @@ class Git(FolderEnvironment):
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Git:
-        """Make it as a workspace has it."""
         settings = parts.settings
         return cls(settings.git, sandbox=parts.sandbox, web=WebClient(settings.web), limits=parts.limits)
 
@@ -90,7 +89,6 @@ class Git(FolderEnvironment):
         return declared if self.confined else declared | {Tag.EXECUTE, Tag.NETWORK}
 
     def rules(self) -> str:
-        """Return state, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
 
     # -- life --------------------------------------------------------------------------------------------------------
@@ -106,13 +104,11 @@ class Git(FolderEnvironment):
         return GitShell(self._shell, self.folder, self._stands_on.temporary, self._settings)
 
     async def leave(self) -> None:
-        """End what works in the folder: it is put back to a snapshot."""
         shell, self._shell = self._shell, None
         if shell is not None:
             await shell.close()
 
     async def close(self) -> None:
-        """Leave nothing behind."""
         await self.leave()
         await super().close()
 

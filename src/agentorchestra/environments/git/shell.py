@@ -122,7 +122,6 @@ class GitShell:
         return place
 
     async def place(self, name: str) -> str:
-        """Return the path inside to which a script may write what is taken out."""
         await self.clear(make=True)
         return f"{self._shell.root.rstrip('/')}/{TRANSFER}/{name}"
 

@@ -38,11 +38,9 @@ class Remote(Protocol):
 
     async def advertise(self, service: Service) -> bytes:
         """Return what it says of its refs; raise ToolError in one sentence that says what to do next."""
-        ...
 
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
         """Return the answer to one request; raise ToolError as `advertise`."""
-        ...
 
 
 @dataclass(frozen=True)

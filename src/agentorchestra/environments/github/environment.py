@@ -54,11 +54,9 @@ class GitHub(ActionEnvironment):
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> GitHub:
-        """Make it as a workspace has it."""
         return cls(parts.settings.github, WebClient(parts.settings.web))
 
     def rules(self) -> str:
-        """State, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
 
     async def state(self) -> tuple[Block, ...]:

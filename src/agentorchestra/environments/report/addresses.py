@@ -58,7 +58,6 @@ def file_address(path: str) -> str:
 
 
 def address_of_file(ref: FileRef) -> str:
-    """Return the file:// address of a file of the task: where it came from."""
     where = PurePosixPath(ref.origin or f"/{ref.name}")
     return f"file://{quote(str(where))}" if where.is_absolute() else f"file:{quote(str(where))}"
 
@@ -124,7 +123,6 @@ def key_of(url: str, description: str) -> str:
 
 
 def escaped(address: str) -> str:
-    """Return an address inside a Markdown link."""
     return address.replace(" ", "%20").replace("(", "%28").replace(")", "%29").replace("<", "%3C").replace(">", "%3E")
 
 

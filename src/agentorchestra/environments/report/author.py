@@ -162,7 +162,6 @@ async def _asked(title: str, ctx: Any, content: Sequence[Block]) -> tuple[str, s
 
 
 def _wrong(text: str, collected: Collected) -> str:
-    """Return a sentence on wrong marks of a text; "" if none is."""
     if _uncited(text, collected):
         return "It cites none of the sources."
     struck = finish(text, collected.references).struck

@@ -45,11 +45,9 @@ class Report(ReportStorage):
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Self:
-        """Make it as a workspace has it."""
         return cls(parts.reports)
 
     def rules(self) -> str:
-        """State, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
 
     # -- adding ------------------------------------------------------------------------------------------------------

@@ -83,7 +83,6 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def closed_up(text: str) -> str:
-    """Return the text without the spaces that a mark left behind when it was struck out."""
     return re.sub(r"(?<=\S)[ \t]{1,3}(?=[.,;:!?](?:\s|\Z)|\n)", "", text)
 
 

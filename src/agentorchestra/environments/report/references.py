@@ -223,8 +223,6 @@ def assembled(collected: Collected, title: str = "") -> str:
 
 
 def one_each(text: str) -> str:
-    """Remove repeated marks that follow each other."""
-
     def once(found: re.Match[str]) -> str:
         marks = re.findall(_LINKED, found[0])
         return found[0] if len(marks) == len({*marks}) else "".join(dict.fromkeys(marks))

@@ -118,7 +118,6 @@ class Terminal(FolderEnvironment):
 
     @property
     def _reaches_out(self) -> bool:
-        """Return True if a command can reach something over a network."""
         return not self.confined or bool(self._reach.hosts)
 
     def tags(self, action: str) -> frozenset[Tag]:
@@ -141,7 +140,6 @@ class Terminal(FolderEnvironment):
 
     @property
     def working(self) -> bool:
-        """Return True while jobs run."""
         return bool(self.kept.get(_JOBS))
 
     # -- life --------------------------------------------------------------------------------------------------------
@@ -152,7 +150,6 @@ class Terminal(FolderEnvironment):
         return self._shell if self._tested else None
 
     async def opened_shell(self) -> Shell:
-        """Return the shell, which is started if it is not."""
         if self._shell is None:
             if self._sandbox is None:
                 raise ToolError(
@@ -189,7 +186,6 @@ class Terminal(FolderEnvironment):
         self._note_gone()
 
     async def leave(self) -> None:
-        """End what works in the folder: it is put back to a snapshot."""
         shell, self._shell = self._shell, None
         if shell is not None:
             await shell.close()
@@ -203,7 +199,6 @@ class Terminal(FolderEnvironment):
         self._note_gone()
 
     async def close(self) -> None:
-        """Leave nothing behind."""
         await self.leave()
         await super().close()
 
@@ -329,7 +324,6 @@ class Terminal(FolderEnvironment):
         return await self._look(self._running_shell(job), job, b"", self._wait(wait_s))
 
     async def _look(self, shell: Shell, job: int, keys: bytes, seconds: float) -> str:
-        """Send keys, look, and note what there is now."""
         try:
             seen = await shell.look(job, keys=keys, wait_s=seconds)
         except SandboxUnavailableError as exc:
@@ -404,7 +398,6 @@ class Terminal(FolderEnvironment):
         return self._shell
 
     def _shown(self, ran: ShellRan, seconds: float) -> str:
-        """Return what an agent sees of a command."""
         lines = []
         if self._sandbox is not None and not self._sandbox.safe:
             lines.append("[run without a sandbox]")
@@ -448,7 +441,6 @@ class _Progress:
         self._rest = self._rest[:_PROGRESS_CHARS]
 
     def end(self) -> None:
-        """Report the last line, which has no end, and how many were not reported."""
         if self._rest:
             self._line(self._rest)
         if self._left < 0:
@@ -465,7 +457,6 @@ def _listed(jobs: JsonValue) -> list[tuple[str, JsonValue]]:
 
 
 def _screen_text(seen: Seen) -> str:
-    """Return what an agent sees of a job with a screen."""
     job, picture = seen.job, seen.picture
     lines = [*picture.lines] or ["(the screen is empty)"]
     if seen.missed:

@@ -36,11 +36,7 @@ _KEY = re.compile(r"<([^<>\s]+)>")
 
 
 def sent(keys: Sequence[str]) -> bytes:
-    """Return what a terminal sends for texts and keys (`<enter>`, `<ctrl+c>`).
-
-    Raises:
-        KeysError: a name that no key has, nothing to send, or too much at once.
-    """
+    """Return what a terminal sends for texts and keys (`<enter>`); KeysError for an unknown key, none, too many."""
     data = "".join(_one(key) for key in keys).encode("utf-8", "replace")
     if not data:
         raise KeysError('no keys; give texts and keys, e.g. ["print(1)", "<enter>"]')
@@ -68,7 +64,6 @@ def _one(key: str) -> str:
 
 
 def _named(name: str) -> str | None:
-    """Return what a key sends, None if there is none of this name."""
     if chord := re.fullmatch(r"(?:alt|m)[+-](.)", name, re.IGNORECASE):
         return f"\x1b{chord[1]}"
     name = _ALSO.get(name.lower(), name.lower())

@@ -26,8 +26,6 @@ _PIECE = 32 * 1024
 
 @dataclass(frozen=True)
 class Reach:
-    """What commands reach."""
-
     hosts: tuple[str, ...] = ()
     private: tuple[str, ...] = ()  # `HOST:PORT` of them that may lie in a network of one's own
     environment: Mapping[str, str] = field(default_factory=dict)  # what tells installers where to look
@@ -101,14 +99,12 @@ class TerminalProxy(BoundaryProxy):
         self._folder: Path | None = None
 
     async def start(self) -> None:
-        """Listen."""
         self._folder = Path(tempfile.mkdtemp(prefix="agentorchestra-"))
         place = self._folder / "proxy"
         self._server = await asyncio.start_unix_server(self._serve, place, limit=_PIECE)
         os.chmod(place, 0o666)  # noqa: PTH101 - the folder is closed; only the sandbox has this one file
 
     async def close(self) -> None:
-        """End all connections."""
         await super().close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)

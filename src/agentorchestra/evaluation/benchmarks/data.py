@@ -25,8 +25,6 @@ def need(module: str) -> Any:
 
 @dataclass(frozen=True)
 class Hub:
-    """A dataset of the Hugging Face hub."""
-
     repo: str  # `OWNER/NAME`
     revision: str  # the commit whose format is read here
     patterns: tuple[str, ...]  # the files that are needed
@@ -125,11 +123,7 @@ def rows(path: Path, columns: Sequence[str], *, name: str) -> list[dict[str, Any
 def question_set(
     name: str, scorer: str, table: Sequence[dict[str, Any]], mapping: Callable[[dict[str, Any]], EvalQuestion]
 ) -> QuestionSet:
-    """Return the set that a table's rows make; a row that cannot be read is a question that cannot be asked.
-
-    Raises:
-        EvaluationError: no row can be read.
-    """
+    """Return the set of a table's rows, unreadable ones as questions that cannot be asked; EvaluationError for none."""
     questions, unread = [], 0
     for number, row in enumerate(table, start=1):
         try:

@@ -135,8 +135,6 @@ def _picture(uri: str, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Judged:
-    """A scorer that asks the configured judge."""
-
     prompt: Callable[[str, str, str], str]  # makes what the judge is asked, of question, true answer and answer
     # reads its reply: `ok`, `wrong`, `missing` (it says that no answer was tried), None where it says none
     verdict: Callable[[str], str | None]

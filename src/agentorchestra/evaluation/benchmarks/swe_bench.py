@@ -53,7 +53,6 @@ cat /logs/verifier/patch > {file}
 
 
 def image_name(instance: str) -> str:
-    """Return the name of the image that SWE-bench offers of a task."""
     return f"swebench/sweb.eval.x86_64.{instance.replace('__', '_1776_').lower()}:latest"
 
 
@@ -121,7 +120,6 @@ class Harness:
     judged = False
 
     async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
-        """Return the score of what a run changed."""
         if answer.check is None:
             raise EvaluationError(f"the question {question.id!r} has no machine; its scorer `swe-bench` needs one")
         if answer.check.reward is not None:
@@ -152,11 +150,7 @@ def command(path: Path, run: str) -> str:
 
 
 def verdicts(path: Path) -> dict[str, tuple[float | None, str]]:
-    """Return what a report of the harness says, by task: the reward, None where it could not say, and a sentence.
-
-    Raises:
-        EvaluationError: it is no report of the harness.
-    """
+    """Return reward (or None) and sentence by task, of a report of the harness; EvaluationError for no report."""
     kinds = {
         "resolved_ids": (1.0, "the harness: resolved"),
         "unresolved_ids": (0.0, "the harness: not resolved"),

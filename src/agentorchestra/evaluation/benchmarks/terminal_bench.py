@@ -110,7 +110,6 @@ class Tests:
     judged = False
 
     async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
-        """Return the score of the machine that a run left."""
         if answer.check is None:
             raise EvaluationError(f"the question {question.id!r} has no machine; its scorer `tests` needs one")
         if answer.check.reward is None:

@@ -43,8 +43,6 @@ class Table:
 
 @dataclass(frozen=True)
 class Paper:
-    """What a paper published."""
-
     title: str  # with its number at arXiv
     tables: Mapping[str, Table]  # by their numbers
 

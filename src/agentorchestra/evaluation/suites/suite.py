@@ -19,7 +19,6 @@ class SuiteArm(Arm, frozen=True, extra="forbid"):
 
     @property
     def arm(self) -> Arm:
-        """Return the arm alone, as a plan has it."""
         return Arm(**self.model_dump(exclude={"rows"}))
 
 
@@ -57,16 +56,13 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def source(self) -> str:
-        """Return where the cells were published."""
         return f"{published(self.paper).title}, {self.cells.place}"
 
     def rows(self, arm: str) -> tuple[str, ...]:
-        """Return the published rows beside an arm."""
         return next((one.rows for one in self.arms if one.name == arm), ())
 
 
 def suites() -> dict[str, Suite]:
-    """Return all suites by their names, paper by paper."""
     found: dict[str, Suite] = {}
     for paper in PAPERS:
         data = tomllib.loads(files(__package__).joinpath(f"{paper}.toml").read_text(encoding="utf-8"))

@@ -166,7 +166,6 @@ class Bundle:
             raise BundleError(f"{path}: {name} holds bytes with another hash ({found[:12]}); it was changed, {NOTHING}")
 
     def _check_parts(self, manifest: RunManifest) -> None:
-        """Refuse a bundle that lacks what the manifest names, or holds what it does not name."""
         header, sums, path = self.header, self._sums, self._path
         pins = {**manifest.tools, **manifest.agents, **manifest.prompts}
         for name, pin in pins.items():

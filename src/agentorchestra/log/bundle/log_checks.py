@@ -114,10 +114,7 @@ def _check_shapes(events: Iterable[Event]) -> None:
 
 
 def logs_of_lines(path: Path) -> list[Log]:
-    """Return the logs in a file of events, each whole and in order; BundleError naming the line.
-
-    Those of several runs may stand in any order.
-    """
+    """Return the logs in a file of events, each in order, of runs in any order; BundleError naming the line."""
     logs: dict[str, list[Event]] = {}
     with regular(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -155,7 +152,6 @@ def regular(path: Path) -> Iterator[IO[bytes]]:
 
 
 def lines_of(file: IO[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not empty, with their numbers."""
     number = 0
     with unpacking(form.EVENTS, path):
         while line := file.readline(form.MAX_JSON_BYTES + 1):

@@ -78,14 +78,12 @@ def _type(annotation: ast.expr | None) -> dict[str, Any]:
 
 
 def program(calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> str:
-    """Return the calls as a program that prints the result of each."""
     lines = [f"tell({name!r}, {name}, {arguments!r})" for name, arguments in calls if name != _FINISHING]
     ends = [f"done(**{arguments!r})" for name, arguments in calls if name == _FINISHING]
     return "\n".join([*([_HEAD] if lines else []), *lines, *ends])
 
 
 def printed_calls(text: str) -> list[Call]:
-    """Return the calls whose results a program printed."""
     if not text.startswith(_RESULT):
         return []
     shown = "\n".join(one.text for one in parse_contents(text)) or text

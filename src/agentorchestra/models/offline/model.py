@@ -66,7 +66,6 @@ class OfflineModel:
         return reply
 
     def price(self, usage: Usage) -> float:
-        """Return nothing, whatever the tokens."""
         return 0.0
 
     async def aclose(self) -> None:
@@ -78,8 +77,6 @@ class OfflineModel:
 
 @dataclass(frozen=True)
 class _View:
-    """The prompt, taken apart."""
-
     task: str
     files: tuple[str, ...]  # the names of its files
     tools: Mapping[str, Mapping[str, Any]]  # the parameters of each tool offered
@@ -134,7 +131,6 @@ class _View:
         )
 
     def made(self, name: str) -> list[Call]:
-        """Return the calls of one tool so far."""
         return [call for call in self.calls if call.name == name]
 
     @property
@@ -175,7 +171,6 @@ def _listed_files(text: str) -> tuple[str, ...]:
 
 
 def _calls(rendered: list[tuple[Message, str]]) -> tuple[Call, ...]:
-    """Return the calls in the history, each with its result."""
     results = {
         message.tool_call_id or "": (text, message.is_error) for message, text in rendered if message.role == "tool"
     }
@@ -254,7 +249,6 @@ def _decide(view: _View) -> _Decision:
 
 
 def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | None:
-    """Make the calls that the task spells out, and answer with their results."""
     made = [one for name in dict.fromkeys(name for name, _ in calls) for one in view.made(name)]
     if not made and view.last:
         return None
@@ -320,7 +314,6 @@ def _handing_out(
 
 
 def _planned(view: _View, work: list[team.Delegation], reporting: bool) -> tuple[tuple[str, Arguments], ...]:
-    """Return the plan, for a task of several parts."""
     parts: dict[str, str] = {one.task: one.agent for one in work}
     if "todo" not in view.tools or len(parts) + reporting < 2:
         return ()
@@ -332,7 +325,6 @@ def _planned(view: _View, work: list[team.Delegation], reporting: bool) -> tuple
 
 
 def _marked(view: _View, findings: list[team.Finding]) -> tuple[tuple[str, Arguments], ...]:
-    """Return marks for the steps of the plan, once."""
     actions = [call.arguments.get("action") for call in view.made("todo")]
     if actions != ["create"] or "todo" not in view.tools:
         return ()
@@ -344,7 +336,6 @@ def _marked(view: _View, findings: list[team.Finding]) -> tuple[tuple[str, Argum
 
 
 def _concluded(view: _View, findings: list[team.Finding]) -> _Decision:
-    """Return the answer from the findings, part by part."""
     answers, found = [], []
     for one in findings:
         said = one.result.answer or one.result.report if one.result is not None else one.error
@@ -375,7 +366,6 @@ def _arithmetic(view: _View, expression: str) -> _Decision:
 
 
 def _last_number(call: Call) -> str | None:
-    """Return the last number that a computing tool gave."""
     text = call.text or "\n".join(content.text for content in call.contents)
     numbers = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w])", text)
     if call.is_error or not numbers:

@@ -1,7 +1,4 @@
-"""What the offline model takes from a reading: its sentences, each with its own place.
-
-The file tools show lines behind their numbers; the rules compare questions with one sentence at a time.
-"""
+"""What the offline model takes from a reading: its sentences, each with the place that the file tools show for it."""
 
 from __future__ import annotations
 

@@ -91,7 +91,6 @@ class Term:
     kind: TermKind
 
     def matches(self, other: str) -> bool:
-        """Return True if a passage's key is this term."""
         if self.key == other:
             return True
         return self.kind == "word" and same_word(self.key, other)
@@ -99,8 +98,6 @@ class Term:
 
 @dataclass(frozen=True)
 class Question:
-    """A question about files."""
-
     text: str
     terms: tuple[Term, ...]  # what an answering passage must hold
     wants: Literal["number", "date", "name", ""] = ""  # the sort of answer: a number, a date, a name, or anything
@@ -186,8 +183,6 @@ class Cell:
 
 @dataclass(frozen=True)
 class Found:
-    """An answer with where it stands."""
-
     answer: str  # a sentence
     value: str  # the bare value, where there is one
     source: str

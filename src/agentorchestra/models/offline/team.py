@@ -45,12 +45,10 @@ class Finding:
 
     @property
     def usable(self) -> bool:
-        """Return True if it answers."""
         return not self.failed and self.result is not None and not self.result.answer.startswith("Not found")
 
 
 def is_agent(parameters: Mapping[str, Any]) -> bool:
-    """Return True if a tool's arguments are those of an agent."""
     properties = parameters.get("properties", {})
     return parameters.get("required", []) in ([], ["task"]) and {"task", "context"} <= set(properties)
 
@@ -68,7 +66,6 @@ def parts_of(task: str) -> list[str]:
 
 
 def first_delegations(task: str, files: Sequence[str], agents: Collection[str]) -> list[Delegation]:
-    """Return how a task is handed out: a part for each agent, nothing if none can do it."""
     named = [name for name in sorted(agents) if name not in (REPORTER, WORKER) and _mentions(task, name)]
     if named and ANALYZER not in named:
         return [Delegation(named[0], task)]
@@ -84,7 +81,6 @@ def first_delegations(task: str, files: Sequence[str], agents: Collection[str]) 
 
 
 def finding_of(text: str, contents: Sequence[RenderedContent], *, is_error: bool) -> Finding:
-    """Return what an agent gave back, from the text of its result."""
     said = text or "\n".join(content.text for content in contents)
     if is_error:
         return Finding(None, said)
@@ -216,7 +212,6 @@ _NOTED = re.compile(r"^- (?P<ref>[^()\n]+) \((?P<place>(?:p|pp|lines?|rows?)\.? 
 
 
 def remembered(text: str) -> list[RenderedContent]:
-    """Return the passages that a summary kept."""
     matches = (_NOTED.match(line) for line in text.splitlines())
     return [RenderedContent(kind="file", ref=m["ref"], place=m["place"], text=m["text"]) for m in matches if m]
 

@@ -68,11 +68,7 @@ class Image(BaseModel):
     url: str
 
     def data(self) -> tuple[str, bytes]:
-        """Return its media type and its bytes.
-
-        Raises:
-            HttpRequestError: the address leads somewhere else, or holds no bytes.
-        """
+        """Return its media type and bytes; HttpRequestError where the address leads elsewhere, or holds no bytes."""
         head, comma, text = self.url.partition(",")
         media_type, _, coding = head.removeprefix("data:").partition(";")
         if not (head.startswith("data:image/") and comma and coding == "base64"):
@@ -103,14 +99,12 @@ class Said(BaseModel):
 
     @property
     def parts(self) -> list[Part]:
-        """Its parts; none for an empty one."""
         if isinstance(self.content, str):
             return [Part(type="text", text=self.content)] if self.content else []
         return self.content or []
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that a model made in it."""
         return tuple(one.call for one in self.tool_calls or ())
 
 
@@ -147,11 +141,7 @@ class CompletionRequest(BaseModel):
         return tuple(ToolSchema(trust=Trust.UNTRUSTED, **one.function.model_dump()) for one in self.tools)
 
     def settings(self, base: ModelSettings) -> ModelSettings:
-        """Return the settings with what it says itself.
-
-        Raises:
-            HttpRequestError: for a choice of a tool, or a form of the answer, that does not fit.
-        """
+        """Return the settings with what it says itself; HttpRequestError for a misfit of tool choice or answer form."""
         own: dict[str, Any] = {
             "temperature": self.temperature,
             "top_p": self.top_p,

@@ -64,7 +64,6 @@ def is_repeatable(environment: Environment, action: str) -> bool:
 
 
 def action_tags(environment: Environment, action: str) -> frozenset[Tag]:
-    """Return what an action touches: the environment itself, and what else only the environment knows."""
     tags = getattr(environment, "tags", None)
     further = frozenset(tags(action)) if tags is not None else frozenset()
     return frozenset({Tag.WRITE if environment.mutates(action) else Tag.READ}) | further

@@ -137,7 +137,6 @@ def _from_text(value: JsonValue, wanted: set[str]) -> JsonValue:
 
 
 def _types(schema: Any) -> set[str]:
-    """Return the types that a schema allows; none where it does not say."""
     if not isinstance(schema, dict):
         return set()
     kind = schema.get("type")
@@ -155,7 +154,6 @@ def _whole(value: dict[str, JsonValue]) -> Any:
 
 
 def unknown(arguments: Mapping[str, JsonValue], parameters: Mapping[str, Any]) -> list[str]:
-    """Return the names of arguments that a schema does not have."""
     return [name for name in arguments if name not in parameters.get("properties", {})]
 
 

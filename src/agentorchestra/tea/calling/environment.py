@@ -61,7 +61,6 @@ class Action:
     composite: bool = False  # whether it does nothing but perform effects
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        """Return the method, bound to its object."""
         return self if instance is None else self.function.__get__(instance, owner)
 
 
@@ -152,24 +151,19 @@ class ActionEnvironment:
         cls.content_hash = sha256_json([_source(cls), cls.name, [one.schema.digest for one in cls._actions.values()]])
 
     def actions(self) -> tuple[ToolSchema, ...]:
-        """Return the schemas in the order in which the actions are defined."""
         return tuple(one.schema for one in self._actions.values())
 
     def mutates(self, action: str) -> bool:
-        """Return what was declared."""
         return self._actions[action].mutates
 
     def tags(self, action: str) -> frozenset[Tag]:
-        """Return what was declared."""
         return self._actions[action].tags
 
     def composes(self, action: str) -> bool:
-        """Return True for an action that was declared `composite`."""
         one = self._actions.get(action)
         return one is not None and one.composite
 
     def conditions(self, action: str) -> Conditions:
-        """Return what was declared, for this instance."""
         one = self._actions.get(action)
         if one is None or not (one.before or one.after):
             return NO_CONDITIONS

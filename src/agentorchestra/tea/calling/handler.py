@@ -93,7 +93,6 @@ class ToolHandler:
         return effect.mode if tool is None else tool.mode
 
     def bound(self, effect: Effect) -> Bound:
-        """Return what one call can cost at most."""
         tool = self._tool(effect)
         return NO_COST if tool is None else tool.bound
 

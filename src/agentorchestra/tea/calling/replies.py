@@ -77,7 +77,6 @@ def read_reply(
     """Return what a reply means.
 
     Args:
-        response: of the model.
         schemas: of the tools that it may call.
         native: whether they were offered in the provider's own form.
         finish: the tool that ends the agent's work.
@@ -194,7 +193,6 @@ def _listed(value: Any, *, marked: bool) -> list[Written]:
 
 
 def _listed_in(fields: Mapping[str, Any] | None) -> list[Written]:
-    """Return the calls of a decision in the JSON text format."""
     listed = (fields or {}).get("tool")
     items = [listed] if isinstance(listed, dict) else listed if isinstance(listed, list) else []
     entries = [one if isinstance(one, dict) else {"name": str(one)} for one in items]

@@ -36,14 +36,11 @@ class UntitledSchema(GenerateJsonSchema):
     """JSON schemas without the titles that pydantic derives from names: they cost tokens and say nothing new."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Never."""
         return False
 
 
 @dataclass(frozen=True)
 class Signature:
-    """The arguments that a function takes."""
-
     description: str  # the docstring without its sections
     parameters: dict[str, Any]  # JSON schema of the arguments without the context
     context: str | None  # the name of the parameter that takes the RunContext
@@ -70,7 +67,6 @@ class Signature:
         return True
 
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Return the call's positional and keyword arguments."""
         named = dict(arguments)
         if self.context is not None:
             named[self.context] = ctx
@@ -94,7 +90,6 @@ class SchemaArguments:
         return given, self.checker(given) if self.checker else schema_problems(given, self.parameters)
 
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Return all of them by name, behind the context."""
         return [ctx] if self.context else [], arguments
 
 
@@ -149,7 +144,6 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
 
 
 def _inner(function: Callable[..., Any]) -> Any:
-    """Return the function itself, without what was wrapped around it or bound to it."""
     inner = inspect.unwrap(function)
     while isinstance(inner, functools.partial):
         inner = inspect.unwrap(inner.func)
@@ -400,7 +394,6 @@ def describe_parameters(parameters: dict[str, Any]) -> str:
 
 
 def kind_of(schema: Any, definitions: Mapping[str, Any], depth: int = 0) -> str:
-    """Return a schema in a few words."""
     if not isinstance(schema, dict) or depth > 4:
         return "any"
     if "$ref" in schema:
@@ -426,7 +419,6 @@ def kind_of(schema: Any, definitions: Mapping[str, Any], depth: int = 0) -> str:
 
 
 def schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
-    """Return what is wrong with a value by a JSON schema; nothing when it fits."""
     import jsonschema  # here: it is needed only where a schema comes from elsewhere
     import referencing
 
@@ -500,7 +492,6 @@ _MOST_TEXTS = 4096
 
 
 def _text_of(thing: Any) -> str:
-    """Return the source of a function or a class, as it was when it was first asked for."""
     if inspect.isclass(thing):
         text = _OF_CLASSES.get(thing)
         if text is None:

@@ -167,13 +167,11 @@ class Tool(Generic[P, R]):
 
     @property
     def arguments_model(self) -> Any:
-        """The arguments as a pydantic model that accepts exactly the values of the schema."""
         from agentorchestra.tea.calling.schemas import arguments_model  # here: a call needs no models
 
         return arguments_model(self.name, self.schema.parameters)
 
     def renamed(self, name: str, version: str) -> Tool[P, R]:
-        """Return the same tool under another name or version."""
         if (name, version) == (self.name, self.version):
             return self
         other = copy(self)
@@ -213,7 +211,6 @@ class Tool(Generic[P, R]):
     @overload
     def __get__(self: Tool[Concatenate[S, Q], R], instance: S, owner: type) -> Tool[Q, R]: ...
     def __get__(self, instance: Any, owner: type) -> Any:
-        """Return a method's tool, bound to its object."""
         subject = owner if self.of_class else instance
         if subject is None or not isinstance(self._arguments, Signature) or not self._arguments.is_method:
             return self

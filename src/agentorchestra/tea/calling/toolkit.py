@@ -22,25 +22,19 @@ class Toolkit(Protocol):
     @property
     def name(self) -> str:
         """Of the place."""
-        ...
 
     @property
     def notes(self) -> Sequence[str]:
         """Warnings for tools that were left out."""
-        ...
 
     def secrets(self) -> Mapping[str, str]:
         """Return what it knows that must not reach the log, by name; complete once it is open."""
-        ...
 
     async def open(self, changed: Callable[[], None]) -> Sequence[Tool[..., Any]]:
         """Make it ready; return its tools. `changed` is to be called when `tools` gives others than before."""
-        ...
 
     def tools(self) -> Sequence[Tool[..., Any]]:
         """Return its tools now; only after `open`."""
-        ...
 
     async def close(self) -> None:
         """Leave nothing behind; idempotent."""
-        ...

@@ -34,8 +34,6 @@ class _Action:
 
 @dataclass(frozen=True)
 class _Offer:
-    """Something offered, with its schema made once."""
-
     one: Offered
     schema: ToolSchema
 
@@ -46,11 +44,9 @@ class Offered(Protocol):
     @property
     def schema(self) -> ToolSchema:
         """How the model sees it."""
-        ...
 
     def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
         """Return the effect of a call whose arguments fit the schema."""
-        ...
 
 
 class AgentToolset:
@@ -107,7 +103,6 @@ class AgentToolset:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that may be called, sorted."""
         return tuple(sorted(self._callable))
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
@@ -116,7 +111,6 @@ class AgentToolset:
         return (*first, *self.opened(opened))
 
     def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
-        """Return the schemas of what came later, of these names."""
         return tuple(self._callable[name].schema for name in dict.fromkeys(names) if name in self._later)
 
     def effects(self, ctx: Any) -> list[Effect]:
@@ -125,7 +119,6 @@ class AgentToolset:
         return [self.effect(call, ctx, ()).model_copy(update={"invalid": None}) for call in calls]
 
     def schema(self, name: str) -> ToolSchema:
-        """Return the schema of one of them."""
         return self._callable[name].schema
 
     def path(self, name: str) -> str:

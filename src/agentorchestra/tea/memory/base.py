@@ -83,33 +83,27 @@ class Memory(Protocol):
     @property
     def agent(self) -> str:
         """Whose memory it is."""
-        ...
 
     @property
     def task(self) -> Happening:
         """The agent's task."""
-        ...
 
     @property
     def leads(self) -> bool:
         """True for the run's top agent."""
-        ...
 
     @property
     def room(self) -> int:
         """Characters of entries that a model which is asked about them has room for."""
-        ...
 
     @property
     def in_view(self) -> int:
         """How many of the agent's last steps stand in its history, as `recall` is asked."""
-        ...
 
     async def read(
         self, query: str = "", *, kinds: Sequence[EntryKind] = (), scope: Scope = "agent", limit: int = 20
     ) -> list[Entry]:
         """Return the entries that fit the query, best first; without one the newest, oldest of them first."""
-        ...
 
     async def write(
         self,
@@ -131,11 +125,9 @@ class Memory(Protocol):
             against: earlier insights that misled the agent; the text says why.
             evidence: places in the log that an insight rests on.
         """
-        ...
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text, [] where no embedding model is configured or it cannot be had."""
-        ...
 
     async def ask(
         self, prompt: str, material: Sequence[Entry | Happening], *, schema: dict[str, Any] | None = None, **values: Any
@@ -151,7 +143,6 @@ class Memory(Protocol):
         Returns:
             The reply's text, "" where none may be had.
         """
-        ...
 
 
 class MemorySystem(Protocol):
@@ -172,15 +163,12 @@ class MemorySystem(Protocol):
 
     async def begin(self, memory: Memory) -> Sequence[Entry]:
         """Return what the agent is told of what it knows; before its first decision."""
-        ...
 
     async def step(self, memory: Memory, event: Happening) -> None:
         """Take in a step of the agent: its calls and what they gave."""
-        ...
 
     async def end(self, memory: Memory, event: Happening) -> None:
         """Take in the agent's result."""
-        ...
 
 
 class Recalling(MemorySystem, Protocol):
@@ -192,11 +180,9 @@ class Recalling(MemorySystem, Protocol):
 
     async def recall(self, memory: Memory) -> Sequence[Entry]:
         """Return what the agent is shown with its next decision, and not any longer."""
-        ...
 
 
 def task_of(memory: Memory) -> Happening:
-    """Return an agent's task as an event."""
     return memory.task._replace(text=f"Task: {memory.task.text}")
 
 
@@ -235,8 +221,6 @@ MEMBERS = ("name", "version", "description", "begin", "step", "end")
 
 
 class MemoryDescription(NamedTuple):
-    """The description of a memory system, known without using it."""
-
     name: str
     version: str
     description: str

@@ -45,7 +45,6 @@ class MemoryHandler(BaseHandler):
         self._forgotten: frozenset[str] = frozenset()
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """Read entries, or take some."""
         if effect.kind is EffectKind.WRITE_MEMORY:
             return self._taken(effect)
         return await self._found(effect, ctx)
@@ -112,7 +111,6 @@ class MemoryHandler(BaseHandler):
 
 
 def _of_run(records: Any) -> Iterator[Entry]:
-    """Yield what this run wrote so far, in the order in which it was recorded."""
     for _, record in records:
         if record.effect.get("kind") == EffectKind.WRITE_MEMORY and record.outcome is not None and record.outcome.ok:
             yield from entries_of(record.effect, {}, "", record.outcome.ended_at)

@@ -48,7 +48,6 @@ class Reader:
         return [one for one in await self._of_page(page) if one.kind == kind]
 
     async def forgotten(self) -> frozenset[str]:
-        """Return the references of all entries that were forgotten."""
         found: set[str] = set()
         async for page in self._pages(LogQuery(types=(Forgotten.type,))):
             for event in page:
@@ -57,7 +56,6 @@ class Reader:
         return frozenset(found)
 
     async def retired(self) -> list[tuple[Entry, str]]:
-        """Return the insights that were retired, each with the evidence."""
         why: dict[str, str] = {}
         async for page in self._pages(LogQuery(types=(Forgotten.type,))):
             for event in page:

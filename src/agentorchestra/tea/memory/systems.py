@@ -27,17 +27,14 @@ class Window:
     description: str = "Tells an agent the last events of its earlier tasks in the session, as they were."
 
     async def begin(self, memory: Memory) -> Sequence[Entry]:
-        """The last events."""
         told = await memory.read(kinds=("event",), limit=self.size)
         await memory.write("event", _task(memory).text, of=[memory.task])
         return told
 
     async def step(self, memory: Memory, event: Happening) -> None:
-        """Keep it."""
         await memory.write("event", event.text, of=[event])
 
     async def end(self, memory: Memory, event: Happening) -> None:
-        """Keep it."""
         await memory.write("event", event.text, of=[event])
 
 
@@ -72,11 +69,9 @@ class Summary:
         return told
 
     async def step(self, memory: Memory, event: Happening) -> None:
-        """Keep it, and summarise where it is time."""
         await self._keep(memory, event)
 
     async def end(self, memory: Memory, event: Happening) -> None:
-        """Keep it, and summarise where it is time."""
         await self._keep(memory, event)
 
     async def _keep(self, memory: Memory, event: Happening) -> None:
@@ -125,17 +120,14 @@ class Insights:
     _events: list[Entry] = field(default_factory=list, init=False, repr=False)
 
     async def begin(self, memory: Memory) -> Sequence[Entry]:
-        """What fits the task."""
         told = await memory.read(memory.task.text, kinds=("summary", "insight"), limit=self.most_told)
         await self.step(memory, _task(memory))
         return told
 
     async def step(self, memory: Memory, event: Happening) -> None:
-        """Keep it."""
         self._events.append(await memory.write("event", event.text, of=[event]))
 
     async def end(self, memory: Memory, event: Happening) -> None:
-        """Write down what the task came to, and what is worth knowing the next time."""
         await self.step(memory, event)
         material = newest(self._events, min(self.most_chars, memory.room))
         said = await memory.ask("memory_insights", material, agent=memory.agent, most=self.most_kept)
@@ -150,5 +142,4 @@ class Insights:
 
 
 def builtin_memories() -> dict[str, MemoryFactory]:
-    """The memory systems every workspace has, by name."""
     return {"window": Window, "summary": Summary, "insights": Insights, "workflow": WorkflowMemory}

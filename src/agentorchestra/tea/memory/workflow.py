@@ -112,7 +112,6 @@ class WorkflowMemory:
         return [*summaries, *told]
 
     async def step(self, memory: Memory, event: Happening) -> None:
-        """Keep it, and summarise what lies open when it is time."""
         await self._keep(memory, event)
         why = self._why(memory, event)
         if not why:
@@ -128,7 +127,6 @@ class WorkflowMemory:
         self._open, self._not_before = [], 0
 
     async def end(self, memory: Memory, event: Happening) -> None:
-        """Write down what the task came to, however it ended, and what it taught."""
         await self._keep(memory, event)
         material = newest([*self._parts, *self._open], memory.room)
         about = f"{memory.task.text}\n{event.text}"
@@ -196,7 +194,6 @@ class WorkflowMemory:
         self._open.append(await memory.write("event", event.text, of=[event]))
 
     def _why(self, memory: Memory, event: Happening) -> str:
-        """Why it is time to summarise what lies open, "" where it is not."""
         if len(self._open) < self._not_before:
             return ""
         if sum(len(one.text) for one in self._open) > min(self.open_chars, memory.room):

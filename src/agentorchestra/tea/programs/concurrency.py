@@ -41,7 +41,6 @@ def awaited_calls(code: str) -> frozenset[Span]:
 
 
 def _operands(node: ast.AST) -> Iterator[ast.expr]:
-    """Yield what is awaited at a node."""
     if isinstance(node, ast.Await):
         yield node.value
     elif isinstance(node, ast.Call):
@@ -51,8 +50,6 @@ def _operands(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _put_into(node: ast.AST, names: set[str]) -> Iterator[ast.expr]:
-    """Yield what a node puts into one of the names."""
-
     def named(target: ast.AST | None) -> bool:
         return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(target)) if target else False
 
@@ -85,7 +82,6 @@ def _outer_calls(value: ast.expr) -> Iterator[ast.Call]:
 
 
 def _line_starts(code: str) -> list[int]:
-    """Return the byte at which each line begins."""
     starts = [0]
     for line in code.encode("utf-8", "surrogatepass").split(b"\n"):
         starts.append(starts[-1] + len(line) + 1)

@@ -49,7 +49,6 @@ class Programs(Protocol):
         seconds: float | None = None,
     ) -> Outcome:
         """Run a program to its end, or for so many seconds; `answer` makes the calls of `tools` and `functions`."""
-        ...
 
 
 class _Given(Exception):
@@ -131,7 +130,6 @@ def foreign_tool(
 
 
 def called_tools(tree: ast.AST) -> frozenset[str]:
-    """Return the names that code calls as `tools.NAME`."""
     return frozenset(
         one.attr
         for one in ast.walk(tree)

@@ -38,11 +38,9 @@ class Functions:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """As programs call them."""
         return tuple(self._schemas)
 
     def tool(self, name: str) -> str:
-        """Return the name of what a function stands for."""
         return self._schemas[name].name
 
     def arguments(self, call: Call) -> dict[str, JsonValue]:

@@ -154,7 +154,6 @@ class _Host:
             )
 
     def printed(self, value: str | None = None) -> str:
-        """Return everything that was kept, and the value of the last expression."""
         note = f"\n[{self._dropped:,} further characters left out]" if self._dropped else ""
         text = "".join(self._printed) + note
         if value is None:
@@ -162,7 +161,6 @@ class _Host:
         return f"{text}{value}" if not text or text.endswith("\n") else f"{text}\n{value}"
 
     def forget(self) -> None:
-        """Drop what was printed since the last call."""
         self._printed = ["".join(self._printed)[: self._sure]]
         self._kept = self._sure
         self._dropped = 0

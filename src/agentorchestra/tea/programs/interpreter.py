@@ -34,8 +34,6 @@ _MOST_FRAMES = 8
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function of the host, as the program wrote it."""
-
     name: str
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
@@ -56,26 +54,20 @@ class Host(Protocol):
     @property
     def ctx(self) -> Any:
         """The program's RunContext: for an interpreter whose parts are effects themselves."""
-        ...
 
     @property
     def names(self) -> frozenset[str]:
         """The functions that the program may call."""
-        ...
 
     async def calls(self, calls: Sequence[Call]) -> list[Reply]:
         """Do one call, or several awaited together, in the program's order; what this raises ends the program."""
-        ...
 
     def print(self, text: str) -> None:
         """Take what the program printed; raises ProgramEndedError where that is too much."""
-        ...
 
 
 @dataclass(frozen=True)
 class Ran:
-    """How a program ended."""
-
     value: str | None = None  # its last expression's as Python writes it, None where it has none
     error: str | None = None  # the exception with its line, None where it ran to its end
     state: bytes | None = None  # the program's variables for the next one, None where they cannot be kept
@@ -89,25 +81,19 @@ class Interpreter(Protocol):
     @property
     def name(self) -> str:
         """As observations name it."""
-        ...
 
     def lacks(self, code: str) -> str | None:
         """Return why it is not the one for a program, found without running it; None if nothing speaks against it."""
-        ...
 
     async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
         """Run a program that sees the variables of `state`; with equal replies, `now` and `seed` it does the same."""
-        ...
 
     async def aclose(self) -> None:
         """End what it holds open; idempotent."""
-        ...
 
 
 @dataclass(frozen=True)
 class ProgramLimits:
-    """Limits of a program in Monty."""
-
     seconds: float = 10.0  # of computing, between two calls
     memory: int = 64_000_000  # bytes of its heap
     depth: int = 500  # nested calls
@@ -228,7 +214,6 @@ class _MontyRun:
         return await self._compute(self._interpreter.feed_start(self._code, print_callback=self._print))
 
     async def _next(self, snapshot: Any) -> Any:
-        """Answer what the program stopped for."""
         if hasattr(snapshot, "variable_name"):
             known = snapshot.variable_name in self._host.names
             given = {"value": _named(snapshot.variable_name)} if known else {}
@@ -307,7 +292,6 @@ class _MontyRun:
             return None
 
     def _error(self, exc: Any) -> str:
-        """Return the exception with its line, and how the program came there."""
         said = str(exc.display("type-msg") if hasattr(exc, "display") else exc).strip()
         message = said.removeprefix("RuntimeError: ")
         if message != said and message in self._said:

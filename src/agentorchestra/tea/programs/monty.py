@@ -125,7 +125,6 @@ def lacks(code: str) -> str | None:
 
 
 def _assigned(tree: ast.AST) -> frozenset[str]:
-    """Return every name that the program gives a value itself."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -155,7 +154,6 @@ class _Look:
     modules: dict[str, str] = field(default_factory=dict)  # names bound to modules
 
     def at(self, node: ast.AST) -> Iterator[str]:
-        """Yield what is missing for one node."""
         match node:
             case ast.ClassDef():
                 yield from self._class(node)
@@ -236,7 +234,6 @@ class _Look:
             yield f"files (Path.{node.attr})"
 
     def _module(self, value: ast.expr) -> str | None:
-        """Return the module that an expression names."""
         if isinstance(value, ast.Name):
             return self.modules.get(value.id)
         if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):

@@ -67,7 +67,6 @@ def import_below(name: str, namespace: str) -> ModuleType:
 
 
 def without_namespace(name: str) -> str:
-    """Return the name that the user gave a module or package."""
     return name.partition(".")[2] if name.startswith(PREFIX) else name
 
 
@@ -82,7 +81,6 @@ def within(namespace: str) -> Iterator[None]:
 
 
 def current() -> str:
-    """Return the namespace of the program whose texts are loaded now."""
     return _current.get()
 
 

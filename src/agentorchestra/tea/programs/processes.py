@@ -72,7 +72,6 @@ class MontyPool:
             return self._pool
 
     async def aclose(self) -> None:
-        """End the interpreters; idempotent."""
         async with self._lock:
             pool, self._pool = self._pool, None
             await asyncio.gather(*self._returning)

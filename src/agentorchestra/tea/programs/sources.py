@@ -40,7 +40,6 @@ def _hash(text: str) -> str:
 
 
 def texts_of(tools: Iterable[Any]) -> dict[str, str]:
-    """Return the texts of the modules in which tools are defined, by SHA-256."""
     texts = (module_text(one) for one in tools if isinstance(one, Tool))
     return {_hash(text): text for text in texts if text}
 

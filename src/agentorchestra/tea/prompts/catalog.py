@@ -99,7 +99,6 @@ class PromptLibrary:
             self._override(_in_folder(place))
 
     def _override(self, sources: Mapping[str, _Source]) -> None:
-        """Take these in the place of the prompts of their names."""
         for name, one in sources.items():
             replaced = self._prompts.get(name)
             self._sources[name] = replace(one, given=None if replaced is None else replaced.variables)
@@ -167,7 +166,6 @@ class PromptLibrary:
         }
 
     def texts(self) -> dict[str, str]:
-        """Return the text of every prompt by SHA-256."""
         return {one.content_hash: one.text for one in self._prompts.values()}
 
     def with_prompts(self, prompts: Mapping[str, Prompt]) -> PromptLibrary:

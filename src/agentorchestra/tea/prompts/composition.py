@@ -41,12 +41,8 @@ LONGEST = 1_000_000  # characters of a composed prompt
 
 
 class _Body(Protocol):
-    """A prompt that others include."""
-
     @property
-    def template(self) -> str:
-        """Its body, composed."""
-        ...
+    def template(self) -> str: ...
 
 
 B = TypeVar("B", bound=_Body)
@@ -106,7 +102,6 @@ def with_parts(template: str, parts: Mapping[str, str], *, where: str) -> str:
 
 
 def _spans(template: str, where: str) -> dict[str, tuple[int, int]]:
-    """Return where each part stands, between its marks."""
     spans: dict[str, tuple[int, int]] = {}
     open_: tuple[str, int] | None = None
     for match in _MARK.finditer(template):

@@ -44,7 +44,6 @@ class Prompt:
 
     @property
     def parts(self) -> dict[str, str]:
-        """The texts of its trainable parts, by name."""
         return parts_of(self.template, self.trainable, where=f"the prompt {self.name!r}")
 
     def with_part(self, name: str, text: str, *, version: str = "") -> Prompt:

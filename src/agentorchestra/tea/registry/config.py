@@ -15,7 +15,6 @@ KindName = Literal["tool", "environment", "agent", "prompt", "memory"]
 
 
 def empty() -> dict[str, JsonValue]:
-    """Return the schema of a call without arguments."""
     return {"type": "object", "properties": {}}
 
 
@@ -28,7 +27,6 @@ class Operation(BaseModel, frozen=True):
 
     @property
     def function(self) -> dict[str, JsonValue]:
-        """The function-calling schema."""
         called: dict[str, JsonValue] = {"name": self.name, "description": self.description}
         return {"type": "function", "function": {**called, "parameters": self.parameters}}
 
@@ -40,7 +38,6 @@ class Operation(BaseModel, frozen=True):
 
     @property
     def arguments_model(self) -> type[BaseModel]:
-        """The arguments as a pydantic model that accepts exactly the values of the schema."""
         from agentorchestra.tea.calling.schemas import arguments_model  # here: describing a component needs no models
 
         return arguments_model(self.name, self.parameters)
@@ -90,14 +87,12 @@ class ComponentConfig(BaseModel, frozen=True):
 
     @property
     def described(self) -> Described:
-        """The texts that it is found by."""
         parameters = [Described.of_schema("", "", one.parameters).parameters for one in self.operations]
         actions = [f"{one.name} {one.description}" for one in self.operations if one.name != self.name]
         return Described(self.name, self.description, " ".join([*actions, *parameters]))
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a text, in one line."""
     line = " ".join(text.split())
     for end in _SENTENCE_END.finditer(line):
         sentence = line[: end.start() + 1]
@@ -111,7 +106,6 @@ _SENTENCE_END = re.compile(r"[.!?] (?=[^a-z\d])")
 
 
 def parameter_lines(schema: Mapping[str, Any]) -> list[str]:
-    """Return a line for each parameter of a JSON schema, in words."""
     required = schema.get("required")
     needed = [*required] if isinstance(required, list) else []
     properties = schema.get("properties")

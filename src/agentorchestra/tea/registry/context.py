@@ -183,12 +183,10 @@ class ContextManager(Generic[T]):
         return [*self._given.values(), *self._loaded.values()]
 
     def has(self, name: str) -> bool:
-        """Return True if a component of this name is at hand."""
         return name in self._given
 
     @property
     def is_settled(self) -> bool:
-        """True if nothing was registered or given since `settle`."""
         return self._settled == (self.registry.count, self.registry.handed)
 
     async def settle(self) -> None:
@@ -364,7 +362,6 @@ class ContextManager(Generic[T]):
         )
 
     async def _built(self, what: str, name: str, made: Made, config: ComponentConfig, foreign: bool) -> T:
-        """Make a component of what it is made of, with the words that are laid over it."""
         kind, maker = self.kind, made.maker
         if maker.how == "given":
             one = self._given.get(name)
@@ -407,7 +404,6 @@ class ContextManager(Generic[T]):
         return await self.registry.text(held.source) if held.source else ""
 
     async def _read(self, held: Version) -> str:
-        """Return the text of a version for people, with the words that are laid over it."""
         words = held.maker.texts if held.maker is not None else {}
         return "\n".join([await self._text(held), *(f"{name}:\n{text}\n" for name, text in sorted(words.items()))])
 
@@ -503,7 +499,6 @@ class ContextManager(Generic[T]):
         return self.history(name, hidden=True).all()
 
     async def source(self, name: str, version: str | None = None) -> str:
-        """Return the text that a version is made of, "" where none is kept."""
         await self.access.ready()
         return await self._text(self._version(name, version))
 
@@ -583,7 +578,6 @@ class ContextManager(Generic[T]):
         return done
 
     def _checked(self, found: Sequence[Given], name: str | None, version: str | None) -> Sequence[Given]:
-        """Return what was found under the name and version that were asked for."""
         if not found:
             raise ManifestError(f"there is no {self.kind.name} in what was given")
         if len(found) > 1 and (name is not None or version is not None):
@@ -926,7 +920,6 @@ class ContextManager(Generic[T]):
         """Take over what `save` wrote; all of it or nothing.
 
         Args:
-            path: the file.
             trusted: whether its code is the user's own; else it runs in the sandbox only.
 
         Returns:
@@ -959,7 +952,6 @@ class ContextManager(Generic[T]):
         return write_skills(skills_of(await self.described()), Path(folder))
 
     async def described(self) -> Sequence[tuple[ComponentConfig, str]]:
-        """Return what is known of every component, with the template of a prompt, else ""."""
         await self.access.ready()
         live = self.live()
         templates = {name: one.template for name, one in live.items() if isinstance(one, Prompt)}

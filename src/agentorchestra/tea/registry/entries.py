@@ -72,7 +72,6 @@ class New(Generic[T]):
 
 
 def entry(history: History, type_: str, **fields: Any) -> Entry:
-    """Return an entry for a history, without the fields that say nothing."""
     return Entry(history.kind, history.name, type_, body_of(**fields))
 
 
@@ -145,7 +144,6 @@ def activated(history: History, version: str, by: By) -> Iterator[Entry]:
 
 
 def _version_of(kind: Kind[T], config: ComponentConfig, history: History, new: New[T]) -> tuple[str, bool]:
-    """Return the version of new content, and whether it was written down."""
     if new.version is not None:
         return checked_component_version(f"{kind.name} {config.name!r}", new.version), True
     last = max(history.names, key=version_order, default="0.0.0")

@@ -185,7 +185,6 @@ class History:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The versions, oldest first."""
         return tuple(self._bodies)
 
     def known_as(self, identity: str, version: str | None = None) -> str | None:
@@ -213,12 +212,10 @@ class History:
         return None if found is None else tuple(found)
 
     def all(self) -> tuple[Version, ...]:
-        """Return every version, oldest first."""
         return tuple(self.version(one) for one in self._bodies)
 
     @property
     def usable(self) -> bool:
-        """True if its name means something."""
         return self.current is not None and not self.hidden
 
     def check_step(self, version: str, state: LifeState) -> None:
@@ -234,7 +231,6 @@ class History:
 
 
 def checked_component_name(kind: str, name: object) -> str:
-    """Return a name that a component can have, else raise ComponentNameError."""
     if not isinstance(name, str) or not name:
         raise ComponentNameError(f"the name of a {kind} is {name!r}; give letters, digits, '_' or '-'")
     if len(name) > LONGEST_NAME:
@@ -258,6 +254,5 @@ def checked_component_version(what: str, version: object) -> str:
 
 
 def version_order(version: str) -> tuple[int, int, int]:
-    """Return what versions are sorted by."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     return (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)

@@ -109,7 +109,6 @@ def marked(variables: list[Variable], said: Evolvable, *, builtin: bool) -> list
     """Return variables, each with whether a candidate may change it.
 
     Args:
-        variables: of a component.
         said: what its author says.
         builtin: whether it comes with the package.
     """

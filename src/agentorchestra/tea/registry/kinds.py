@@ -34,7 +34,6 @@ _DEFAULT = "1.0.0"
 
 
 def operation(schema: ToolSchema) -> Operation:
-    """Return what a function-calling schema says, as an operation of a component."""
     return Operation(name=schema.name, description=schema.description, parameters=schema.parameters)
 
 
@@ -222,7 +221,6 @@ class NamedFactory:
 
 
 def _describe_anew(environment: Any, words: Maker) -> None:
-    """Give an instance other words for its rules and actions."""
     texts, rules = words.texts, environment.rules()
     schemas = tuple(with_words(one, words, one.name) for one in environment.actions())
     environment.content_hash = sha256_json([environment.content_hash, texts])
@@ -231,7 +229,6 @@ def _describe_anew(environment: Any, words: Maker) -> None:
 
 
 def _action(environment: Environment, action: ToolSchema) -> Operation:
-    """Return an action with what must hold before and after it."""
     found = operation(action)
     conditions = conditions_of(environment, action.name).text
     return found.model_copy(update={"description": f"{found.description}\n\n{conditions}"}) if conditions else found
@@ -256,7 +253,6 @@ def _describe_environment(name: str, factory: EnvironmentFactory, builtin: bool)
 
 
 def class_name(factory: Callable[[], Any]) -> str:
-    """Return the name of the class that a factory is, or makes objects of."""
     made = factory.make if isinstance(factory, NamedFactory) else factory
     return made.__name__ if isinstance(made, type) else type(factory()).__name__
 

@@ -42,7 +42,6 @@ def first_affected(
     on it or looks at it.
 
     Args:
-        ledger: of the recorded run.
         before: the version that the run had.
         after: the other one.
         template: of a prompt, as the run had it.
@@ -101,7 +100,6 @@ def _shows(effect: Effect, names: set[str]) -> bool:
 
 
 def _texts(effect: Effect) -> Iterator[str]:
-    """Yield the texts of an effect, each with single blanks."""
     if effect.request is not None:
         for message in effect.request.messages:
             yield " ".join(message.text.split())

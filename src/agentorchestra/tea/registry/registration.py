@@ -306,7 +306,6 @@ class Manifest(BaseModel, extra="forbid"):
 
 
 def read_manifest(path: Path) -> list[ManifestEntry]:
-    """Return a manifest's entries, or raise ManifestError."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as exc:

@@ -53,11 +53,9 @@ class Registry:
         self._writing = asyncio.Lock()
 
     def history(self, kind: str, name: str) -> History | None:
-        """Return the history of a component, None where nothing is written of it."""
         return self._histories.get((kind, name))
 
     def histories(self, kind: str) -> list[History]:
-        """Return all of a kind, by name."""
         return [one for _, one in sorted(self._kinds.get(kind, {}).items())]
 
     @property
@@ -146,7 +144,6 @@ class Registry:
         return digests
 
     async def text(self, sha256: str) -> str:
-        """Return a text that was kept."""
         if sha256 not in self._kept:
             self._kept[sha256] = (await self._store.get_blob(sha256)).decode("utf-8")
         return self._kept[sha256]

@@ -45,8 +45,6 @@ class TCPServer(ContextManager[Tool[..., Any]]):
         """Call a tool outside of a run: checked, allowed, limited and recorded as within one.
 
         Args:
-            name: the tool.
-            arguments: by name.
             version: another than the current one; a candidate is called so.
 
         Returns:
@@ -80,7 +78,6 @@ class ECPServer(ContextManager[EnvironmentFactory]):
         return await self.access.invoke_action(name, action, _arguments(arguments))
 
     async def state(self, name: str) -> tuple[Block, ...]:
-        """Return what the instance shows on which `invoke` acts."""
         await self.access.ready()
         self.history(name)
         return await self.access.state_of(name)
@@ -90,13 +87,7 @@ class ACPServer(ContextManager[Any]):
     """The Agent Context Protocol (000, definition 10)."""
 
     async def invoke(self, name: str, task: str, **options: Any) -> RunResult:
-        """Let an agent do a task, in a run of its own.
-
-        Args:
-            name: the agent.
-            task: what it is to do.
-            options: as for `Workspace.run`.
-        """
+        """Let an agent do a task, in a run of its own; `options` as for `Workspace.run`."""
         if not isinstance(task, str):
             raise UsageError(f"the task is {reprlib.repr(task)}; give text")
         await self.access.ready()

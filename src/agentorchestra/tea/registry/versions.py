@@ -35,7 +35,6 @@ class Change:
 
 
 def level_of(changes: list[Change]) -> Level:
-    """Return the greatest level among changes."""
     return max((change.level for change in changes), key=_ORDER.index, default="none")
 
 
@@ -71,7 +70,6 @@ class _Comparison:
         self._old, self._new = old, new
 
     def changes(self, before: Mapping[str, Any], after: Mapping[str, Any], path: str, deep: int) -> Iterator[Change]:
-        """Yield the changes from one schema to another."""
         before, after = _resolved(before, self._old), _resolved(after, self._new)
         if before == after or deep > _DEEPEST:
             return

@@ -22,7 +22,6 @@ DESCRIPTION = "description"
 
 
 def schema_variables(schema: ToolSchema, action: str = "") -> Iterator[Variable]:
-    """Yield the words of a tool's schema, or of that of an environment's action, as variables."""
     if action:
         yield Variable(f"action:{action}", schema.description, DESCRIPTION, f"what the action {action} does")
     else:

@@ -41,7 +41,6 @@ class DeferredTools:
 
     @property
     def core(self) -> tuple[ToolSchema, ...]:
-        """The schemas that stand in every prompt, sorted by name."""
         return tuple(one for one in self._tools.schemas() if one.name not in self._waiting)
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
@@ -49,7 +48,6 @@ class DeferredTools:
         return (*self.core, *self.opened(opened))
 
     def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
-        """Return the schemas of what was opened or came later."""
         later = {one.name for one in self._tools.opened(names)}
         return tuple(
             self._tools.schema(name) for name in dict.fromkeys(names) if name in self._waiting or name in later
@@ -58,7 +56,6 @@ class DeferredTools:
     def effect(
         self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
     ) -> Effect:
-        """Return the effect of a call, whether the tool is open or not."""
         return self._tools.effect(call, ctx, provenance)
 
     def add_later(self, tool: Tool[..., Any]) -> None:
@@ -81,6 +78,5 @@ class DeferredTools:
 
 
 def _first_words(description: str) -> str:
-    """Return the first sentence of a description, in short."""
     said = " ".join(description.split()).split(". ")[0].rstrip(".")
     return said if len(said) <= LINE_CHARS else f"{said[: LINE_CHARS - 1]}…"

@@ -91,7 +91,6 @@ class Discovery:
 
     @property
     def core(self) -> tuple[ToolSchema, ...]:
-        """The schemas that stand in every prompt, sorted by name."""
         return tuple(self._tools.schema(name) for name in self._core)
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
@@ -253,7 +252,6 @@ def lines_of(found: Sequence[ToolSchema], room: int | None = None) -> tuple[list
 
 
 def entry_of(schema: ToolSchema) -> str:
-    """Return one line: the name, and what it is for in short."""
     said = " ".join(schema.description.split())
     line = f"{schema.name}: {said}" if said else schema.name
     return line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…"

@@ -29,8 +29,6 @@ CALLED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment
 
 
 class Called(NamedTuple):
-    """A call of a component that is over, and whether it gave a result."""
-
     kind: str
     name: str
     run: str
@@ -38,7 +36,6 @@ class Called(NamedTuple):
 
 
 async def calls_in(store: Store, runs: Iterable[str]) -> list[Called]:
-    """Return the calls of these runs, by the log."""
     found = []
     for run in runs:
         wanted = LogQuery(runs=(run,), types=("started", "completed"))
@@ -63,7 +60,6 @@ class Finding:
         self.finder = Finder(self.retriever(), model=model)
 
     def retriever(self) -> Retriever:
-        """Return a new retriever."""
         embed: Embed | None = self._embed if self._model else None
         return Retriever(embed, vectors=self._vectors)
 

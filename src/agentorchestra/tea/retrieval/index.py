@@ -321,7 +321,6 @@ class Vectors:
             self._matrix[place], self._mask[place] = 0.0, 0.0
 
     def get(self, place: int) -> Any:
-        """Return a vector, None where there is none."""
         return self._matrix[place].copy() if place in self._there else None
 
     def likeness(self, query: Sequence[float], places: Collection[int]) -> dict[int, float]:

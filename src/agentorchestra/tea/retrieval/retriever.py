@@ -175,5 +175,4 @@ class Retriever:
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """Return the parts of `mcp/github`."""
     return tuple(part for part in path.split("/") if part)

@@ -37,7 +37,6 @@ NOTHING = Carried()
 
 
 def carried_by(component: Any) -> Carried:
-    """Return what a component says it needs."""
     found = getattr(component, "carried", None)
     return found if isinstance(found, Carried) else NOTHING
 
@@ -116,7 +115,6 @@ def _a(role: Role) -> str:
 
 
 def check_role(name: str, role: Role, subject: Any) -> None:
-    """Refuse what is not of the kind a transformation takes."""
     fits = {"tool": _is_tools, "environment": is_factory, "agent": _is_agent}[role](subject)
     if not fits:
         example = {"tool": "a tool or a list of tools", "environment": "an environment's class or factory"}
@@ -152,7 +150,6 @@ def tools_in(subject: Any) -> tuple[Tool[..., Any], ...]:
 
 
 def first_twice(names: Iterable[str]) -> str | None:
-    """Return the first name that comes a second time."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -76,8 +76,6 @@ def compound(
     """Return the steps as one tool, whose arguments are what is `Given`.
 
     Args:
-        name, description, version: of the tool.
-        steps: in order.
         returns: the step whose result is the result; the last one by default.
 
     Raises:

@@ -47,7 +47,6 @@ def brought(
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return True if two components do the same: one object, or made of the same."""
     hashes = [getattr(each, "content_hash", None) for each in (one, other)]
     return one is other or one == other or (hashes[0] is not None and hashes[0] == hashes[1])
 

@@ -48,7 +48,6 @@ class ToolsFactory:
 
     @property
     def carried(self) -> Carried:
-        """The tools, and what they need."""
         return Carried(tools=tuple(self.tools.values()))
 
     @property
@@ -83,7 +82,6 @@ class ToolsEnvironment:
         self._seen: JsonValue = None  # what was seen last, as the outcome of `shows` has it; None for nothing yet
 
     def actions(self) -> tuple[ToolSchema, ...]:
-        """Return one for each tool."""
         return tuple(tool.schema.model_copy(update={"name": name}) for name, tool in self._kind.tools.items())
 
     def mutates(self, action: str) -> bool:
@@ -97,7 +95,6 @@ class ToolsEnvironment:
         return frozenset()
 
     def conditions(self, action: str) -> Conditions:
-        """Return the action's rules, over the state as it is now."""
         rules = self._kind.rules.get(action, ())
         return Conditions(before=tuple(Condition(one.text, partial(self._allows, one)) for one in rules))
 
@@ -105,14 +102,12 @@ class ToolsEnvironment:
         return bool(rule.allows(copy.deepcopy(self._state)))
 
     def rules(self) -> str:
-        """Return the words given, and each action's rules."""
         lines = [self._kind.words] if self._kind.words else []
         for name, rules in self._kind.rules.items():
             lines += [f"- {name}: only when {'; '.join(one.text for one in rules)}"] if rules else []
         return "\n".join(lines)
 
     async def open(self, ctx: Any) -> None:
-        """Take up the state that the branch stands at."""
         held = ctx.vars.get(self._var)
         if isinstance(held, dict):
             self._state = held
@@ -150,7 +145,6 @@ class ToolsEnvironment:
         return f"t2e:{self.name}:seen"
 
     async def state(self) -> tuple[Block, ...]:
-        """Return the shared state, what may be done now, and what was seen last."""
         lines = [f"{name}: {canonical_json(value)}" for name, value in self._state.items()]
         allowed = [name for name in self._kind.tools if not untrue(self.conditions(name).before, {})]
         lines += [f"allowed now: {', '.join(allowed) or 'nothing'}"] if self._kind.rules else []
@@ -160,12 +154,10 @@ class ToolsEnvironment:
         return (*said, *(Outcome(value=self._seen, trust=Trust.UNTRUSTED).blocks(source) if self._seen else ()))
 
     async def snapshot(self) -> bytes:
-        """Return the shared state as JSON, with what was seen last where something is looked at."""
         held = {"state": self._state, "seen": self._seen} if self._kind.shows else self._state
         return json.dumps(held, sort_keys=True).encode()
 
     async def restore(self, data: bytes) -> None:
-        """Take up what a snapshot has."""
         held = json.loads(data)
         self._state, self._seen = (held["state"], held["seen"]) if self._kind.shows else (held, None)
 
@@ -186,7 +178,6 @@ def _t2e(
     Args:
         tools: one or several. Those that `e2t` made get their actions' names back.
         name: of the environment.
-        description: what it is.
         state: the names of `ctx.vars` that the tools share, with their first values (JSON).
         rules: by action: when it is allowed.
         words: further rules, for whoever acts.

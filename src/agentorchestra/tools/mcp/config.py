@@ -51,8 +51,6 @@ class Server:
 
 @dataclass(frozen=True)
 class McpFile:
-    """The content of a file."""
-
     servers: tuple[Server, ...]  # those that are not disabled
     names: tuple[str, ...]  # of all
     secrets: Mapping[str, str]  # what must not reach the log, name -> value
@@ -168,8 +166,6 @@ def _entry(value: dict[str, Any], where: str) -> _Entry:
 
 
 class _Filling:
-    """Fills in the variables of one server and notes what is secret."""
-
     def __init__(self, where: str, name: str, environ: Mapping[str, str], folder: Path) -> None:
         self._where = where
         self._name = name

@@ -46,8 +46,6 @@ class _Attempt:
 
 
 class _Link:
-    """A connection as long as it lasts."""
-
     def __init__(self, session: ClientSession, words: LastWords | None, ring: Callable[[], None]) -> None:
         self.session = session
         self.words = words
@@ -55,7 +53,6 @@ class _Link:
         self._ring = ring
 
     def end(self) -> None:
-        """Say that it cannot be used any more."""
         self.ended = True
         self._ring()
 

@@ -44,7 +44,6 @@ class Definition:
     idempotent: bool
 
     def problems(self, arguments: dict[str, Any]) -> list[str]:
-        """Return what is wrong with arguments, a phrase each."""
         inner = self._checked
         return [] if inner is None else schema_problems(arguments, inner)
 
@@ -162,7 +161,6 @@ def _description(one: Mapping[str, Any]) -> str:
 
 
 def schema_problem(schema: Any) -> str:
-    """Return why a schema cannot be used, "" where it can."""
     if not isinstance(schema, dict):
         return f"its inputSchema is {type(schema).__name__}, not an object"
     if schema.get("type", "object") != "object":

@@ -102,7 +102,6 @@ class McpToolkit:
         return self.tools()
 
     def tools(self) -> Sequence[Tool[..., Any]]:
-        """Return its tools; McpError before it was opened."""
         if not self._open:
             raise McpError(f"the MCP servers of {self.path} are not open; the workspace opens them with its first run")
         return self._tools

@@ -74,7 +74,6 @@ class Address:
 
     @property
     def ip(self) -> IPAddress | None:
-        """The host, where it is an IP address."""
         try:
             return ipaddress.ip_address(self.host)
         except ValueError:

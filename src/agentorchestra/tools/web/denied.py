@@ -24,7 +24,6 @@ class DeniedPages:
         self._pages = {one: _pattern(one) for one in written}
 
     def holds(self, url: str) -> bool:
-        """Return True for the address of a denied page."""
         return bool(self._entry(url))
 
     def refuse(self, url: str) -> None:

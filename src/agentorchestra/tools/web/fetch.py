@@ -29,8 +29,6 @@ PAGE_CHARS = 8_000  # about how much of a page is given at once: most of what st
 
 
 def fetch_tool(reader: PageReader) -> Tool[..., Any]:
-    """Return the tool `fetch`, over a reader of pages."""
-
     @tool(effect=("read", "network"))
     async def fetch(
         ctx: RunContext[Any],

@@ -66,7 +66,6 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """True if the status is one of success."""
         return 200 <= self.status < 300
 
     @property
@@ -249,8 +248,6 @@ def refuse_private(ip: str, address: Address, *, setting: str = "web.private") -
 
 @dataclass
 class _Job:
-    """One request with its redirects."""
-
     client: WebClient
     method: str
     headers: dict[str, str]
@@ -298,7 +295,6 @@ class _Job:
     async def _ask(
         self, address: Address, method: str, headers: Mapping[str, str], body: bytes | None, hops: list[Address]
     ) -> tuple[Answer, Address | None]:
-        """Ask for one hop; return its answer, and where that leads."""
         import aiohttp
         from yarl import URL
 

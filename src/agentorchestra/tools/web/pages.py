@@ -26,8 +26,6 @@ LIMITS = Limits(max_bytes=100_000_000, seconds=30.0)
 
 @dataclass(frozen=True)
 class Page:
-    """A page."""
-
     url: str  # as it was asked for
     final_url: str  # the address that answered
     redirects: tuple[str, ...]  # the addresses that led there
@@ -144,7 +142,6 @@ def is_text(page: Page) -> bool:
 
 
 def outline(document: Document, most: int = 30) -> Sequence[str]:
-    """Return the headings of a text with their lines."""
     if not isinstance(document, TextDocument):
         return ()
     found = [

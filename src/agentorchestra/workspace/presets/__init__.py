@@ -61,11 +61,7 @@ def preset_names() -> tuple[str, ...]:
 
 
 def find_preset(name: str) -> Preset:
-    """Return a preset by its name.
-
-    Raises:
-        SettingsError: with the names there are.
-    """
+    """Return a preset by its name; SettingsError with the names there are."""
     names = preset_names()
     if name not in names:
         raise SettingsError(f"there is no preset {name!r}; the presets: {', '.join(names)}, or {NO_PRESET!r}")
@@ -88,11 +84,7 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_preset(settings: Settings, name: str | None = None) -> Settings:
-    """Return the settings over a preset, the one they name by default: what is set in them stays.
-
-    Raises:
-        SettingsError: for a name that no preset has.
-    """
+    """Return the settings over a preset, by default the one they name; SettingsError for an unknown name."""
     name = settings.preset if name is None else name
     if name == NO_PRESET and settings.preset == NO_PRESET:
         return settings

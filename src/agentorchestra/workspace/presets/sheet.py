@@ -42,7 +42,6 @@ def sheet(preset: Preset) -> str:
 
 
 def _models(role: str) -> tuple[str, ...]:
-    """Return the words on models, with one role for all."""
     return (
         "## Models",
         "",
@@ -80,11 +79,7 @@ def _setting(path: str, preset: Preset, settings: Settings) -> str:
 
 
 def value_of(path: str, settings: Settings) -> Any:
-    """Return the value of a setting by its dotted name; of an agent's setting, what the agent has.
-
-    Raises:
-        KeyError, AttributeError: for a name that no setting has.
-    """
+    """Return a setting's value by its dotted name, also an agent's; KeyError, AttributeError for an unknown name."""
     from agentorchestra.agents.registry import adjusted, builtin_agents
 
     found: Any = settings

@@ -130,7 +130,6 @@ async def _export_skills(asked: dict[str, Any], path: Path) -> list[dict[str, An
 
 
 def _targets(asked: dict[str, Any], path: Path, kind: str | None) -> dict[str, Path]:
-    """Return the file for each kind; none of them is there yet."""
     targets = {one: path if kind is not None else path / f"{KINDS[one]}.json" for one in asked}
     for target in targets.values():
         if target.exists() or target.is_symlink():

@@ -74,7 +74,6 @@ components = click.Group(
 
 
 def _short_form(kind: str, example: str) -> click.Group:
-    """Return the same commands for one kind."""
     plural = KINDS[kind]
     return click.Group(
         plural,

@@ -68,7 +68,6 @@ reason_option = click.option(
 
 
 def servers(workspace: Workspace[Any], kind: str | None) -> dict[str, Any]:
-    """Return the servers of a kind, or of all, by kind."""
     every = (workspace.tcp, workspace.ecp, workspace.acp, workspace.prompt_components, workspace.memory_components)
     return {name: one for name, one in zip(KINDS, every, strict=True) if kind in (None, name)}
 

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentorchestra.cli.commands.components.shared import (
-    KINDS,
-    Named,
-    kind_option,
-    name_argument,
-    only,
-    reason_option,
-)
+from agentorchestra.cli.commands.components.shared import KINDS, Named, kind_option, name_argument, only, reason_option
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, mcp_option, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_either, emit_json, say
@@ -55,11 +48,7 @@ async def show(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
 
 
 async def _text_here(server: Any, config: ComponentConfig) -> str:
-    """Return the text of a version that is not kept: its code as it is in this process, or an agent's definition.
-
-    Raises:
-        VersionError: it is not here, or is no code.
-    """
+    """Return a version's text that is not kept: its code in this process, or a definition; else VersionError."""
     (version,) = [one for one in await server.versions(config.name) if one.version == config.version]
     if version.maker is not None and version.maker.fields:
         return json.dumps(version.maker.fields, indent=2, ensure_ascii=False)
@@ -148,7 +137,6 @@ async def _update(
 
 
 def _edited(name: str, text: str) -> str:
-    """Return a text as it was left in the user's editor."""
     if not (os.environ.get("VISUAL") or os.environ.get("EDITOR") or sys.stdin.isatty()):
         raise UsageError("there is no terminal for an editor here; set EDITOR, or give the text with --from FILE")
     try:

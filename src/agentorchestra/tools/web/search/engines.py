@@ -114,7 +114,6 @@ def _checked(one: Any) -> SearchEngine:
 
 
 def key_variables(settings: SearchSettings) -> tuple[str, ...]:
-    """Return the environment variables that hold keys of engines."""
     theirs = {one.name: one.key_env for one in SERVICES if one.key_env}
     theirs |= {name: one.key_env for name, one in settings.engine.items() if one.key_env}
     return tuple(sorted({*theirs.values()}))

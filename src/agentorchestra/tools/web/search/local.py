@@ -45,8 +45,6 @@ _PUBLISHED = (
 
 @dataclass(frozen=True)
 class _Known:
-    """A file that is searched."""
-
     ref: FileRef
     path: Path
     name: str

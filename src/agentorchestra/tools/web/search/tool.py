@@ -125,8 +125,6 @@ def _search_tool(
 
 @dataclass
 class _Searching:
-    """One search."""
-
     ctx: Any
     wanted: Query
     asked: dict[str, JsonValue]

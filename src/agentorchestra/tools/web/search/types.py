@@ -138,16 +138,9 @@ class SearchEngine(Protocol):
 
     def missing(self) -> str:
         """Return what it needs and has not, as the rest of a sentence that begins with its name; "" if it is ready."""
-        ...
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """Return what it finds, best first.
-
-        Raises:
-            EngineError: it gave no results.
-            ToolError: the query is none for it.
-        """
-        ...
+        """Return what it finds, best first; EngineError without results, ToolError for a query that is none for it."""
 
 
 def query_of(
