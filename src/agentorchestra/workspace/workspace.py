@@ -927,7 +927,11 @@ class Workspace(Generic[Deps]):
         return await self._parts.store.list_runs(limit=limit)
 
     async def backup(self, target: str | Path) -> None:
-        """Copy the workspace into a new folder, also while runs go on; BackupError if that is not possible."""
+        """Copy the workspace into a new folder while runs go on.
+
+        Raises:
+            BackupError: the target is not free or cannot be written, or the log lies in a database.
+        """
         from agentorchestra.log.store.sqlite import SqliteStore
 
         if not isinstance(self.store, SqliteStore):
