@@ -18,6 +18,7 @@ from agentorchestra.cli.options import (
     together,
 )
 from agentorchestra.cli.output import clean, plural, say
+from agentorchestra.cli.project import begun_on
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import UnknownRoleError
 from agentorchestra.core.names import did_you_mean
@@ -105,6 +106,8 @@ async def drive_new(
             say(f"files: {plural(len(manifest.files), 'file')}")
         if manifest.left_out:
             say(manifest.left_out)
+        for line in begun_on(manifest.project):
+            say(line)
     for note in workspace.notes:
         say(clean(f"warning: {note}"))
     by_default = (spec.budget is None or spec.budget.cost_usd is None) and workspace.settings.budget.cost_usd is None

@@ -9,13 +9,14 @@ replaced.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import hashlib
 import json
 import os
 import stat
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +28,7 @@ from agentorchestra.environments.beneath import OutsideError, closing, open_file
 from agentorchestra.environments.folder import read_manifest
 from agentorchestra.environments.manifest import Entry, Manifest
 from agentorchestra.environments.packs import Blobs, Contents
-from agentorchestra.environments.project import GIT
+from agentorchestra.environments.project import GIT, made_anew, plain_bytes
 from agentorchestra.environments.repository import Repository, repository_at, run_git
 
 Read = Callable[[str], Awaitable[bytes]]
@@ -76,12 +77,16 @@ class Applied(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """All that a run changed; `left_out` are files too large for a snapshot, which are in no diff."""
+    """All that a run changed, without the caches that it made.
+
+    In no diff are `left_out`, files too large for a snapshot, and `ignored`, new ones that git ignores.
+    """
 
     project: Project
     files: tuple[Change, ...] = ()
     left_out: tuple[str, ...] = ()
     folders: frozenset[str] = frozenset()  # that the project began with
+    ignored: tuple[str, ...] = ()
 
     def diff(self) -> str:
         """Return them as git writes them. Blocks."""
@@ -108,14 +113,46 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
         data = await contents.read_artifact(ArtifactRef(name=one.path, sha256=one.content, size=one.size))
         return File(data, runs=_runs(one))
 
+    caches = made_anew(after)
+    fresh = [path for path in after if path not in before and path not in caches]
+    ignored = set[str]()
+    if fresh and project.repository:
+        rules = {
+            path: read.data
+            for path, one in after.items()
+            if path.rpartition("/")[2] == ".gitignore" and one.kind == "file" and (read := await file(one))
+        }
+        ignored = await asyncio.to_thread(_ignored, Path(project.path), rules, fresh)
     for path in sorted({*before, *after}):
+        if path not in before and (path in caches or path in ignored):
+            continue
         old, new = before.get(path), after.get(path)
         if old is None or new is None or (old.kind, old.content, _runs(old)) != (new.kind, new.content, _runs(new)):
             found.append(Change(path, await file(old), await file(new)))
     had = {one.path for one in began.left_out}
     new_large = tuple(one.path for one in now.left_out if one.path not in had)
     folders = frozenset(one.path for one in began.entries if one.kind == "folder")
-    return Changes(project, tuple(found), new_large, folders)
+    return Changes(project, tuple(found), new_large, folders, tuple(sorted(ignored)))
+
+
+def _ignored(root: Path, rules: Mapping[str, bytes], paths: Sequence[str]) -> set[str]:
+    """Return those of new paths that git ignores by the rules (`.gitignore` files by path) that a run left. Blocks."""
+    repository = repository_at(root) if root.is_dir() else None
+    if repository is None:
+        return set()
+    with tempfile.TemporaryDirectory(prefix="agentorchestra-") as name:
+        inside = Path(name, repository.prefix)
+        found = {inside / path: data for path, data in rules.items()}
+        for up in range(1, repository.prefix.count("/") + 1):  # the rules of the folders above
+            found[inside.parents[up - 1] / ".gitignore"] = plain_bytes(root.parents[up - 1] / ".gitignore")
+        inside.mkdir(parents=True, exist_ok=True)
+        for path, data in found.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        own = {"GIT_DIR": str(repository.git), "GIT_WORK_TREE": name, "GIT_LITERAL_PATHSPECS": "0"}  # it takes no "1"
+        listed = b"".join(b"./%b\0" % os.fsencode(one) for one in paths)
+        printed = run_git(inside, "check-ignore", "-z", "--stdin", data=listed, env=own, most=1)
+    return {os.fsdecode(one).removeprefix("./") for one in printed.split(b"\0") if one}
 
 
 def _runs(one: Entry) -> bool:
