@@ -13,7 +13,7 @@ from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import (
     COUNT,
     WORDS,
-    FilePath,
+    GivenPath,
     budget_options,
     json_option,
     model_option,
@@ -53,7 +53,7 @@ Exit codes: 0 solved (the tests pass, or without --tests the run completed), 1 t
 fail, the run failed or its changes could not be applied, 2 wrong usage, 3 any other end (partial,
 blocked), 4 out of budget or time, 5 waiting or paused, 130 cancelled.""",
 )
-@click.argument("project", metavar="DIR", type=FilePath())
+@click.argument("project", metavar="DIR", type=GivenPath())
 @click.argument("task", metavar="TASK", type=WORDS)
 @option(
     "--tests",
