@@ -60,7 +60,7 @@ def test_a_server_by_options_and_a_run_with_it(folder: Folder) -> None:
     assert row["check"]["status"] == "answered" and row["check"]["usage"]["output_tokens"] > 0
     assert server.requests[0]["messages"] == [{"role": "user", "content": "Hello"}]
     gone = folder.run("models", "--check")
-    assert gone.code == 1 and "cannot be reached" in gone.out
+    assert gone.code == 1 and "nothing listens at" in gone.out
 
 
 def test_a_key_from_stdin_lies_in_the_env_file_and_nowhere_else(folder: Folder) -> None:
@@ -163,7 +163,7 @@ def test_wrong_answers_are_asked_again_at_once(folder: Folder) -> None:
                 ("Use a browser?", "n\n"),
             ],
         )
-    assert code == 0 and "is the server running? check the address (--base-url)" in text, text
+    assert code == 0 and "nothing listens at http://127.0.0.1:9/v1; start the server, or check the a" in text, text
     assert (folder.path / ".env").read_text() == f"MODEL_API_KEY='{KEY}'\n" and KEY not in text
 
 
@@ -179,7 +179,7 @@ def test_wrong_answers_are_asked_again_at_once(folder: Folder) -> None:
         (
             ("--base-url", "http://127.0.0.1:9/v1", "--model", "m"),
             1,
-            "is the server running? check the address (--base-url); nothing was written",
+            "nothing listens at http://127.0.0.1:9/v1; start the server, or check the address (--base-url); noth",
         ),
         (("--provider", "offline", "--workspace", "lease.txt"), 1, "the workspace lease.txt is a file; choose another"),
         (
@@ -202,7 +202,9 @@ def test_a_model_that_the_server_does_not_know(folder: Folder) -> None:
     with serving([http_error(404, "model 'm' not found")]) as server:
         done = folder.run("setup", "--base-url", server.base_url, "--model", "m")
     assert (
-        done.code == 1 and "does not know this model or path" in done.error and "check the model's name" in done.error
+        done.code == 1
+        and "does not know this model or path" in done.error
+        and "check the model's name and check the address (--base-url)" in done.error
     )
 
 

@@ -307,11 +307,6 @@ def on_ask_option(what: str, code: int = 3) -> Callable[[F], F]:
     )
 
 
-def task_on_stdin() -> str:
-    """Return the task, read from stdin to its end; raise UsageError if it is no text."""
-    return task_in(STDIN)
-
-
 def task_in(file: Path) -> str:
     """Return the task that a file holds, or stdin (`-`); raise UsageError if it is no text."""
     where = "stdin" if file == STDIN else str(file)

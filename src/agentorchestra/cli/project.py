@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -18,11 +18,14 @@ from agentorchestra.cli.workspaces import verdict_on
 from agentorchestra.core.spec import FINAL, RunStatus, first_names
 
 if TYPE_CHECKING:
-    from agentorchestra.core.spec import Project, RunResult
+    from agentorchestra.core.spec import RunResult
     from agentorchestra.workspace import Workspace
-    from agentorchestra.workspace.changes import Applied, Changes
+    from agentorchestra.workspace.changes import Applied
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+ON_A_COPY = "commands run in a sandbox, in a copy of {}: without a question; its diff follows"
+"""The line with which work on a folder of the user's begins."""
 
 MOST_LINES = 1000
 """Lines of a diff that are shown after a run."""
@@ -149,7 +152,9 @@ async def _land(
         changes = await workspace.changes(result.run_id)
     except ProjectError as exc:
         return _Landed((f"error: {one_line(str(exc), 2000)}",), failed=True)
-    lines = kept_back(changes, result)
+    reasons = {"too large for the diff": changes.left_out, "ignored by Git": changes.ignored}
+    kept = (f"{first_names(files, 5)}: {why}, in {result.folder} only" for why, files in reasons.items() if files)
+    lines = tuple(one_line(line, 1000) for line in kept)
     if not changes.files:
         return _Landed((*lines, f"nothing was changed in the copy of {place}"))
     wanted = landing.apply or landing.branch is not None
@@ -163,19 +168,6 @@ async def _land(
     except ProjectError as exc:
         return _Landed((*lines, f"error: {one_line(str(exc), 2000)}", f"to try again: {later}"), failed=True)
     return _Landed((*lines, applied_line(applied)), applied)
-
-
-def kept_back(changes: Changes, result: RunResult) -> tuple[str, ...]:
-    """Return a line for each reason for which files of a run are in no diff; none for caches, which nobody misses."""
-    reasons = {"too large for the diff": changes.left_out, "ignored by Git, so not applied": changes.ignored}
-    lines = (f"{first_names(files, 5)}: {why}, in {result.folder} only" for why, files in reasons.items() if files)
-    return tuple(one_line(line, 1000) for line in lines)
-
-
-def begun_on(project: Project | None) -> Iterator[str]:
-    """Yield the line with which work on a folder of the user's begins, nothing for other runs."""
-    if project is not None and project.path:
-        yield f"commands run in a sandbox, in a copy of {one_line(project.path)}: without a question; its diff follows"
 
 
 def _confirmed(count: int, place: Path) -> bool:

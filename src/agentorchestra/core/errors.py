@@ -12,7 +12,7 @@
     ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
     │     StoreResource, DuplicateEvent, LogChanged, ComponentConflict
     ├── DoorError: Diverged, BudgetExhausted, Suspended, ConcurrentUse, Replay
-    ├── ModelError: ModelAuth, ModelRateLimit, ModelUnavailable, ModelResponse,
+    ├── ModelError: ModelAuth, ModelRateLimit, ModelUnavailable (ModelServerDown), ModelResponse,
     │     ModelRequest (ModelContext, ModelSchema, ModelMedia), Script
     ├── ToolError: Web, Edit (AmbiguousText, NotText, Patch, Undo), EnvironmentLost, Job, Keys
     ├── Resource
@@ -456,6 +456,10 @@ class ModelUnavailableError(ModelError):
     """The provider is unreachable, silent or failing."""
 
     retryable = True
+
+
+class ModelServerDownError(ModelUnavailableError):
+    """Nothing listens at an address of this machine or its private network: somebody has to start the server."""
 
 
 class ModelResponseError(ModelError):

@@ -3,9 +3,8 @@
 A work tree of git's own would let agents write into the user's repository, whose hooks and configuration are programs
 that the user runs. So what they get is a copy with a small `.git` of its own; the objects of the repository are seen
 there read-only. What is taken is what git would take: tracked files and untracked ones that are not ignored, as they
-are on the disk now. Ignored files stay where they are, since secrets lie in them (`.env`), and so do caches. The
-folders of installed packages (`.venv`, `node_modules`) are too many files to copy: commands see them read-only where
-they are.
+are on the disk now. Ignored files stay where they are, since secrets lie in them (`.env`); so do caches. The folders
+of installed packages (`.venv`, `node_modules`) are too many files to copy: commands see them read-only where they are.
 """
 
 from __future__ import annotations
@@ -39,11 +38,8 @@ ALTERNATE = f"{GIT}/alternate"
 _UNTOUCHED = "untouched"
 """The name of a file beside a new run's folder: nobody has worked there since it was copied."""
 
-_VENV, _NODE = "pyvenv.cfg", "node_modules"
-"""What the makers of virtual environments put into each, and the name that npm defines for its packages."""
-
-_CACHE = "CACHEDIR.TAG"
-"""What programs put into a cache, so that nobody keeps it (https://bford.info/cachedir)."""
+_VENV, _CACHE, _NODE = "pyvenv.cfg", "CACHEDIR.TAG", "node_modules"
+"""What programs put into virtual environments, and into caches (https://bford.info/cachedir); what npm calls its own."""
 
 _NOT_THERE = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/workspace")
 _GITLINK = "160000"
@@ -61,7 +57,6 @@ class Survey:
         repository: whose work tree it lies in, None for none.
         files: files and links that are copied, relative to it.
         seen: folders that are seen read-only, relative to it.
-        ignored: what git ignores and nobody sees, as git lists it.
         empty: folders with nothing in them, relative to it.
     """
 
@@ -69,7 +64,6 @@ class Survey:
     repository: Repository | None
     files: list[str]
     seen: list[str]
-    ignored: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
 
 
@@ -124,14 +118,11 @@ def _of_git(folder: Path, repository: Repository, names: frozenset[str]) -> Surv
     untracked = repository.listed("ls-files", "--others", "--exclude-standard", "--directory")
     folders = (one for one in untracked if one.endswith("/") and one.rstrip("/") not in seen)
     empty = [f"{one}{below}".rstrip("/") for one in folders for below in _of_disk(folder / one, names).empty]
-    ignored = []
     for path in repository.listed("ls-files", "--others", "--ignored", "--exclude-standard", "--directory"):
         place = path.rstrip("/")
         if path.endswith("/") and (place.rpartition("/")[2] in names or (folder / place / _VENV).is_file()):
             seen[place] = None
-        else:
-            ignored.append(path)
-    return Survey(folder, repository, [*files], _outermost(folder, seen), ignored, empty)
+    return Survey(folder, repository, [*files], _outermost(folder, seen), empty)
 
 
 def _of_disk(folder: Path, names: frozenset[str]) -> Survey:
@@ -152,7 +143,7 @@ def _of_disk(folder: Path, names: frozenset[str]) -> Survey:
         folders[:] = below
         files += [prefix + name for name in found]
     caches = made_anew(files)
-    return Survey(folder, None, [one for one in files if one not in caches], _outermost(folder, seen), [], empty)
+    return Survey(folder, None, [one for one in files if one not in caches], _outermost(folder, seen), empty)
 
 
 def made_anew(files: Collection[str]) -> set[str]:
@@ -401,15 +392,15 @@ def _own_git(repository: Repository) -> dict[str, bytes]:
         "config": config.encode(),
         "packed-refs": b"# pack-refs with: sorted\n" + refs,
         "objects/info/alternates": b"../alternate\n",
-        "info/exclude": plain_bytes(repository.common / "info" / "exclude"),
+        "info/exclude": _read(repository.common / "info" / "exclude"),
     }
     shared = repository.text("rev-parse", "--shared-index-path")
     for place in (repository.git / "index", repository.common / "shallow", *([Path(shared)] if shared else [])):
-        found[place.name] = plain_bytes(place if place.is_absolute() else repository.folder / place)
+        found[place.name] = _read(place if place.is_absolute() else repository.folder / place)
     return {f"{GIT}/{name}": data for name, data in found.items() if data}
 
 
-def plain_bytes(path: Path) -> bytes:
+def _read(path: Path) -> bytes:
     """Return a file's bytes; none of what a link leads to, which may be any file of the user's."""
     with suppress(OSError), open(os.open(path, _FILE), "rb") as file:  # noqa: PTH123 - a descriptor
         return file.read()

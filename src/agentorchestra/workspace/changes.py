@@ -16,7 +16,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from agentorchestra.environments.beneath import OutsideError, closing, open_file
 from agentorchestra.environments.folder import read_manifest
 from agentorchestra.environments.manifest import Entry, Manifest
 from agentorchestra.environments.packs import Blobs, Contents
-from agentorchestra.environments.project import GIT, made_anew, plain_bytes
+from agentorchestra.environments.project import GIT, made_anew
 from agentorchestra.environments.repository import Repository, repository_at, run_git
 
 Read = Callable[[str], Awaitable[bytes]]
@@ -115,14 +115,7 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
 
     caches = made_anew(after)
     fresh = [path for path in after if path not in before and path not in caches]
-    ignored = set[str]()
-    if fresh and project.repository:
-        rules = {
-            path: read.data
-            for path, one in after.items()
-            if path.rpartition("/")[2] == ".gitignore" and one.kind == "file" and (read := await file(one))
-        }
-        ignored = await asyncio.to_thread(_ignored, Path(project.path), rules, fresh)
+    ignored = await asyncio.to_thread(_ignored, Path(project.path), fresh) if project.repository else set[str]()
     for path in sorted({*before, *after}):
         if path not in before and (path in caches or path in ignored):
             continue
@@ -135,23 +128,12 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
     return Changes(project, tuple(found), new_large, folders, tuple(sorted(ignored)))
 
 
-def _ignored(root: Path, rules: Mapping[str, bytes], paths: Sequence[str]) -> set[str]:
-    """Return those of new paths that git ignores by the rules (`.gitignore` files by path) that a run left. Blocks."""
-    repository = repository_at(root) if root.is_dir() else None
-    if repository is None:
-        return set()
-    with tempfile.TemporaryDirectory(prefix="agentorchestra-") as name:
-        inside = Path(name, repository.prefix)
-        found = {inside / path: data for path, data in rules.items()}
-        for up in range(1, repository.prefix.count("/") + 1):  # the rules of the folders above
-            found[inside.parents[up - 1] / ".gitignore"] = plain_bytes(root.parents[up - 1] / ".gitignore")
-        inside.mkdir(parents=True, exist_ok=True)
-        for path, data in found.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        own = {"GIT_DIR": str(repository.git), "GIT_WORK_TREE": name, "GIT_LITERAL_PATHSPECS": "0"}  # it takes no "1"
-        listed = b"".join(b"./%b\0" % os.fsencode(one) for one in paths)
-        printed = run_git(inside, "check-ignore", "-z", "--stdin", data=listed, env=own, most=1)
+def _ignored(root: Path, paths: Sequence[str]) -> set[str]:
+    """Return those of new paths that git ignores in the user's folder, none where that is gone. Blocks."""
+    listed, literal = b"".join(b"./%b\0" % os.fsencode(one) for one in paths), {"GIT_LITERAL_PATHSPECS": "0"}
+    printed = b""
+    with suppress(ProjectError, FileNotFoundError):  # no repository of this machine, or a path below a link
+        printed = run_git(root, "check-ignore", "-z", "--stdin", data=listed, env=literal, most=1)
     return {os.fsdecode(one).removeprefix("./") for one in printed.split(b"\0") if one}
 
 

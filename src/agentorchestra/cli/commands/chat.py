@@ -86,13 +86,10 @@ def chat(
     commands and keys. The limits hold for each turn.
     """
     if extra := click.get_current_context().args:
+        path, begun = Path(extra[0]), "begin it with `agentorchestra chat`, then type your message"
+        attached = f"{begun}, with @{path} in it" if path.exists() else begun
         work_on = f"to work on a folder, type: agentorchestra chat --in {shlex.quote(extra[0])}"
-        message = f"begin it with `agentorchestra chat`, then type: {' '.join(extra)}"
-        attached = f"begin it with `agentorchestra chat`, then write @{extra[0]} into a message"
-        path = Path(extra[0])
-        raise click.UsageError(
-            f"a chat takes no {extra[0]!r}; {work_on if path.is_dir() else attached if path.exists() else message}"
-        )
+        raise click.UsageError(f"a chat takes no {extra[0]!r}; {work_on if path.is_dir() else attached}")
     if not at_chat_terminal():
         raise ChatError(
             "a chat needs a terminal that can draw, on stdin and stdout; without one each turn is a command: "

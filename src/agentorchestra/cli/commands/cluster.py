@@ -13,10 +13,11 @@ import click
 
 from agentorchestra.cli.driver import async_command, logs_in_lines
 from agentorchestra.cli.options import (
+    STDIN,
     WORDS,
     json_option,
     option,
-    task_on_stdin,
+    task_in,
     unsafe_option,
     workspace_option,
     workspace_options,
@@ -85,7 +86,7 @@ async def submit(
 
     if (task is None) == (again is None):
         raise UsageError("give a TASK or --again RUN, one of the two")
-    spec = described((task_on_stdin() if task == "-" else task) or "", **given)
+    spec = described((task_in(STDIN) if task == "-" else task) or "", **given)
     own = dict(spec.labels)
     if tags:
         own[TAGS] = ",".join(check_tags(tags))

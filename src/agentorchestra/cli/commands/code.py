@@ -12,6 +12,7 @@ from agentorchestra.cli.delivery import Out
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import (
     COUNT,
+    STDIN,
     WORDS,
     GivenPath,
     budget_options,
@@ -20,7 +21,7 @@ from agentorchestra.cli.options import (
     on_ask_option,
     option,
     run_argument,
-    task_on_stdin,
+    task_in,
     workspace_option,
 )
 from agentorchestra.cli.output import emit_json, say
@@ -84,7 +85,7 @@ async def code(
     applied. With --apply or --branch nothing is applied while the tests fail. `agentorchestra apply` does it later.
     """
     await landing.check(project)
-    spec = described(task_on_stdin() if task == "-" else task, project=project, **given)
+    spec = described(task_in(STDIN) if task == "-" else task, project=project, **given)
     async with opened(folder) as workspace:
         result = await drive_new(workspace, spec, folder=folder, as_json=as_json)
         return await finish(workspace, result, landing, folder, Out(), as_json=as_json, code_of=exit_code_of_code)

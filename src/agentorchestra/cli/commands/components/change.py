@@ -56,27 +56,20 @@ async def _restored(
     workspace: Workspace[Any], what: str, server: Any, named: Named, folder: Path, reason: str
 ) -> tuple[Any, str]:
     """Make an earlier version the current one, and let what includes a prompt follow; return it, and what changed."""
-    from agentorchestra.cli.commands.components.texts import including
+    from agentorchestra.cli.commands.components.texts import update
 
     name, version = named
     if name not in await server.list():
         return await server.restore(name, version, reason=reason), ""
-    before = (await server.info(name)).version
-    parent = next(one.parent for one in await server.versions(name) if one.version == before)
-    version = version or parent.removeprefix(f"{name}@")
-    if not version:
-        raise VersionError(
-            f"{what} {name}@{before} was made from no other version; name the one that you want, as "
-            f"{name}@VERSION: `agentorchestra {KINDS[what]} versions {name}` lists them"
-        )
-    follows: list[Any] = []
-    if what == "prompt":
-        _, follows, _ = await including(workspace, server, name, await server.source(name, version), folder)
-    config = await server.restore(name, version, reason=reason)
-    if follows:
-        await server.register(follows, reason=reason)
-    also = f"; with it changed what includes it: {', '.join(one.name for one in follows)}" if follows else ""
-    return config, (f", in place of {before}" if config.version != before else ", as before") + also
+    held = {one.version: one for one in await server.versions(name)}
+    before, also = (await server.info(name)).version, list[str]()
+    version = version or held[before].parent.removeprefix(f"{name}@") or before
+    if what == "prompt" and version in held and held[version].state == "active":  # its text is known: no new version
+        config, also, _ = await update(workspace, server, name, await server.source(name, version), folder, reason)
+    else:
+        config = await server.restore(name, version, reason=reason)
+    now = f", in place of {before}" if config.version != before else ", as before"
+    return config, now + (f"; with it changed what includes it: {', '.join(also)}" if also else "")
 
 
 restore = _change(

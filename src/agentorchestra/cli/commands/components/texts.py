@@ -29,7 +29,6 @@ from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import PromptError, UsageError, VersionError
 
 if TYPE_CHECKING:
-    from agentorchestra.tea.prompts.prompt import Prompt
     from agentorchestra.tea.registry.config import ComponentConfig
     from agentorchestra.workspace import Workspace
 
@@ -105,7 +104,7 @@ async def edit(named: Named, source: Path | None, reason: str, as_json: bool, fo
         config, also, kept = before, list[str](), list[str]()
         if given.strip() != text.strip() or named.version is not None:
             try:
-                config, also, kept = await _update(workspace, server, named.name, given, folder, reason)
+                config, also, kept = await update(workspace, server, named.name, given, folder, reason)
             except UsageError as exc:
                 if source is not None:
                     raise
@@ -127,19 +126,10 @@ async def edit(named: Named, source: Path | None, reason: str, as_json: bool, fo
     return 0
 
 
-async def _update(
+async def update(
     workspace: Workspace[Any], server: Any, name: str, text: str, folder: Path, reason: str
 ) -> tuple[Any, list[str], list[str]]:
     """Register a text as the next version of a prompt, and what includes it; return what could not follow too."""
-    edited, follows, kept = await including(workspace, server, name, text, folder)
-    config, *_ = await server.register([edited, *follows], reason=reason)
-    return config, [one.name for one in follows], kept
-
-
-async def including(
-    workspace: Workspace[Any], server: Any, name: str, text: str, folder: Path
-) -> tuple[Prompt, list[Prompt], list[str]]:
-    """Return a prompt with this text, those that include it and follow, and the names of those that were edited."""
     from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.workspace import packaged_prompts
 
@@ -151,9 +141,10 @@ async def including(
             library = library.with_texts({one: held})
     library = library.with_prompts({name: await server.get(name)})
     edited = library.with_texts({name: text})
-    changed = [one for one in edited.names if one != name and edited.get(one) != library.get(one)]
-    follows = [one for one in changed if await server.source(one) == library.get(one).text]
-    return edited.get(name), [edited.get(one) for one in follows], [one for one in changed if one not in follows]
+    including = [one for one in edited.names if one != name and edited.get(one) != library.get(one)]
+    follows = [one for one in including if await server.source(one) == library.get(one).text]
+    config, *_ = await server.register([edited.get(one) for one in (name, *follows)], reason=reason)
+    return config, follows, [one for one in including if one not in follows]
 
 
 def _edited(name: str, text: str) -> str:
