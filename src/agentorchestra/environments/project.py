@@ -39,7 +39,7 @@ _UNTOUCHED = "untouched"
 """The name of a file beside a new run's folder: nobody has worked there since it was copied."""
 
 _VENV, _CACHE, _NODE = "pyvenv.cfg", "CACHEDIR.TAG", "node_modules"
-"""What programs put into virtual environments, and into caches (https://bford.info/cachedir); what npm calls its own."""
+"""What is put into virtual environments, and into caches (https://bford.info/cachedir); how npm names packages."""
 
 _NOT_THERE = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/workspace")
 _GITLINK = "160000"

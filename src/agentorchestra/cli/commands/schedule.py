@@ -81,9 +81,7 @@ Examples:
 @click.argument("task", metavar="TASK", type=WORDS)
 @option("--name", metavar="NAME", default="", help="Names the schedule.  [default: its id]")
 @option("--zone", metavar="ZONE", help="The clock of CRON, e.g. UTC.  [default: this machine's]")
-@click.option(
-    "--in", "project", metavar="DIR", type=GivenPath(), help="Each run works on a new copy of the folder DIR."
-)
+@option("--in", "project", metavar="DIR", type=GivenPath(), help="Each run works on a new copy of the folder DIR.")
 @click.option("--on-ask", type=click.Choice(["wait", "deny"]), help="As for `agentorchestra run`.")
 @spec_options
 @json_option("one object with the schedule")
