@@ -29,6 +29,7 @@ BROKEN, FIXED = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    retur
 @pytest.fixture
 def shop(folder: Folder) -> Path:
     files = {
+        ".gitignore": "*.log\n",
         "calc.py": BROKEN,
         "test_calc.py": "import sys, calc\nsys.exit('it is wrong' if calc.add(1, 2) != 3 else 0)\n",
     }
@@ -36,8 +37,11 @@ def shop(folder: Folder) -> Path:
 
 
 def test_a_failing_test_is_fixed_and_applied(folder: Folder, shop: Path) -> None:
-    done = folder.run("code", "shop", FIX, *TESTS, "--apply")
+    caches = "mkdir .cache __pycache__; touch .cache/CACHEDIR.TAG .cache/x __pycache__/calc.pyc made.log"
+    done = folder.run("code", "shop", FIX.replace("sed ", f"{caches}; sed "), *TESTS, "--apply")
     assert done.code == 0, done.err
+    assert f"commands run in a sandbox, in a copy of {shop.resolve()}: without a question" in done.err
+    assert "\nmade.log: ignored by Git, in " in done.err
     assert "\n  bash(command=" in done.err and "terminal" not in done.err
     assert "\nthe tests pass: python3 -B test_calc.py\n" in done.err
     assert "\n-    return a - b\n+    return a + b\n" in done.err

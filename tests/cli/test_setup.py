@@ -18,6 +18,7 @@ import pytest
 from agentorchestra.cli.workspaces import workspace_of_arm
 from agentorchestra.evaluation.plan import Arm
 from agentorchestra.testing import LoopbackModelServer, ServerScript, http_error
+from agentorchestra.workspace import variables
 from tests.cli.screen import ProcessScreen
 from tests.cli.support import QUESTION, Folder, clean_environment
 from tests.support.keyrings import FILE_VARIABLE, system_keyring
@@ -76,7 +77,7 @@ def test_a_key_from_stdin_lies_in_the_env_file_and_nowhere_else(folder: Folder) 
         assert "nothing was written" in refused.err and folder.path.joinpath(".env").read_text() == "OTHER=1\n"
         done = folder.call(*words, stdin=f"{KEY}\n".encode())
         assert done.code == 0, done.err
-        assert "Git does not ignore .env; write .env into .gitignore" in done.err
+        assert "Git does not ignore .env: write .env into .gitignore" in done.err
         assert done.json["key"] == "MODEL_API_KEY" and done.json["key_store"] == "file"
         settings, env = (folder.path / "agentorchestra.toml").read_text(), folder.path / ".env"
         assert settings.startswith('model = "local"\n# of mine\nmax_steps = 7 # few\n')
@@ -94,7 +95,7 @@ def test_a_key_from_stdin_lies_in_the_env_file_and_nowhere_else(folder: Folder) 
         "name": ".env",
         "status": "warn",
         "detail": ".env is read",
-        "hint": "Git does not ignore it: write it into .gitignore",
+        "hint": "Git does not ignore .env: write .env into .gitignore",
     }
     for text in (settings, done.out, done.err, refused.err, shown.out, doctor.out):
         assert KEY not in text and "wrong-key-0123" not in text
@@ -196,6 +197,17 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
     done = folder.run("setup", *words)
     assert (done.code, sentence in done.error) == (code, True), done.err
     assert sorted(one.name for one in folder.path.iterdir()) == ["lease.txt"]
+
+
+def test_a_git_that_says_nothing_is_said(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(variables, "GIT_S", 0.1)
+    assert variables.git_problem(folder.path / ".env") == (
+        f"Git did not say within 0.1 s whether it ignores {folder.path / '.env'}: see that .gitignore names .env"
+    )
 
 
 def test_a_model_that_the_server_does_not_know(folder: Folder) -> None:

@@ -122,7 +122,7 @@ async def test_pauses_double_and_repeat_with_the_run() -> None:
     ],
 )
 async def test_a_server_nearby_that_nobody_started_is_not_waited_for(
-    kind: type[ModelError], fields: dict[str, int], attempts: int
+    kind: type[ModelError], fields: dict[str, Any], attempts: int
 ) -> None:
     pauses, context = Pauses(), Context()
     model = ScriptedModel([kind("away")] * attempts, name="local", profile=ModelProfile(model="local", **fields))
