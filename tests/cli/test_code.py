@@ -138,7 +138,7 @@ def test_wrong_uses(folder: Folder, shop: Path, words: tuple[str, ...], sentence
     done = folder.run(*words)
     assert (done.code, sentence in done.error) == (2, True), done.err
     assert folder.ids() == []
-    assert sorted(one.name for one in shop.iterdir()) == [".git", "calc.py", "test_calc.py"]
+    assert sorted(one.name for one in shop.iterdir()) == [".git", ".gitignore", "calc.py", "test_calc.py"]
 
 
 def test_the_workflow_for_ci_says_what_the_command_line_understands() -> None:

@@ -307,7 +307,7 @@ def on_ask_option(what: str, code: int = 3) -> Callable[[F], F]:
     )
 
 
-def task_in(file: Path) -> str:
+def task_in(file: Path = STDIN) -> str:
     """Return the task that a file holds, or stdin (`-`); raise UsageError if it is no text."""
     where = "stdin" if file == STDIN else str(file)
     try:

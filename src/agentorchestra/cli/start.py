@@ -34,9 +34,8 @@ ROLES = (
 
 def check_roles(workspace: Workspace[Any], roles: tuple[tuple[str, str], ...]) -> None:
     """Refuse a role that no agent plays with an UnknownRoleError. One that only tools give is named in the settings."""
-    known = sorted(
-        {*ROLES.split(", "), *workspace.settings.roles, *(agent.role for agent in workspace.agents.values())}
-    )
+    own = {*workspace.settings.roles, *(agent.role for agent in workspace.agents.values())}
+    known = sorted({*ROLES.split(", ")} | own)
     for name, _ in roles:
         if name not in known:
             raise UnknownRoleError(

@@ -13,7 +13,6 @@ import click
 
 from agentorchestra.cli.driver import async_command, logs_in_lines
 from agentorchestra.cli.options import (
-    STDIN,
     WORDS,
     json_option,
     option,
@@ -86,7 +85,7 @@ async def submit(
 
     if (task is None) == (again is None):
         raise UsageError("give a TASK or --again RUN, one of the two")
-    spec = described((task_in(STDIN) if task == "-" else task) or "", **given)
+    spec = described((task_in() if task == "-" else task) or "", **given)
     own = dict(spec.labels)
     if tags:
         own[TAGS] = ",".join(check_tags(tags))

@@ -12,7 +12,6 @@ from agentorchestra.cli.delivery import Out
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import (
     COUNT,
-    STDIN,
     WORDS,
     GivenPath,
     budget_options,
@@ -85,7 +84,7 @@ async def code(
     applied. With --apply or --branch nothing is applied while the tests fail. `agentorchestra apply` does it later.
     """
     await landing.check(project)
-    spec = described(task_in(STDIN) if task == "-" else task, project=project, **given)
+    spec = described(task_in() if task == "-" else task, project=project, **given)
     async with opened(folder) as workspace:
         result = await drive_new(workspace, spec, folder=folder, as_json=as_json)
         return await finish(workspace, result, landing, folder, Out(), as_json=as_json, code_of=exit_code_of_code)

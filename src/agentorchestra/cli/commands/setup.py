@@ -239,9 +239,7 @@ class Dialogue:
         own = {self.name: ModelProfile(**self.profile, api_key_env=self.variable)} if self.profile else {}
         known = {**self._of.variables, self.variable: key} if key is not None else self._of.variables
         manager = ModelManager(settings.model_copy(update={"model": self.name, "models": settings.models | own}), known)
-        manager.section = (
-            "the address (--base-url)"  # a section is not written yet: what can be wrong is what was typed
-        )
+        manager.section = "the address (--base-url)"  # no section is written yet: what was typed can be wrong
         return manager
 
     @property
