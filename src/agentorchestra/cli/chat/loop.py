@@ -19,7 +19,7 @@ from agentorchestra.cli.delivery import Out, hand_over
 from agentorchestra.cli.driver import Stop
 from agentorchestra.cli.entry import sentence_of
 from agentorchestra.cli.output import account_lines, command, one_line, plural, summary_line, until_line
-from agentorchestra.cli.project import applied_line, show_diff
+from agentorchestra.cli.project import ON_A_COPY, applied_line, show_diff
 from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import ChatError, FencedError, RunOverError
@@ -170,6 +170,8 @@ class Chat:
         await self.screen.show("", f"> {text}")
         if before is not None and record.manifest.previous not in (None, before.id):
             await self.screen.show("the session went on elsewhere meanwhile; this turn goes on from there")
+        if before is None and record.manifest.project is not None:
+            await self.screen.show(ON_A_COPY.format(record.manifest.project.path))
         for line in (record.manifest.left_out, *self.talk.workspace.notes):
             if line:
                 await self.screen.show(f"warning: {line}")

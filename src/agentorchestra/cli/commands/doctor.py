@@ -530,7 +530,7 @@ def _models(of: Configured | None) -> list[Check]:
 
 def _keys(of: Configured | None) -> list[Check]:
     """Say what `.env` and the keyring hold for keys, by names."""
-    from agentorchestra.workspace.variables import git_may_take, keyring_problem
+    from agentorchestra.workspace.variables import git_problem, keyring_problem
 
     if of is None:
         return []
@@ -539,7 +539,7 @@ def _keys(of: Configured | None) -> list[Check]:
     if file is not None:
         wrong = [f"line {n} is no NAME=VALUE" for n in invalid]
         wrong += ["others may read it: chmod 600"] if file.stat().st_mode & 0o077 else []
-        wrong += ["Git does not ignore it: write it into .gitignore"] if git_may_take(file) else []
+        wrong += [problem] if (problem := git_problem(file)) else []
         checks.append(Check(ENV_FILE, "warn" if wrong else "ok", f"{file} is read", "; ".join(wrong)))
     else:
         checks.append(Check(ENV_FILE, "ok", f"there is no {ENV_FILE} here"))
