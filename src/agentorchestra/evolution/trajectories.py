@@ -1,8 +1,9 @@
 """Training data from recorded runs: what agents were shown and what they did, as trainers take it (002, sec. 3.3).
 
     a run's log ─> courses: the decisions of an agent, each with the request as it was asked
-                       │ ├─> records for supervised fine-tuning: a whole course, or (state -> action) for each step └─>
-                       preference pairs: two actions in one state, from runs and their forks, by how they ended
+                       │
+                       ├─> records for supervised fine-tuning: a whole course, or (state -> action) for each step
+                       └─> preference pairs: two actions in one state, from runs and their forks, by how they ended
 
 The records are those of TRL's dataset formats (https://huggingface.co/docs/trl/dataset_formats): conversational
 `language modeling`, `prompt-completion` and `preference`, with a column `tools`. In the Hermes form calls stand as
