@@ -109,6 +109,8 @@ class Check:
         found = results_before(ctx, upto=ctx.last_n + 1)
         looked = await look_up(result.sources, ctx)
         result = looked.corrected(result)
+        if ctx.manifest.checks >= TURN and not result.sources and result.status in ENDED:  # it rests on its agents'
+            result = trusted(result.model_copy(update={"sources": citations(found)}), distrusted(ctx))
         lost = self._unfound(result, looked, found, ctx)
         prompt = self.kit.prompts.get("verification")
         if ctx.manifest.checks >= SORTED and (self.named or not any(one.quote.strip() for one in lost)):
@@ -133,8 +135,6 @@ class Check:
                 update={"result": None, "problem": problem, "messages": (*state.messages, *doubt.messages)}
             )
         self.doubt = doubt.said
-        if ctx.manifest.checks >= TURN and not state.result.sources and result.status in ENDED:
-            result = trusted(result.model_copy(update={"sources": citations(found)}), distrusted(ctx))
         return state.model_copy(update={"result": without(result, looked.misquoted, prompt, unfound=lost)})
 
     @staticmethod
