@@ -250,7 +250,7 @@ async def test_an_answer_that_is_given_again_is_not_asked_for_its_figures(tmp_pa
 )
 @pytest.mark.parametrize("system", ["react", "agentorchestra"])
 async def test_numbers_are_compared_by_value(tmp_path: Path, system: str, answer: str, quote: str) -> None:
-    cited = {"source": "lease.txt", "place": "line 2", "quote": quote}
+    cited: Any = {"source": "lease.txt", "place": "line 2", "quote": quote}
     done = call("done", answer=answer, sources=[cited])
     found = await later(tmp_path, ((), done), system=system)
     assert [(one.answer, one.usage.requests) for one in found] == [(answer, 1)]
@@ -258,6 +258,6 @@ async def test_numbers_are_compared_by_value(tmp_path: Path, system: str, answer
 
 
 async def test_another_number_is_another_one(tmp_path: Path) -> None:
-    cited = {"source": "lease.txt", "place": "line 2", "quote": "The rent is 352,5 euros"}
+    cited: Any = {"source": "lease.txt", "place": "line 2", "quote": "The rent is 352,5 euros"}
     (result,) = await later(tmp_path, ((), *[call("done", answer="352,5", sources=[cited])] * 3), system="react")
     assert result.sources == () and "352,5" in result.report
