@@ -470,6 +470,7 @@ class TeamSettings(BaseModel, frozen=True, extra="forbid"):
         agents: those that the planner has; None for all (000, table 4). Agents that work for others stay with them.
         systems: systems that the planner may delegate to besides its agents, such as `aorchestra`.
         models: that a delegation may choose from, by profile or `provider:model`; none: each agent has its role's.
+        shorten: whether a request (role `formatter`) cuts a long answer to the short form that a task asks for.
     """
 
     verify: Literal["web", "off"] = "web"
@@ -477,6 +478,7 @@ class TeamSettings(BaseModel, frozen=True, extra="forbid"):
     agents: tuple[str, ...] | None = None
     systems: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    shorten: bool = False
 
 
 class ResearchSettings(BaseModel, frozen=True, extra="forbid"):

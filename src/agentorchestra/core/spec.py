@@ -341,10 +341,12 @@ class Exchange(BaseModel, frozen=True):
     status: RunStatus = RunStatus.COMPLETED
 
 
-CHECKS = 3  # the way in which new runs read replies and check answers; see `RunManifest.checks`
+CHECKS = 4  # the way in which new runs read replies and check answers; see `RunManifest.checks`
 
 # from it on a judge is shown a page once, tables of PDFs count once, and a window holds what its model counts
 COUNTED = 3
+
+TURN = 4  # from it on sources are asked for what this turn read, and numbers are compared by value
 
 
 class Project(BaseModel, frozen=True):
@@ -448,16 +450,17 @@ class RunManifest(BaseModel, frozen=True):
     options: dict[str, JsonValue] = {}
     preset: str = NO_PRESET  # of the settings that it was started with; it goes on with no other
     keep_tools: Keep = "workspace"  # where tools stay that are generated in it (`generator.keep`)
-    # how replies are read and answers checked: 3 with replies in all their forms, with what is open where plain words
-    # would be the answer, and with what was read counted as COUNTED says; 2 with sources that are sorted into held,
-    # misquoted and unknown, and with the figures of answers that no other agent took part in; 1 with what tools and
-    # programs gave, 0 without
+    # how replies are read and answers checked: 4 as TURN says; 3 with replies in all their forms, with what is open
+    # where plain words would be the answer, and with what was read counted as COUNTED says; 2 with sources that are
+    # sorted into held, misquoted and unknown, and with the figures of answers that no other agent took part in; 1 with
+    # what tools and programs gave, 0 without
     checks: int = 0
     # how `python` and `bash` work: 1 in the folder of a terminal that their agent has, and pictures that they make are
     # named; 0 apart from it, and pictures are shown
     programs: int = 0
     society: SocietySettings | None = None  # who takes part and leads, where its system is a society
     parts: PartSettings = PartSettings()  # see the settings
+    shorten: bool = True  # whether the team's answer is put into a short form, see `TeamSettings`
     # the versions that it names, by `KIND:NAME`; everything else is as the names mean it
     components: dict[str, str] = {}
     task_folder: str = ""  # the folder whose task it is, in Terminal-Bench's format; "" for none

@@ -333,6 +333,7 @@ class RunCreator:
                 name for name, one in _clients(asked, models) if one.native_tools and one.profile.may_force
             ),
             "choices": settings.team.models,
+            "shorten": settings.team.shorten,
             "sandbox": self._catalog.sandbox,
             "keep_tools": settings.generator.keep,
             "app": host.app,
