@@ -15,6 +15,7 @@ from agentorchestra.core.errors import ChatError
 from agentorchestra.core.names import did_you_mean, nearest
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL
+from agentorchestra.log.ledger import Ledger
 
 _ALSO = {"exit": "quit", "bye": "quit", "clear": "new", "reset": "new"}
 """Names that other programs have for these commands."""
@@ -197,7 +198,15 @@ async def _save(chat: Chat, rest: str) -> None:
     for turn in await chat.talk.turns():
         result = await chat.talk.workspace.result(turn.id)
         answer = result.answer_text or f"({turn.status.value})"
-        parts += ["## You", turn.manifest.task, "## Answer", answer, "\n".join(account_lines(result, answer)).strip()]
+        told = Ledger.of(await chat.talk.workspace.events(turn.id)).heard()
+        parts += [
+            "## You",
+            turn.manifest.task,
+            *told,
+            "## Answer",
+            answer,
+            "\n".join(account_lines(result, answer)).strip(),
+        ]
     await _write(chat, path, "\n\n".join(filter(None, parts)) + "\n")
 
 

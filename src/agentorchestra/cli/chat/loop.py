@@ -21,7 +21,6 @@ from agentorchestra.cli.entry import sentence_of
 from agentorchestra.cli.output import account_lines, command, one_line, plural, summary_line, until_line
 from agentorchestra.cli.project import applied_line, show_diff
 from agentorchestra.cli.terminal import TerminalAsker
-from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import ChatError, FencedError, RunOverError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus
@@ -259,13 +258,8 @@ class Chat:
     async def _unread(self, run_id: str) -> list[str]:
         """Return what was queued for a turn, and came too late for it."""
         ledger = Ledger.of(await self.talk.workspace.events(run_id))
-        read: Counter[str] = Counter()
-        for record in ledger.records.values():
-            texts = record.outcome.value if record.outcome is not None else None
-            if record.kind is EffectKind.RECEIVE and isinstance(texts, list):
-                read.update(map(str, texts))
         queued = Counter(one.text for _, one in ledger.told if one.by == "chat" and not one.to)
-        return [*(queued - read).elements()]
+        return [*(queued - Counter(ledger.heard())).elements()]
 
     async def _hand_on(self) -> None:
         """Leave a turn that is worked on as it is, for the process that goes on with it."""
