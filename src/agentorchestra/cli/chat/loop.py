@@ -13,7 +13,7 @@ from rich.console import RenderableType
 
 from agentorchestra.cli.chat.conversation import Conversation
 from agentorchestra.cli.chat.display import Answer, TurnDisplay
-from agentorchestra.cli.chat.message import files_in, kept_as_file
+from agentorchestra.cli.chat.message import at, files_here, files_in, files_named, kept_as_file
 from agentorchestra.cli.chat.screen import ChatScreen
 from agentorchestra.cli.delivery import Out, hand_over
 from agentorchestra.cli.driver import Stop
@@ -48,7 +48,11 @@ class ChatAsker(TerminalAsker):
         """Return the answer; see TerminalAsker."""
         if self._chat.denies:
             return False if question.kind == "approval" else None
-        return await super().__call__(question)
+        answer = await super().__call__(question)
+        if question.kind == "approval" and answer is not None:
+            reason = f": {answer}" if isinstance(answer, str) else ""
+            await self._show(["  allowed" if answer is True else f"  denied{reason}"])
+        return answer
 
     async def _show(self, lines: list[str]) -> None:
         await self._chat.screen.show(*lines)
@@ -81,6 +85,7 @@ class Chat:
         self._stopping = False  # Ctrl-C came since a line was accepted
         self._pausing = False
         self._elsewhere = ""  # a turn that another process works on
+        self._left_away: list[Path] = []  # files that messages named, and the user did not want to attach
 
     async def run(self, stop: Stop) -> int:
         """Talk until the user leaves; a turn that is under way then stays so, for who goes on with it."""
@@ -121,19 +126,22 @@ class Chat:
     # -- lines -----------------------------------------------------------------------------------------------------
 
     async def _serve(self) -> Never:
-        talk, last = self.talk, self.talk.last
+        talk = self.talk
         await self.screen.show(f"model {talk.now('model')}, system {talk.now('system')}; /help lists commands and keys")
-        if last is not None:
-            await self.screen.show(f"session {talk.session}; the last turn: {one_line(last.manifest.task, 100)}")
-            if self.left_open:
-                await self.screen.show("it is not over, and goes on")
-                self.drive(last)
-            elif last.status not in FINAL:
-                await self.screen.show(f"it ended as {last.status.value}: /retry goes on with it")
-        elif (earlier := await talk.newest()) is not None:
-            state = "is not over" if earlier.status in _OPEN else "is there"
-            about = f"an earlier conversation {state}: {one_line(earlier.manifest.task, 60)}"
-            await self.screen.show(f"{about}; {command('chat --resume', earlier.id, self.folder)} goes on with it")
+        if talk.last is not None:
+            await self.go_on()
+        elif (file := next(files_here(), None)) is not None:
+            await self.screen.show(f"a message attaches a file with @, as in: what is in {at(file)}?")
+        if others := await talk.others():
+            standings = await talk.workspace.standings()
+            left = [
+                one for *_, one in others if one.status in _OPEN and standings.get(one.id, "abandoned") == "abandoned"
+            ]
+            if left and talk.last is None:
+                about = f"an earlier conversation is not over: {one_line(left[0].manifest.task, 60)}"
+                on = command("chat --resume", left[0].id, self.folder)
+                await self.screen.show(f"{about}; {on} goes on with it")
+            await self.screen.show(f"/resume lists {plural(len(others), 'other conversation')}")
         while True:
             line = await self._lines.get()
             self._taking = True
@@ -145,6 +153,17 @@ class Chat:
                     self.screen.put_back(line)
             finally:
                 self._taking = False
+
+    async def go_on(self) -> None:
+        """Say where the conversation is, and go on with a turn that was left open."""
+        last = self.talk.last
+        assert last is not None
+        await self.screen.show(f"session {self.talk.session}; the last turn: {one_line(last.manifest.task, 100)}")
+        if self.left_open:
+            await self.screen.show("it is not over, and goes on")
+            self.drive(last)
+        elif last.status not in FINAL:
+            await self.screen.show(f"it ended as {last.status.value}: /retry goes on with it")
 
     async def _take(self, line: str) -> None:
         if self._turn is not None and self._work is not None and self._work.done():
@@ -164,9 +183,16 @@ class Chat:
             await self._begin(text.strip())
 
     async def _begin(self, text: str) -> None:
-        before = self.talk.last
-        record = await self.talk.begin(text, files_in(text))
-        await self.screen.show("", f"> {text}")
+        before, files = self.talk.last, files_in(text)
+        forgotten = [one for one in files_named(text) if not self.talk.has(one) and one not in self._left_away]
+        if forgotten:
+            names, they = ", ".join(map(str, forgotten)), ("is", "it") if len(forgotten) == 1 else ("are", "them")
+            attach = await self._agreed(f"{names} {they[0]} in this folder: attach {they[1]}? y or n: ")
+            if attach is None:
+                return self.screen.put_back(text)
+            (files if attach else self._left_away).extend(forgotten)
+        record = await self.talk.begin(text, files)
+        await self.screen.show("", f"> {text}", *(f"attached: {one}" for one in files if one in forgotten))
         if before is not None and record.manifest.previous not in (None, before.id):
             await self.screen.show("the session went on elsewhere meanwhile; this turn goes on from there")
         for line in (record.manifest.left_out, *self.talk.workspace.notes):
@@ -247,13 +273,19 @@ class Chat:
         changes = await workspace.changes(result.run_id)
         show_diff(result.diff)
         prompt = f"Apply the changes of {plural(len(changes.files), 'file')} to {project and project.path}? y or n: "
-        allowed: str | None = "n" if self.denies else ""
-        while allowed is not None and allowed.strip().lower() not in ("y", "yes", "n", "no"):
-            allowed = await self.screen.ask(prompt)
-        if (allowed or "").strip().lower() in ("y", "yes"):
+        if not self.denies and await self._agreed(prompt):
             await self.screen.show(applied_line(await workspace.apply(result.run_id)))
         else:
             await self.screen.show(f"not applied; to apply it later: {command('apply', result.run_id, self.folder)}")
+
+    async def _agreed(self, question: str) -> bool | None:
+        """Return what the user says to a question for y or n; None for Ctrl-D."""
+        prompt = question
+        while (line := await self.screen.ask(prompt)) is not None:
+            if (word := line.strip().lower()) in ("y", "yes", "n", "no"):
+                return word[0] == "y"
+            prompt = f"Type y or n. {question}"
+        return None
 
     async def _unread(self, run_id: str) -> list[str]:
         """Return what was queued for a turn, and came too late for it."""
@@ -285,6 +317,8 @@ class Chat:
     def stop(self) -> bool:
         """End the turn that is under way or was left open; return False where there is none."""
         working = self._work is not None and not self._work.done()
+        if not working and self.screen.asking:
+            return False
         if not working and (self._taking or not self._lines.empty()):
             self._stopping = True
         elif working or self.left_open:
@@ -313,7 +347,7 @@ class Chat:
         """Return the line at the bottom."""
         keys = "Esc pauses, Ctrl-C stops" if self.at_work else "/help"
         if self.screen.asking:
-            keys = "Ctrl-D leaves the question open"
+            keys = "Ctrl-D leaves the question open, Ctrl-C stops the turn"
         elif self._pausing and self.at_work:
             keys = "pauses before the next step; Esc once more stops"
         return f"{self.talk.now('model')} | approvals {'denied' if self.denies else 'asked'} (Shift-Tab) | {keys}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
@@ -20,6 +21,8 @@ MOST_CHARS = 20_000
 _FILE = re.compile(r'(?:^|(?<=\s))@(?:"([^"]+)"|([^\s"]+))')
 _UNFINISHED = re.compile(r'(?:^|(?<=\s))@(?:"([^"]*)|([^\s"]*))$')
 _BEHIND = ".,;:!?)"  # what may stand behind a path in a sentence
+_WORD = re.compile(r'"([^"\n]+)"|([^\s"\'`()<>\[\],;:!?]+)')
+_LARGEST = 10_000_000  # bytes of a file that is offered without an @
 
 
 def files_in(text: str) -> list[Path]:
@@ -37,6 +40,38 @@ def files_in(text: str) -> list[Path]:
             )
         found[there] = None
     return list(found)
+
+
+def files_named(text: str) -> list[Path]:
+    """Return the files of this folder that a message names without an @, each once: none hidden, none large.
+
+    A name has an ending: what is called `test` is more often a word.
+    """
+    words = (quoted or bare.rstrip(".") for quoted, bare in _WORD.findall(text))
+    attached = {one.absolute() for one in files_in(text)}
+    return [one for one in dict.fromkeys(map(Path, words)) if _offered(one) and one.absolute() not in attached]
+
+
+def files_here() -> Iterator[Path]:
+    """Yield the files of this folder that may be offered, by name; its settings stand back."""
+    with contextlib.suppress(OSError):
+        yield from filter(_offered, sorted(one for one in Path().iterdir() if one.name != "agentorchestra.toml"))
+
+
+def _offered(file: Path) -> bool:
+    here = Path.cwd()
+    try:
+        place = file.resolve()
+        inside = file.suffix and not file.is_absolute() and place.is_relative_to(here)
+        hidden = any(part.startswith(".") for part in (*file.parts, *place.relative_to(here).parts)) if inside else True
+        return not hidden and place.is_file() and place.stat().st_size <= _LARGEST and os.access(place, os.R_OK)
+    except (OSError, ValueError):
+        return False
+
+
+def at(path: object) -> str:
+    """Return what names a file in a message."""
+    return f'@"{path}"' if re.search(r"\s", str(path)) else f"@{path}"
 
 
 def kept_as_file(text: str, folder: Path) -> str:
@@ -72,5 +107,5 @@ class MessageCompleter(Completer):
         typed = bare if quoted is None else quoted
         for one in self._paths.get_completions(Document(typed), complete_event):
             path = typed + one.text
-            text = f'@"{path}"' if quoted is not None or re.search(r"\s", path) else f"@{path}"
+            text = f'@"{path}"' if quoted is not None else at(path)
             yield Completion(text, start_position=-len(match.group()), display=one.display)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, merge_formatted_text, to_formatted_text
 from prompt_toolkit.history import FileHistory
+from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.patch_stdout import patch_stdout
@@ -83,7 +85,21 @@ class ChatScreen:
         self._session.app.ttimeoutlen = 0.1  # seconds until Esc is the key, and no beginning of another one
         self._session.app.timeoutlen = 0.3
         self._session.app.renderer.cpr_not_supported_callback = lambda: None  # a slow terminal is no news to its user
+        self._resize, self._session.app._on_resize = self._session.app._on_resize, self._resized  # type: ignore[method-assign]
+        if isinstance(keys := self._session.app.input, Vt100Input):  # a long paste in few pieces
+            keys.stdin_reader.read = partial(keys.stdin_reader.read, 65_536)  # type: ignore[method-assign]
         self._buffer.on_text_changed += lambda buffer: setattr(self, "_leaving", False)
+
+    def _resized(self) -> None:
+        """Take away what was drawn, of which a narrower terminal made more lines, and draw it anew."""
+        app = self._session.app
+        drawn, columns = app.renderer.last_rendered_screen, max(1, app.output.get_size().columns)
+        if drawn is not None:
+            cursor = drawn.get_cursor_position(app.layout.current_window)
+            rows = (drawn.data_buffer[row] for row in range(cursor.y))
+            widths = [max((at + 1 for at, cell in row.items() if cell.char.strip()), default=1) for row in rows]
+            app.output.cursor_up(sum((width - 1) // columns for width in [*widths, cursor.x]))
+        self._resize()
 
     @property
     def _buffer(self) -> Buffer:
