@@ -54,17 +54,6 @@ async def conversations(store: Store) -> list[list[RunRecord]]:
     return talks
 
 
-async def newest_run(store: Store) -> str:
-    """Return the newest turn of all conversations.
-
-    Raises:
-        SessionError: there is none.
-    """
-    if talks := await conversations(store):
-        return talks[0][-1].id
-    raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')
-
-
 class Session:
     """A conversation: `session = ws.session("offers"); await session.run("...")`.
 

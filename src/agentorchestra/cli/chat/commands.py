@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from inspect import getdoc
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 
 from agentorchestra.cli.chat.loop import Chat
 from agentorchestra.cli.output import account_lines, bill, cut_line, one_line, plural
@@ -23,7 +24,6 @@ _ALSO = {"exit": "quit", "bye": "quit", "clear": "new", "reset": "new", "session
 
 _BETWEEN = ("new", "resume", "undo", "fork", "retry", "save")  # commands that wait for the end of a turn
 
-_PATIENCE_S = 5.0  # until what opens a browser has failed
 _LATEST = 10  # conversations that are listed
 _SYSTEMS = ("agentorchestra", "oagents", "owl", "coral", "aorchestra")  # are listed first
 
@@ -130,24 +130,20 @@ async def _new(chat: Chat, rest: str) -> None:
 
 async def _resume(chat: Chat, rest: str) -> None:
     """[N]: list the latest conversations, go on with one."""
-    talk, workspace = chat.talk, chat.talk.workspace
-    talks = (await talk.others())[:_LATEST]
+    talk, talks = chat.talk, (await chat.talk.others())[:_LATEST]
     if rest:
         if not rest.isdecimal() or not 0 < int(rest) <= len(talks):
             raise ChatError(f"there is no conversation {rest!r} to go on with; /resume lists them with their numbers")
-        turns = talks[int(rest) - 1]
-        talk.session = turns[-1].manifest.session or turns[-1].id
+        last = talks[int(rest) - 1][0][-1]
+        talk.session = last.manifest.session or last.id
         await talk.look()
         return await chat.go_on()
-    standings = await workspace.standings()
-    lines = []
-    for number, turns in enumerate(talks, 1):
-        state = standings.get(turns[-1].id, turns[-1].status.value)
-        about = f"{plural(len(turns), 'turn')}, {turns[-1].created.astimezone():%Y-%m-%d %H:%M}, "
-        about += f"{bill(sum([await _paid(chat, turn) for turn in turns], Usage()))}, {state}"
-        lines.append(f"[{number}] {one_line(turns[0].manifest.task, 60)} ({about})")
-    lines = [*lines, "/resume N goes on with conversation N"] if lines else ["there is no other conversation"]
-    await chat.screen.show(*lines)
+    for number, (turns, state) in enumerate(talks, 1):
+        when = f"{turns[-1].created.astimezone():%Y-%m-%d %H:%M}"
+        cost = bill(sum([await _paid(chat, turn) for turn in turns], Usage()))
+        about = f"{plural(len(turns), 'turn')}, {when}, {cost}, {state}"
+        await chat.screen.show(f"[{number}] {one_line(turns[0].manifest.task, 60)} ({about})")
+    await chat.screen.show("/resume N goes on with number N" if talks else "there is no other conversation")
 
 
 async def _quit(chat: Chat, rest: str) -> None:
@@ -207,8 +203,10 @@ async def _open(chat: Chat, rest: str) -> None:
     page = render(RunView.of(events), record, result, gone=False, talk=conversation(events), pictures=shown)
     path = (chat.saved / f"{record.id}.html").absolute()
     await _write(chat, path, page)
-    if not await _opened(path.as_uri()):
-        await chat.screen.show(f"no browser opens here; its address: {path.as_uri()}")
+    await chat.screen.show(f"for a browser: {path.as_uri()}")
+    words = ["open" if sys.platform == "darwin" else "xdg-open", str(path)]
+    with suppress(OSError):  # what opens a browser, or finds none, would print into the chat
+        await asyncio.to_thread(Popen, words, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True)
 
 
 async def _tell(chat: Chat, rest: str) -> None:
@@ -226,15 +224,8 @@ async def _save(chat: Chat, rest: str) -> None:
     for turn in await chat.talk.turns():
         result = await chat.talk.workspace.result(turn.id)
         answer = result.answer_text or f"({turn.status.value})"
-        told = Ledger.of(await chat.talk.workspace.events(turn.id)).heard()
-        parts += [
-            "## You",
-            turn.manifest.task,
-            *told,
-            "## Answer",
-            answer,
-            "\n".join(account_lines(result, answer)).strip(),
-        ]
+        words = "\n\n".join([turn.manifest.task, *Ledger.of(await chat.talk.workspace.events(turn.id)).heard()])
+        parts += ["## You", words, "## Answer", answer, "\n".join(account_lines(result, answer)).strip()]
     await _write(chat, path, "\n\n".join(filter(None, parts)) + "\n")
 
 
@@ -258,22 +249,6 @@ def _last(chat: Chat) -> RunRecord:
     return chat.talk.last
 
 
-async def _opened(address: str) -> bool:
-    """Open an address in a browser with a window of its own; what its programs print would be written into the chat."""
-    if sys.platform != "darwin" and not {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & os.environ.keys():
-        return False
-    program = "open" if sys.platform == "darwin" else "xdg-open"
-    streams = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.DEVNULL)
-    try:
-        process = await asyncio.create_subprocess_exec(program, address, start_new_session=True, **streams)
-        async with asyncio.timeout(_PATIENCE_S):
-            return await process.wait() == 0
-    except OSError:
-        return False
-    except TimeoutError:
-        return True  # it is the browser itself
-
-
 async def _write(chat: Chat, path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
@@ -282,24 +257,9 @@ async def _write(chat: Chat, path: Path, text: str) -> None:
     await chat.screen.show(f"written: {path}")
 
 
+_TURNS = (_undo, _fork, _retry, _show, _open, _tell, _save)
+
 COMMANDS: dict[str, Callable[[Chat, str], Awaitable[str | None]]] = {
-    work.__name__[1:]: work
-    for work in (
-        _help,
-        _model,
-        _system,
-        _files,
-        _cost,
-        _new,
-        _resume,
-        _undo,
-        _fork,
-        _retry,
-        _show,
-        _open,
-        _tell,
-        _save,
-        _quit,
-    )
+    work.__name__[1:]: work for work in (_help, _model, _system, _files, _cost, _new, _resume, *_TURNS, _quit)
 }
 """By name. The docstring says what may stand behind the name, and what it does; what it returns is sent."""

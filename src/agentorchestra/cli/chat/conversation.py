@@ -34,10 +34,11 @@ class Conversation:
             self.session, turns = await turns_of(self.workspace.store, self.session)
             self.last = turns[0] if turns else None
 
-    async def others(self) -> list[list[RunRecord]]:
-        """Return the turns of the workspace's other conversations, the newest conversation first."""
-        talks = await conversations(self.workspace.store)
-        return [turns for turns in talks if self.last is None or turns[-1].id != self.last.id]
+    async def others(self) -> list[tuple[list[RunRecord], str]]:
+        """Return the turns of the workspace's other conversations, the newest first, each with how its end stands."""
+        talks, standings = await conversations(self.workspace.store), await self.workspace.standings()
+        ends = [(turns, turns[-1]) for turns in talks if self.last is None or turns[-1].id != self.last.id]
+        return [(turns, standings.get(end.id, end.status.value)) for turns, end in ends]
 
     async def begin(self, task: str, files: Sequence[Path]) -> RunRecord:
         """Write the next turn into the log; raise UsageError if it cannot be begun."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -40,18 +38,7 @@ class TurnDisplay(PictureDisplay):
     def __init__(self, workspace: Workspace[Any], run_id: str, screen: ChatScreen) -> None:
         super().__init__(workspace, run_id)
         self._screen = screen
-        self._asked = 0  # questions that are on the screen, in place of the picture
         self.answer = ""  # what was streamed of it
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Take the picture away: it would repeat the question."""
-        self._asked += 1
-        self._end()
-        try:
-            yield
-        finally:
-            self._asked -= 1
 
     async def _begin(self) -> None:
         await self.catch_up()
@@ -67,8 +54,8 @@ class TurnDisplay(PictureDisplay):
         super()._said([notice for notice in notices if notice.kind != "delta"])
 
     def _draw(self) -> None:
-        if self._asked:
-            return
+        if self._screen.asking:  # the picture would repeat the question
+            return self._end()
         console, rows = self._screen.console, self._screen.free_rows
         answer = self.answer
         with console.capture() as drawn:

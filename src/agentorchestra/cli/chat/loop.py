@@ -27,6 +27,7 @@ from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
 
 _OPEN = (RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED)
+_LEFT = ("abandoned", "waiting", "paused")  # how a turn stands with which somebody may go on
 _NEXT = {
     RunStatus.WAITING: "it waits for an answer: Enter asks again, Ctrl-C ends the turn",
     RunStatus.PAUSED: "what was done is kept: Enter or a message goes on, Ctrl-C ends the turn",
@@ -50,8 +51,7 @@ class ChatAsker(TerminalAsker):
             return False if question.kind == "approval" else None
         answer = await super().__call__(question)
         if question.kind == "approval" and answer is not None:
-            reason = f": {answer}" if isinstance(answer, str) else ""
-            await self._show(["  allowed" if answer is True else f"  denied{reason}"])
+            await self._show(["  allowed" if answer is True else "  denied"])
         return answer
 
     async def _show(self, lines: list[str]) -> None:
@@ -85,7 +85,6 @@ class Chat:
         self._stopping = False  # Ctrl-C came since a line was accepted
         self._pausing = False
         self._elsewhere = ""  # a turn that another process works on
-        self._left_away: list[Path] = []  # files that messages named, and the user did not want to attach
 
     async def run(self, stop: Stop) -> int:
         """Talk until the user leaves; a turn that is under way then stays so, for who goes on with it."""
@@ -133,14 +132,10 @@ class Chat:
         elif (file := next(files_here(), None)) is not None:
             await self.screen.show(f"a message attaches a file with @, as in: what is in {at(file)}?")
         if others := await talk.others():
-            standings = await talk.workspace.standings()
-            left = [
-                one for *_, one in others if one.status in _OPEN and standings.get(one.id, "abandoned") == "abandoned"
-            ]
+            left = [turns[-1] for turns, state in others if state in _LEFT]
             if left and talk.last is None:
-                about = f"an earlier conversation is not over: {one_line(left[0].manifest.task, 60)}"
                 on = command("chat --resume", left[0].id, self.folder)
-                await self.screen.show(f"{about}; {on} goes on with it")
+                await self.screen.show(f"not over yet: {one_line(left[0].manifest.task, 60)}; {on} goes on with it")
             await self.screen.show(f"/resume lists {plural(len(others), 'other conversation')}")
         while True:
             line = await self._lines.get()
@@ -184,13 +179,13 @@ class Chat:
 
     async def _begin(self, text: str) -> None:
         before, files = self.talk.last, files_in(text)
-        forgotten = [one for one in files_named(text) if not self.talk.has(one) and one not in self._left_away]
+        forgotten = [one for one in files_named(text) if not self.talk.has(one)]
         if forgotten:
             names, they = ", ".join(map(str, forgotten)), ("is", "it") if len(forgotten) == 1 else ("are", "them")
             attach = await self._agreed(f"{names} {they[0]} in this folder: attach {they[1]}? y or n: ")
             if attach is None:
                 return self.screen.put_back(text)
-            (files if attach else self._left_away).extend(forgotten)
+            files += forgotten if attach else []
         record = await self.talk.begin(text, files)
         await self.screen.show("", f"> {text}", *(f"attached: {one}" for one in files if one in forgotten))
         if before is not None and record.manifest.previous not in (None, before.id):

@@ -43,30 +43,24 @@ def files_in(text: str) -> list[Path]:
 
 
 def files_named(text: str) -> list[Path]:
-    """Return the files of this folder that a message names without an @, each once: none hidden, none large.
-
-    A name has an ending: what is called `test` is more often a word.
-    """
-    words = (quoted or bare.rstrip(".") for quoted, bare in _WORD.findall(text))
-    attached = {one.absolute() for one in files_in(text)}
-    return [one for one in dict.fromkeys(map(Path, words)) if _offered(one) and one.absolute() not in attached]
+    """Return the files of this folder that a message names without an @, each once: none hidden, none large."""
+    words = (Path(quoted or bare.rstrip(".")) for quoted, bare in _WORD.findall(text))
+    return [one for one in dict.fromkeys(words) if _offered(one) and one not in files_in(text)]
 
 
 def files_here() -> Iterator[Path]:
-    """Yield the files of this folder that may be offered, by name; its settings stand back."""
+    """Yield the files of this folder that may be offered, by name, without its settings."""
     with contextlib.suppress(OSError):
-        yield from filter(_offered, sorted(one for one in Path().iterdir() if one.name != "agentorchestra.toml"))
+        yield from (one for one in sorted(Path().iterdir()) if one.name != "agentorchestra.toml" and _offered(one))
 
 
 def _offered(file: Path) -> bool:
-    here = Path.cwd()
-    try:
-        place = file.resolve()
-        inside = file.suffix and not file.is_absolute() and place.is_relative_to(here)
-        hidden = any(part.startswith(".") for part in (*file.parts, *place.relative_to(here).parts)) if inside else True
-        return not hidden and place.is_file() and place.stat().st_size <= _LARGEST and os.access(place, os.R_OK)
-    except (OSError, ValueError):
+    """Return True for a file in this folder. Its name has an ending: what is called `test` is more often a word."""
+    if not file.suffix or any(part.startswith((".", "/")) for part in file.parts):
         return False
+    with contextlib.suppress(OSError):
+        return file.resolve() == file.absolute() and file.is_file() and file.stat().st_size <= _LARGEST
+    return False
 
 
 def at(path: object) -> str:

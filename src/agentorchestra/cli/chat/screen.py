@@ -8,7 +8,7 @@ import sys
 import textwrap
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
@@ -29,41 +29,16 @@ from agentorchestra.cli.chat.message import MOST_CHARS, MessageCompleter
 from agentorchestra.cli.output import clean
 from agentorchestra.cli.view.live import terminal_console
 
+if TYPE_CHECKING:
+    from agentorchestra.cli.chat.loop import Chat
+
 _BELOW = 6  # rows that are left to the typed text, its completions and the line at the bottom
-
-
-class Typing(Protocol):
-    """What takes the lines and keys of a chat."""
-
-    saved: Path
-    """The folder of the history."""
-
-    def names(self) -> list[str]:
-        """Return what may stand behind a /."""
-
-    def status(self) -> str:
-        """Return the line at the bottom."""
-
-    def accept(self, line: str) -> None:
-        """Take a line."""
-
-    def paste(self, text: str) -> str:
-        """Return what stands in a line for a text that is too long for it."""
-
-    def stop(self) -> bool:
-        """Stop what is worked on; return False where nothing is."""
-
-    def pause(self) -> None:
-        """Pause it."""
-
-    def switch(self) -> None:
-        """Deny approvals, or ask again."""
 
 
 class ChatScreen:
     """A prompt that stays while turns go on; what is typed is for `chat`."""
 
-    def __init__(self, chat: Typing) -> None:
+    def __init__(self, chat: Chat) -> None:
         self.console = terminal_console(sys.stdout)
         self._chat = chat
         self._drawn: StyleAndTextTuples = []
@@ -97,8 +72,8 @@ class ChatScreen:
         if drawn is not None:
             cursor = drawn.get_cursor_position(app.layout.current_window)
             rows = (drawn.data_buffer[row] for row in range(cursor.y))
-            widths = [max((at + 1 for at, cell in row.items() if cell.char.strip()), default=1) for row in rows]
-            app.output.cursor_up(sum((width - 1) // columns for width in [*widths, cursor.x]))
+            ends = [max((at for at, cell in row.items() if cell.char.strip()), default=0) for row in rows]
+            app.output.cursor_up(sum(end // columns for end in [*ends, cursor.x]))
         self._resize()
 
     @property

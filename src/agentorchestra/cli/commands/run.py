@@ -234,10 +234,12 @@ async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str
     Raises:
         SessionError: there is none.
     """
-    from agentorchestra.workspace.sessions import newest_run
+    from agentorchestra.workspace.sessions import conversations
 
     if wanted is None:
-        return await newest_run(workspace.store)
+        if talks := await conversations(workspace.store):
+            return talks[0][-1].id
+        raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')
     if not await workspace.session(wanted).turns():
         try:
             return (await find_run(workspace, wanted)).id
