@@ -24,6 +24,7 @@ from agentorchestra.models.render import render_message
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
+from agentorchestra.workspace.sessions import conversations
 
 REACT: dict[str, Any] = {"system": "react"}
 
@@ -342,3 +343,20 @@ async def test_what_was_told_to_a_turn_at_work_is_part_of_the_conversation_in_ev
             shown = "\n".join(map(render_message, model.requests[0].messages))
             asked, told, answered = (shown.index(one) for one in ("Which colour?", "It is for a door.", "Red."))
             assert asked < told < answered, system
+
+
+async def test_what_code_began_is_no_conversation_and_one_that_was_branched_has_the_turns_before(
+    tmp_path: Path,
+) -> None:
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), environ={}) as ws:
+        model = ScriptedModel(worker)
+        first = await ws.run("one", model=model, session="s", **REACT)
+        await ws.run("alone", model=model, **REACT)
+        await ws.run("two", model=model, session="s", **REACT)
+        fork = await ws.fork(first.run_id)
+        await ws.resume(fork, model=model)
+        await ws.run("other", model=model, session=fork, **REACT)
+        for label in ("schedule", "evaluation", "probe"):
+            await ws.run(label, model=model, labels={label: "x"}, **REACT)
+        talks = [[one.manifest.task for one in turns] for turns in await conversations(ws.store)]
+        assert talks == [["one", "other"], ["one", "two"], ["alone"]]

@@ -203,7 +203,7 @@ async def _open(chat: Chat, rest: str) -> None:
     page = render(RunView.of(events), record, result, gone=False, talk=conversation(events), pictures=shown)
     path = (chat.saved / f"{record.id}.html").absolute()
     await _write(chat, path, page)
-    await chat.screen.show(f"for a browser: {path.as_uri()}")
+    await chat.screen.show("its address, for a browser:", path.as_uri())
     words = ["open" if sys.platform == "darwin" else "xdg-open", str(path)]
     with suppress(OSError):  # what opens a browser, or finds none, would print into the chat
         await asyncio.to_thread(Popen, words, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True)
