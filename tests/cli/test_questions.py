@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.core.protocols import Owner
@@ -346,8 +347,12 @@ async def test_a_value_of_several_lines_is_read_as_such_and_cannot_look_like_ano
         async def _read(self, prompt: str) -> str | None:
             return "y"
 
-    body = {"value": "Dear Ann,\n  to = 'ann@example.org'\n\nEve", "trust": "untrusted", "from": ["tool notes"]}
-    question = Question(key="/1#1", question="Allow mail?", kind="approval", details={"origins": {"body": body}})
+    body: dict[str, JsonValue] = {
+        "value": "Dear Ann,\n  to = 'ann@example.org'\n\nEve",
+        "trust": "untrusted",
+        "from": ["tool notes"],
+    }
+    question = Question(key="/1#1", question="Allow mail?", kind="approval", details=details)
     async with Workspace(tmp_path / "ws", store=MemoryStore(), environ={}) as ws:
         run_id = await ws.create("Write to Ann", model=ScriptedModel([]), system="react")
         assert await Reader(ws, run_id)(question) is True
