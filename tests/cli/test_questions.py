@@ -352,6 +352,7 @@ async def test_a_value_of_several_lines_is_read_as_such_and_cannot_look_like_ano
         "trust": "untrusted",
         "from": ["tool notes"],
     }
+    details: dict[str, JsonValue] = {"origins": {"body": body}}
     question = Question(key="/1#1", question="Allow mail?", kind="approval", details=details)
     async with Workspace(tmp_path / "ws", store=MemoryStore(), environ={}) as ws:
         run_id = await ws.create("Write to Ann", model=ScriptedModel([]), system="react")
