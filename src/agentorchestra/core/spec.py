@@ -336,7 +336,7 @@ class Exchange(BaseModel, frozen=True):
     """An earlier task of the same session and how it ended."""
 
     run_id: str
-    task: str
+    task: str  # and what the user told the agents while they worked
     answer: str
     status: RunStatus = RunStatus.COMPLETED
 

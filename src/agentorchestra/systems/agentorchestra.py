@@ -46,7 +46,7 @@ SHORT_WORDS = 12  # answers of at most so many words are not reformatted
 
 @dataclass(frozen=True)
 class AgentOrchestra:
-    """The system: plan, delegate, check, answer."""
+    """Plans, has the agents that fit do the parts, checks, answers."""
 
     settings: TeamSettings = field(default_factory=TeamSettings)
 

@@ -546,10 +546,8 @@ class RunCreator:
             ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
             answer = str(ended.result.get("answer") or "") if isinstance(ended, RunEnded) else ""
             if answer:
-                told = Exchange(
-                    run_id=record.id, task=record.manifest.task, answer=_whole(answer), status=record.status
-                )
-                found.append(told)
+                words = "\n\n".join([record.manifest.task, *Ledger.of(events).heard()])
+                found.append(Exchange(run_id=record.id, task=words, answer=_whole(answer), status=record.status))
             if len(found) == EARLIER_MOST:
                 break
         return tuple(reversed(found))

@@ -51,7 +51,7 @@ Exit codes: 0; 2 wrong usage, or no terminal; 130 if the chat itself was stopped
     is_flag=False,
     flag_value=_NEWEST,
     type=WORDS,
-    help="Go on with a session, or with a run; without a name with the newest run. A turn that was under way goes on.",
+    help="Go on with a session or a run, else with the newest conversation; a turn that was under way goes on.",
 )
 @option("--session", metavar="S", help="The session to go on with; a new one where there is none.")
 @model_option

@@ -234,11 +234,17 @@ def _task_and_session(words: tuple[str, ...], session: str | None, *, goes_on: b
 
 
 async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str:
-    """Return the session, or the run, that `--continue` goes on from; SessionError where there is none."""
-    from agentorchestra.workspace.sessions import newest_run
+    """Return the session, or the run, that `--continue` goes on from.
+
+    Raises:
+        SessionError: there is none.
+    """
+    from agentorchestra.workspace.sessions import conversations
 
     if wanted is None:
-        return await newest_run(workspace.store)
+        if talks := await conversations(workspace.store):
+            return talks[0][-1].id
+        raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')
     if not await workspace.session(wanted).turns():
         try:
             return (await find_run(workspace, wanted)).id
