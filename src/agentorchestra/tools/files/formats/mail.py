@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import email
 import email.policy
 import io
@@ -10,12 +11,14 @@ from typing import Any
 
 from .base import MOST_DEPTH, Convert, Job, Parts, Refused, need, one_line, reason_of, refusing, text_document
 from .markup import html_text
-from .text import decode
+from .charsets import known
+from .text import Decoded, decoded, encoding_of, with_newlines
 
 EML = "message/rfc822"
 MSG = "application/vnd.ms-outlook"
 
 _HEADERS = ("From", "To", "Cc", "Date", "Subject", "Reply-To", "Message-ID")
+_STRING8, _CODE_PAGE, _BODY_CODE_PAGE, _HTML = 0x1E, 0x3FFD, 0x3FDE, 0x1013  # of Outlook's properties (MS-OXPROPS)
 MARK_OF_MSG = "__substg1.0_".encode("utf-16-le")
 
 
@@ -23,10 +26,16 @@ def convert_eml(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str
     """Return the message with its main headers, then each attachment as what it is."""
     message = _parsed(data)
     parts = Parts(EML)
-    lines = [f"{name}: {one_line(str(message[name]), 2_000)}" for name in _HEADERS if message[name]]
     body = message.get_body(("plain", "html"))
-    text = _body(body) if body is not None else ""
-    parts.add("message", text_document(job, "\n".join(lines) + "\n\n" + text.strip() + "\n", EML))
+    payload = body.get_payload(decode=True) if body is not None else b""
+    charset = str(body.get_content_charset("")) if body is not None else ""
+    found = decoded(payload if isinstance(payload, bytes) else b"", charset, job.encoding)
+    text = with_newlines(found.text)
+    if body is not None and body.get_content_type() == "text/html":
+        text = html_text(need("markitdown.converters"), text)
+    headers = [(name, _header(message, name, found)) for name in _HEADERS if message[name]]
+    text = "\n".join(f"{name}: {one_line(value, 2_000)}" for name, value in headers) + f"\n\n{text.strip()}\n"
+    parts.add("message", text_document(job, text, EML, doubt=encoding_of(found, doubtful=True)))
     if not job.check:
         _attachments(job, parts, _files(message), depth, convert)
     return parts.document()
@@ -36,12 +45,13 @@ def _parsed(data: bytes) -> EmailMessage:
     return email.message_from_bytes(data, policy=email.policy.default)
 
 
-def _body(body: Any) -> str:
-    try:
-        text = str(body.get_content())
-    except (LookupError, ValueError):  # an unknown or a wrong character set
-        text = decode(body.get_payload(decode=True) or b"")
-    return html_text(need("markitdown.converters"), text) if body.get_content_type() == "text/html" else text
+def _header(message: EmailMessage, name: str, body: Decoded) -> str:
+    """Return a header's value; of one that is not encoded as mail has it, in the encoding of the body or its own."""
+    value = next(str(value) for key, value in message.raw_items() if key.lower() == name.lower())
+    if value.isascii():
+        return str(message[name])
+    found = decoded(value.encode("ascii", "surrogateescape"), body.encoding)
+    return str(message.policy.header_factory(name, found.text))
 
 
 def _files(message: EmailMessage) -> list[tuple[str, bytes]]:
@@ -93,27 +103,49 @@ def check_compound(data: bytes) -> None:
         raise Refused(code, "it is cut off")
 
 
+def _code_page(name: str) -> codecs.CodecInfo | None:
+    """Find Windows' code pages by Microsoft's names for them (`windows-950`), which Python does not know."""
+    return codecs.lookup(known(name.replace("_", "-"))) if name.startswith("windows_") else None
+
+
 def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
     oxmsg = need("oxmsg")
     parts = Parts(MSG)
+    codecs.register(_code_page)
     with refusing("mail"):
         message = oxmsg.Message.load(io.BytesIO(data))
-        headers = dict(message.message_headers)
+        page = message.properties.int_prop_value(_CODE_PAGE)
+        own = message.properties.int_prop_value(_BODY_CODE_PAGE) or page
+
+        def text_of(owner: Any, text: str | None, read_as: int | None = None) -> Decoded:
+            """Read again what stands in bytes: the library takes the code page's word, Latin-9 without one."""
+            narrow = any(one.ptyp == _STRING8 for one in owner.properties)
+            source = known(f"cp{read_as}") if read_as else "iso8859-15"
+            if not (narrow and text and source):
+                return Decoded(text or "", "utf-8")
+            return decoded(text.encode(source, "replace"), f"cp{page}" if page else "", job.encoding)
+
         sent = message.sent_date
+        shown = [f"{text_of(one, one.name).text} <{one.email_address}>" for one in message.recipients]
         lines = [
-            f"From: {message.sender or headers.get('From', '')}",
-            "To: " + ", ".join(f"{one.name} <{one.email_address}>" for one in message.recipients),
+            f"From: {text_of(message, message.sender or message.message_headers.get('From', ''), page).text}",
+            f"To: {', '.join(shown)}",
             *([f"Date: {sent.isoformat(sep=' ')}"] if sent is not None else []),
-            f"Subject: {message.subject}",
+            f"Subject: {text_of(message, message.subject, page).text}",
         ]
-        body = message.body or ""
+        found = text_of(message, message.body, own)
+        body = found.text
         if not body.strip() and message.html_body:
-            body = html_text(need("markitdown.converters"), message.html_body)
+            html = message.properties.binary_prop_value(_HTML)
+            declared = f"cp{own}" if own else ""
+            found = decoded(html, declared, job.encoding) if html else text_of(message, message.html_body, own)
+            body = html_text(need("markitdown.converters"), found.text)
         files = [
-            (one.file_name or f"attachment {number}", one.file_bytes or b"")
+            (text_of(one, one.file_name).text or f"attachment {number}", one.file_bytes or b"")
             for number, one in enumerate(message.attachments, 1)
         ]
-    parts.add("message", text_document(job, "\n".join(map(one_line, lines)) + "\n\n" + body.strip() + "\n", MSG))
+    text = "\n".join(map(one_line, lines)) + "\n\n" + body.strip() + "\n"
+    parts.add("message", text_document(job, text, MSG, doubt=encoding_of(found, doubtful=True)))
     if not job.check:
         _attachments(job, parts, files, depth, convert)
     return parts.document()

@@ -10,10 +10,10 @@ from urllib.parse import urljoin, urlsplit
 
 from .base import Job, Refused, clean, one_line, text_document
 from .blocks import Blocks, bare_words
-from .charsets import text_of
 from .convert import convert
 from .markup import convert_html
 from .sniff import sniff
+from .text import decoded, encoding_of
 
 MOST_LINKS = 1_000
 MOST_PICTURES = 50
@@ -40,8 +40,9 @@ def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[s
     page: dict[str, Any] = {"charset": "", "links": [], "pictures": []}
     if not textual:
         return {"document": convert(job, data, name), "page": page}
-    source, page["charset"] = text_of(data, str(asked.get("charset", "")))
-    source = clean(source)
+    text = decoded(data, str(asked.get("charset", "")), str(asked.get("encoding", "")))
+    source, page["charset"] = clean(text.text), text.encoding
+    notes = [doubt] if (doubt := encoding_of(text, doubtful=True).removesuffix(".")) else []
     longer = len(source) > _MOST_SOURCE
     if longer:
         end = 1 + max(source.rfind("\n", 0, _MOST_SOURCE), source.rfind(">", 0, _MOST_SOURCE))
@@ -55,8 +56,8 @@ def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[s
     else:
         found = {"document": convert(job, source.encode(), name), "page": page}
     if longer:
-        said = f"it is longer; only its first {len(source):,} characters were read"
-        found["document"]["notes"] = [*found["document"].get("notes", ()), said]
+        notes.append(f"it is longer; only its first {len(source):,} characters were read")
+    found["document"]["notes"] = [*found["document"].get("notes", ()), *notes]
     return found
 
 
