@@ -163,7 +163,9 @@ def document_to_json(document: Document) -> dict[str, Any]:
             "delimiter": document.delimiter,
         }
         traits = [[one.kind, one.value, [list(area) for area in one.areas]] for one in document.traits]
-        return data | table | ({"traits": traits} if traits else {}) | ({"form": document.form} if document.form else {})
+        return (
+            data | table | ({"traits": traits} if traits else {}) | ({"form": document.form} if document.form else {})
+        )
     if isinstance(document, PdfDocument):
         tables = [[page, document_to_json(table)] for page, table in document.tables]
         return data | {"pages": list(document.pages), "tables": tables, "pictured": list(document.pictured)}

@@ -107,21 +107,24 @@ def ranked(data: bytes, declared: Sequence[str] = ()) -> list[tuple[float, str]]
             costs[name] = rarity + _cost(chars, beside, alphabets)
     for name, national in _WIDE.items():
         costs[name] = _cost_wide(Counter(sample.decode(name, "replace")), national)
-    for name in _UNICODE[: 3 if _CONTROLS.search(sample) else 1]:
+    even = len(sample) % 2 == 0 or len(sample) > 99  # more than a few characters, then the last one is cut
+    for name in _UNICODE[: 3 if even and _CONTROLS.search(sample) else 1]:
         text = sample.decode(name, "replace")
         chars = Counter(text)
         plain = _cost(chars, Counter(pairwise(text)), every)
         costs[name] = min(plain, *(_cost_wide(chars, national) for national in _ROWS))
     for name in {*declared} & {*costs}:
         costs[name] -= DECLARED + costs[name] / 10
-    return sorted((cost, name) for name, cost in costs.items())
+    return sorted(((cost, name) for name, cost in costs.items()), key=lambda pair: pair[0])  # the common one first
 
 
 def _sample(data: bytes) -> bytes:
     """Return the lines that have bytes beyond ASCII, without markup; no encoding has a newline inside a character."""
-    data = _TAG.sub(b" ", data[: 64 * _SAMPLE])
-    if len(data) <= _SAMPLE or b"\0" in data[:_SAMPLE]:
+    if _CONTROLS.search(data[:_SAMPLE]):
         return data[:_SAMPLE]
+    data = _TAG.sub(b" ", data[: 64 * _SAMPLE])
+    if len(data) <= _SAMPLE:
+        return data
     found = bytearray()
     for line in _BEYOND.finditer(data):
         found += line[0]

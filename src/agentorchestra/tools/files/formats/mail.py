@@ -33,7 +33,7 @@ def convert_eml(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str
     text = with_newlines(found.text)
     if body is not None and body.get_content_type() == "text/html":
         text = html_text(need("markitdown.converters"), text)
-    headers = [(name, _header(message, name, found)) for name in _HEADERS if message[name]]
+    headers = [(name, _header(message, name, found, job.encoding)) for name in _HEADERS if message[name]]
     text = "\n".join(f"{name}: {one_line(value, 2_000)}" for name, value in headers) + f"\n\n{text.strip()}\n"
     parts.add("message", text_document(job, text, EML, doubt=encoding_of(found, doubtful=True)))
     if not job.check:
@@ -45,12 +45,12 @@ def _parsed(data: bytes) -> EmailMessage:
     return email.message_from_bytes(data, policy=email.policy.default)
 
 
-def _header(message: EmailMessage, name: str, body: Decoded) -> str:
+def _header(message: EmailMessage, name: str, body: Decoded, encoding: str) -> str:
     """Return a header's value; of one that is not encoded as mail has it, in the encoding of the body or its own."""
     value = next(str(value) for key, value in message.raw_items() if key.lower() == name.lower())
     if value.isascii():
         return str(message[name])
-    found = decoded(value.encode("ascii", "surrogateescape"), body.encoding)
+    found = decoded(value.encode("ascii", "surrogateescape"), body.encoding, encoding)
     return str(message.policy.header_factory(name, found.text))
 
 
@@ -123,8 +123,16 @@ def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str
             source = known(f"cp{read_as}") if read_as else "iso8859-15"
             if not (narrow and text and source):
                 return Decoded(text or "", "utf-8")
-            return decoded(text.encode(source, "replace"), f"cp{page}" if page else "", job.encoding)
+            return decoded(text.encode(source, "replace"), declared, job.encoding)
 
+        declared = f"cp{own}" if own else ""
+        html = message.properties.binary_prop_value(_HTML)
+        found = text_of(message, message.body, own)
+        body = found.text
+        if not body.strip() and message.html_body:
+            found = decoded(html, declared, job.encoding) if html else text_of(message, message.html_body, own)
+            body = html_text(need("markitdown.converters"), found.text)
+        declared = f"cp{page}" if page else found.encoding
         sent = message.sent_date
         shown = [f"{text_of(one, one.name).text} <{one.email_address}>" for one in message.recipients]
         lines = [
@@ -133,13 +141,6 @@ def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str
             *([f"Date: {sent.isoformat(sep=' ')}"] if sent is not None else []),
             f"Subject: {text_of(message, message.subject, page).text}",
         ]
-        found = text_of(message, message.body, own)
-        body = found.text
-        if not body.strip() and message.html_body:
-            html = message.properties.binary_prop_value(_HTML)
-            declared = f"cp{own}" if own else ""
-            found = decoded(html, declared, job.encoding) if html else text_of(message, message.html_body, own)
-            body = html_text(need("markitdown.converters"), found.text)
         files = [
             (text_of(one, one.file_name).text or f"attachment {number}", one.file_bytes or b"")
             for number, one in enumerate(message.attachments, 1)

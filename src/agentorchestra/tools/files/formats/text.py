@@ -123,9 +123,7 @@ def _lines_before(text: str, offset: int) -> int:
 
 
 def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
-    own = known(encoding) if encoding else ""
-    if encoding and not own:
-        raise Refused("encoding", encoding)
+    own = meant(encoding) or known(encoding)
     for mark, marked in _MARKS:
         if data.startswith(mark) and own in ("", marked, marked[:6], "utf-8-sig"):
             return _lenient(data[len(mark) :], marked, mark)
@@ -136,13 +134,15 @@ def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
     names = [name for one in (declared, *told) if (name := meant(one))]
     escaped = next((name for name in names if name.startswith(_SEVEN_BITS)), "")
     escaped = escaped or next((name for escape, name in _ESCAPES if escape in data[:200_000]), "")
+    valid = ""
     for name in filter(None, (escaped, "utf-8")):
         with suppress(UnicodeDecodeError):
             found = Decoded(data.decode(name), name)
             # Bytes of other encodings are next to never valid UTF-8, but for UTF-16 of some scripts.
             if name == escaped or not _CONTROLS.search(found.text[:200_000]):
                 return found
-    (best, name), *others = ranked(data, names)
+            valid = "utf"
+    (best, name), *others = [one for one in ranked(data, names) if one[1].startswith(valid)]
     found = _lenient(data, name)
     most = DECLARED - NEAR if name in names else NEAR
     near = [one for cost, one in others[:6] if cost - best < most and data.decode(one, "replace") != found.text][:2]
