@@ -17,6 +17,7 @@ from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tools.files.common import how_to_look, note
 from agentorchestra.tools.files.documents import Document, is_media
 from agentorchestra.tools.files.read import document_blocks, extent_of
+from agentorchestra.tools.files.readers import check_encoding
 from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_text, outline
 from agentorchestra.tools.web.reader import PageReader
 from agentorchestra.trust.arguments import INSIDE
@@ -37,6 +38,7 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
         url: str,
         part: Annotated[str, Field(json_schema_extra={"format": INSIDE})] = "",
         fresh: bool = False,
+        encoding: str = "",
     ) -> ToolResult:
         """Read a page, PDF or office file at an address, with the places of what it holds.
 
@@ -44,8 +46,10 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
             url: The whole address, as you found it.
             part: Of a long page: "lines 200-400", "p. 3", "rows 7-20", a sheet's name, "links" or "pictures".
             fresh: Read it again, not what was kept of it.
+            encoding: Of its text, e.g. "cp1251", where the result says that it is a guess.
         """
-        page, body, kept = await reader.page(url, fresh=fresh, secret=ctx.secret)
+        check_encoding(encoding)
+        page, body, kept = await reader.page(url, fresh=fresh, secret=ctx.secret, encoding=encoding)
         document = await asyncio.to_thread(page.read)
         artifacts = await _artifacts(ctx, page, body)
         if part.strip().lower() in (LINKS, PICTURES):

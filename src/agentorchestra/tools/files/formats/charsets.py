@@ -68,7 +68,6 @@ _SAMPLE = 32_768  # bytes that are weighed
 DECLARED = 12.0  # how much likelier the encoding is that a text says it is in; so are the numbers above (nats)
 NEAR = 4.0  # an encoding that is less likely than the best by no more than this could as well be right
 _TAG = re.compile(rb"<[^<>]{1,300}>")
-_BEYOND = re.compile(rb"[^\n]*[\x80-\xff][^\n]*\n?")
 
 
 def known(name: str) -> str:
@@ -126,10 +125,8 @@ def _sample(data: bytes) -> bytes:
     if len(data) <= _SAMPLE:
         return data
     found = bytearray()
-    for line in _BEYOND.finditer(data):
-        found += line[0]
-        if len(found) > _SAMPLE:
-            break
+    for line in data.splitlines(keepends=True):
+        found += b"" if line.isascii() or len(found) > _SAMPLE else line
     return bytes(found[:_SAMPLE]) or data[:_SAMPLE]
 
 

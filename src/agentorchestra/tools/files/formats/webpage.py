@@ -24,6 +24,10 @@ _MOST_CHARS = 2_000_000
 _MOST_ELEMENTS = 20_000
 # Characters: a main part that is shorter may be none, and the whole page is shown where it has much more.
 _SHORT = 300
+_EMPTY = 80  # characters: what a page shows that waits for its scripts
+_NEEDS_SCRIPTS = (
+    "it shows next to nothing without JavaScript, which is not run here: the environment `browser` shows it"
+)
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _BARE = "translate(@style, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ \t\r\n', 'abcdefghijklmnopqrstuvwxyz')"
 _HIDDEN = f"//*[@hidden or contains({_BARE}, 'display:none') or contains({_BARE}, 'visibility:hidden')]"
@@ -110,6 +114,9 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
     except RecursionError:
         text = clean(bare_words(source)).strip()
         notes.append("it is nested without end; these are its words without their structure")
+    if len(text) < _EMPTY and tree.xpath("//script[not(@type) or @type='module' or contains(@type, 'javascript')]"):
+        page["notes"] = [_NEEDS_SCRIPTS]
+        source = ""
     document = text_document(job, text or source, "text/markdown")
     document["notes"] = notes
     return {"document": document, "page": page}
