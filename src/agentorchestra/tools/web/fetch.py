@@ -22,6 +22,7 @@ from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_te
 from agentorchestra.tools.web.reader import PageReader
 from agentorchestra.trust.arguments import INSIDE
 
+_Inside = Annotated[str, Field(json_schema_extra={"format": INSIDE})]
 LINKS = "links"  # the part that lists the links of a page
 PICTURES = "pictures"  # the part that lists its pictures
 _LINKS_SHOWN = 200
@@ -36,9 +37,9 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
     async def fetch(
         ctx: RunContext[Any],
         url: str,
-        part: Annotated[str, Field(json_schema_extra={"format": INSIDE})] = "",
+        part: _Inside = "",
         fresh: bool = False,
-        encoding: str = "",
+        encoding: _Inside = "",
     ) -> ToolResult:
         """Read a page, PDF or office file at an address, with the places of what it holds.
 

@@ -8,7 +8,6 @@ to one is not left open for the next, and nothing has to be closed.
 from __future__ import annotations
 
 import asyncio
-import codecs
 import datetime
 import ipaddress
 import itertools
@@ -20,13 +19,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from html.parser import HTMLParser
+from html import unescape
 from json import dumps, loads
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urljoin
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
+from agentorchestra.tools.files.formats.charsets import known
 from agentorchestra.tools.web.addresses import (
     Address,
     WebErrorKind,
@@ -49,7 +49,12 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Headers that go along when a redirect leads to another origin; keys do not
 _KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
 _MAX_HEADER_CHARS = 16_384
-_REFRESH = re.compile(r"\s*(\d{0,6})(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?[\"']?([^\"'\s][^\"']*)", re.IGNORECASE)
+# Not read for a redirect: comments, and what stands for browsers without JavaScript
+_UNREAD = re.compile(r"<!--.*?-->|<(script|noscript|template)\b.*?</\1", re.IGNORECASE | re.DOTALL)
+_REFRESH = re.compile(
+    r"<meta\s[^>]*http-equiv\s*=\s*[\"']?refresh\b[^>]*>|<meta\s[^>]*refresh[\"']?\s*/?>", re.IGNORECASE
+)
+_LEADS = re.compile(r"content\s*=\s*[\"']?\s*(\d{1,6})[\d.]*\s*[;,]\s*url\s*=\s*[\"']?([^\"'>\s]+)", re.IGNORECASE)
 _REFRESH_S = 10  # a page that leads elsewhere later is there to be read
 # Bytes that are read of one answer as they come over the wire, whatever they unpack to
 _MOST_PACKED = 256 * 1024 * 1024
@@ -88,10 +93,7 @@ class Answer:
     def charset(self) -> str:
         """The charset the server declares, "" for none or one that is unknown here."""
         match = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", self.headers.get("content-type", ""), re.IGNORECASE)
-        try:
-            return codecs.lookup(match[1]).name if match else ""
-        except LookupError:
-            return ""
+        return known(match[1]) if match else ""
 
     @property
     def retry_after_s(self) -> float | None:
@@ -161,11 +163,9 @@ class WebClient:
         `headers` go along to another origin only where they say how the answer is to look. `allowed` are private
         services that may be reached besides the settings', `HOST:PORT` or an address each: the user's. `max_bytes`
         (unpacked) and `timeout_s` (for all of it) are the settings' by default; with `cut` the beginning of a larger
-        answer is kept, with `"text"` only of one whose type is text: a part of anything else is of no use; the same of
-        what came of an answer that broke off or was too slow. `retry`
-        waits once where the site asks a read for it (429, 503 with Retry-After). `before` is
-        asked before each hop, and raises to stop. With `refresh` a page's own `<meta http-equiv="refresh">` is a
-        redirect, too.
+        answer is kept, with `"text"` only of one whose type is text: a part of anything else is of no use; so is what
+        came of one that breaks off or is too slow. `retry` waits once where the site asks a read for it (429, 503 with
+        Retry-After). `before` is asked before each hop, and raises to stop. `refresh` follows pages that lead on.
         """
         body = data
         sent = {name.lower(): value for name, value in (headers or {}).items()}
@@ -396,24 +396,24 @@ class _Job:
         bound = _MOST_PACKED if response.headers.get("content-encoding") else self.max_bytes
         if (response.content_length or 0) > bound and not cut:
             raise too_large
-        taken = 0
-        broken = ""
+        taken, broken = 0, ""
         try:
             async with asyncio.timeout_at(self.until if cut else None):
-                async for chunk in response.content.iter_any():
+                async for chunk in response.content.iter_chunked(64 * 1024):
                     taken += len(chunk)
                     if not body.take(chunk) or taken > _MOST_PACKED:
                         if not cut:
                             raise too_large
                         return body.data, True, ""
         except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, TimeoutError) as error:
-            if not (cut and body.data):
+            response.content.set_exception(None)  # type: ignore[arg-type]  # it holds back what came before the break
+            if not (cut and body.take(response.content.read_nowait()) and body.data):
                 raise
             broken = "it came too slowly" if isinstance(error, TimeoutError) else "the site broke off"
-        if not (body.complete or (broken := broken or (cut and body.data and "the site broke off") or "")):
+        if not (body.complete or broken or (cut and body.data)):
             why = "sent an answer that breaks off inside what is compressed; try it later"
             raise web_error(address.url, why, "bad_answer", response.status)
-        return body.data, False, broken
+        return body.data, False, broken if body.complete else broken or "the site broke off"
 
     def _target(self, address: Address, location: str, hops: list[Address]) -> Address:
         # A header is bytes; sites write other characters into it in UTF-8.
@@ -436,32 +436,16 @@ class _Job:
         return make
 
 
-class _Refresh(HTMLParser):
-    """Finds where a page leads by itself; what stands for browsers without JavaScript is left out."""
-
-    found = ""
-    _hidden = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._hidden |= tag in ("noscript", "template")
-        told = dict(attrs)
-        if tag == "meta" and (told.get("http-equiv") or "").strip().lower() == "refresh" and not self._hidden:
-            match = _REFRESH.match(told.get("content") or "")
-            if match and not self.found and float(match[1] or 0) <= _REFRESH_S:
-                self.found = match[2].strip()
-
-    def handle_endtag(self, tag: str) -> None:
-        self._hidden &= tag not in ("noscript", "template")
-
-
 def refresh_of(answer: Answer) -> str:
     """Return where a page leads by its own `<meta http-equiv="refresh">` in a few seconds, "" for none."""
-    head = answer.body[:65_536]
-    if answer.media_type not in ("text/html", "application/xhtml+xml", "") or b"refresh" not in head.lower():
+    if answer.media_type not in ("text/html", "application/xhtml+xml"):
         return ""
-    parser = _Refresh()
-    parser.feed(head.decode("utf-8", "replace"))
-    return parser.found
+    head = _UNREAD.sub(" ", answer.body[:65_536].decode("utf-8", "replace"))
+    for tag in _REFRESH.findall(head):
+        match = _LEADS.search(unescape(tag))
+        if match and int(match[1]) <= _REFRESH_S:
+            return match[2].strip()
+    return ""
 
 
 def _is_text(media_type: str) -> bool:

@@ -14,7 +14,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -42,9 +42,12 @@ _PAGES = {
     "cp1255": "יוהלרבתמאשנעםדקחפסכגטצןזךףץ",
     "cp1256 iso8859-6": "اليمونرتبةعدسفهكقأحجشطصىخإذضغئزثءظؤآ ایردنهومتبسلکيكشزفگعخقجآپحطصضغذظثچژئء",  # Persian
     "cp874": "ารอ่กมน้เงัดีตลบวสยแไทหขิจคปพูะื์ำชใุถฟ็โณซผภึธญษศฐฉๆฯ",
+    # Of two bytes: the national set in whose rows their characters stand
+    "cp932 euc_jp": "euc_jp",
+    "gb18030": "gb2312",
+    "cp949": "euc_kr",
+    "big5hkscs": "big5",
 }
-# Encodings of two bytes: the national set in whose rows characters stand, as Python encodes it
-_WIDE = {"cp932": "euc_jp", "euc_jp": "euc_jp", "gb18030": "gb2312", "cp949": "euc_kr", "big5hkscs": "big5"}
 # Rows of these sets, by their first byte: from, to, the share of a text that stands there, and how many characters do
 _ROWS = {
     "euc_jp": ((164, 164, 0.45, 83), (176, 207, 0.35, 2965), (161, 168, 0.19, 180), (208, 244, 0.005, 3390)),
@@ -59,15 +62,18 @@ _MEANT = {
     **dict.fromkeys(("ascii", "utf-16"), ""),
     **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
     **dict.fromkeys(("big5", "cp950"), "big5hkscs"),
-    **{"iso8859-1": "cp1252", "iso8859-8": "cp1255", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874"},
-    **{"shift_jis": "cp932", "euc_kr": "cp949"},
+    "iso8859-1": "cp1252",
+    "iso8859-8": "cp1255",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
 }
-_UNICODE = ("utf-8", "utf-16-le", "utf-16-be")
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # half the bytes of UTF-16 are, for most scripts
-_SAMPLE = 32_768  # bytes that are weighed
+_SAMPLE = 8_192  # bytes that are weighed
 DECLARED = 12.0  # how much likelier the encoding is that a text says it is in; so are the numbers above (nats)
 NEAR = 4.0  # an encoding that is less likely than the best by no more than this could as well be right
-_TAG = re.compile(rb"<[^<>]{1,300}>")
 
 
 def known(name: str) -> str:
@@ -90,44 +96,24 @@ def meant(name: str) -> str:
 def ranked(data: bytes, declared: Sequence[str] = ()) -> list[tuple[float, str]]:
     """Return encodings with how unlikely the bytes are in them (nats), the likeliest first, `declared` favoured."""
     sample = _sample(data)
-    single, pairs = Counter(sample), Counter(pair for pair in pairwise(sample) if max(pair) > 127)
-    every = " ".join(_PAGES.values())
     pages = {name: (rarity, of) for names, of in _PAGES.items() for rarity, name in enumerate(names.split())}
-    pages = {name: (2, every) for name in declared if not name.startswith("utf")} | pages
-    costs: dict[str, float] = {}
-    for name, (rarity, alphabets) in pages.items():
-        signs = bytes(range(256)).decode(name, "replace")
-        if len(signs) == 256:
-            chars, beside = Counter[str](), Counter[tuple[str, str]]()
-            for byte, count in single.items():
-                chars[signs[byte]] += count
-            for (before, after), count in pairs.items():
-                beside[signs[before], signs[after]] += count
-            costs[name] = rarity + _cost(chars, beside, alphabets)
-    for name, national in _WIDE.items():
-        costs[name] = _cost_wide(Counter(sample.decode(name, "replace")), national)
     even = len(sample) % 2 == 0 or len(sample) > 99  # more than a few characters, then the last one is cut
-    for name in _UNICODE[: 3 if even and _CONTROLS.search(sample) else 1]:
-        text = sample.decode(name, "replace")
-        chars = Counter(text)
-        plain = _cost(chars, Counter(pairwise(text)), every)
-        costs[name] = min(plain, *(_cost_wide(chars, national) for national in _ROWS))
-    for name in {*declared} & {*costs}:
+    wide = ("utf-16-le", "utf-16-be") if even and _CONTROLS.search(sample) else ()
+    others = ("utf-8", *wide, *(name for name in declared if not name.startswith("utf")))
+    pages = dict.fromkeys(others, (0, " ".join(_PAGES.values()))) | pages
+    costs = {name: rarity + _cost(sample.decode(name, "replace"), of) for name, (rarity, of) in pages.items()}
+    for name in {*declared} & {*costs} - {"utf-8"}:  # bytes that are not valid UTF-8 speak against it
         costs[name] -= DECLARED + costs[name] / 10
-    return sorted(((cost, name) for name, cost in costs.items()), key=lambda pair: pair[0])  # the common one first
+    common = sorted(costs, key=lambda name: pages[name][0])
+    return [(costs[name], name) for name in sorted(common, key=costs.__getitem__)]
 
 
 def _sample(data: bytes) -> bytes:
-    """Return the lines that have bytes beyond ASCII, without markup; no encoding has a newline inside a character."""
-    if _CONTROLS.search(data[:_SAMPLE]):
+    """Return the lines that have bytes beyond ASCII; no encoding but UTF-16 has a newline inside a character."""
+    if len(data) <= _SAMPLE or _CONTROLS.search(data[:_SAMPLE]):
         return data[:_SAMPLE]
-    data = _TAG.sub(b" ", data[: 64 * _SAMPLE])
-    if len(data) <= _SAMPLE:
-        return data
-    found = bytearray()
-    for line in data.splitlines(keepends=True):
-        found += b"" if line.isascii() or len(found) > _SAMPLE else line
-    return bytes(found[:_SAMPLE]) or data[:_SAMPLE]
+    lines = data[: 256 * _SAMPLE].splitlines(keepends=True)
+    return b"".join(line for line in lines if not line.isascii())[:_SAMPLE] or data[:_SAMPLE]
 
 
 @lru_cache(maxsize=64)
@@ -139,24 +125,23 @@ def _frequencies(alphabet: str) -> dict[str, float]:
     return own if alphabet[0].isascii() else {one: cost + 1 for one, cost in _frequencies(_ENGLISH).items()} | own
 
 
-def _cost(chars: Mapping[str, int], beside: Mapping[tuple[str, str], int], alphabets: str) -> float:
+def _cost(text: str, languages: str) -> float:
     """Return how unlikely a text is, in the language that it fits best."""
-    cost = sum(_beside(*pair) * count for pair, count in beside.items())
+    cost = sum(_beside(*pair) * count for pair, count in Counter(pairwise(text)).items())
     letters = Counter[str]()
-    for char, count in chars.items():
+    for char, count in Counter(text).items():
         small = char.lower()
         letters[small if len(small) == 1 else char] += count
         cost += 1.5 * count if char > "\x7f" and char.isupper() else 0
-    languages = map(_frequencies, alphabets.split())
-    return cost + min(
-        sum((of[one] if one in of else _sign(one)) * count for one, count in letters.items()) for of in languages
-    )
+    return cost + min(sum(_char(one, of) * count for one, count in letters.items()) for of in languages.split())
 
 
 @lru_cache(maxsize=65_536)
 def _beside(before: str, after: str) -> float:
     """Return what it costs that two characters stand side by side."""
     first, second = before.isalpha(), after.isalpha()
+    if max(before, after) >= "\u2e80":  # Chinese, Japanese, Korean
+        return 0
     if first and second:
         mixed = max(before, after) >= "\u0250" and ord(before) >> 8 != ord(after) >> 8
         return (5 if before.islower() and after.isupper() else 0) + (4 if mixed else 0)
@@ -177,18 +162,15 @@ def _sign(char: str) -> float:
     return 5 if char in _SIGNS else 12
 
 
-def _cost_wide(chars: Mapping[str, int], national: str) -> float:
-    """Return how unlikely a text is in a language of one of the national sets."""
-    return sum(_wide(char, national) * count for char, count in chars.items())
-
-
 @lru_cache(maxsize=65_536)
-def _wide(char: str, national: str) -> float:
-    """Return how unlikely a character is in a text of Chinese, Japanese or Korean."""
+def _char(char: str, language: str) -> float:
+    """Return how unlikely a character is in a language: of an alphabet, or of a national set."""
+    if language not in _ROWS:
+        return _frequencies(language).get(char) or _sign(char)
     if char < "\x80":
-        return _frequencies(_ENGLISH)[char.lower()] + 1 if char.isalpha() else _sign(char)
-    code = char.encode(national, "ignore")
-    for first, last, share, count in _ROWS[national]:
+        return _frequencies(_ENGLISH)[char] + 1 if char.isalpha() else _sign(char)
+    code = char.encode(language, "ignore")
+    for first, last, share, count in _ROWS[language]:
         if len(code) == 2 and first <= code[0] <= last:
             return -math.log(share / count)
     return max(15.0, _sign(char))

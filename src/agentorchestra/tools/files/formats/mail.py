@@ -10,8 +10,8 @@ from email.message import EmailMessage
 from typing import Any
 
 from .base import MOST_DEPTH, Convert, Job, Parts, Refused, need, one_line, reason_of, refusing, text_document
-from .markup import html_text
 from .charsets import known
+from .markup import html_text
 from .text import Decoded, decoded, encoding_of, with_newlines
 
 EML = "message/rfc822"

@@ -130,8 +130,8 @@ def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
     if own:
         return _lenient(data, own)
     head = data[:4096]
-    told = (match[1].decode() for pattern in (_META, _XML) if (match := pattern.search(head)) is not None)
-    names = [name for one in (declared, *told) if (name := meant(one))]
+    own_words = (match[1].decode() for pattern in (_META, _XML) if (match := pattern.search(head)) is not None)
+    names = [name for one in (declared, *own_words) if (name := meant(one))]
     escaped = next((name for name in names if name.startswith(_SEVEN_BITS)), "")
     escaped = escaped or next((name for escape, name in _ESCAPES if escape in data[:200_000]), "")
     valid = ""
@@ -144,10 +144,11 @@ def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
             valid = "utf"
     (best, name), *others = [one for one in ranked(data, names) if one[1].startswith(valid)]
     found = _lenient(data, name)
-    most = DECLARED - NEAR if name in names else NEAR
+    told = name in names and name != "utf-8"
+    most = DECLARED - NEAR if told else NEAR
     near = [one for cost, one in others[:6] if cost - best < most and data.decode(one, "replace") != found.text][:2]
     likely = f"{' and '.join(map(name_of, near))} {'is' if len(near) == 1 else 'are'}" if near else ""
-    if name == "utf-8" or name in names:
+    if told or (name == "utf-8" and not near):
         return replace(found, doubt=f"as it says, though {likely} likelier by its letters") if near else found
     why = [f"it says {name_of(names[0])}, which does not fit"] if names else []
     why += [f"{likely} nearly as likely"] if near else []
