@@ -183,7 +183,7 @@ async def test_an_agent_reads_in_the_encoding_that_it_names(name: str, tmp_path:
     assert "Zoé Müller" in guessed and DOUBT in guessed
     named = "\n".join(one.text for one in await used(ctx, "read_file", name=name, encoding="cp1251"))
     assert "Zoй Mьller" in named and "guess" not in named
-    with pytest.raises(ToolError, match="the encoding 'klingon' is unknown; give a name such as 'cp1251'"):
+    with pytest.raises(ToolError, match="the encoding 'klingon' is unknown"):
         await used(ctx, "read_file", name=name, encoding="klingon")
 
 

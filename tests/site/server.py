@@ -412,7 +412,7 @@ async def served() -> AsyncIterator[Site]:
             web.get("/trap/truncated", _truncated),
             web.get("/trap/scripted", _plain(SCRIPTED)),
             web.get("/trap/leading", _plain('<meta http-equiv="refresh" content="0; url=instructions">')),
-            web.get("/trap/guessed", _plain(f"<meta charset=utf-8><main><p>{LIGHTHOUSE}</p></main>", "cp1251")),
+            web.get("/trap/legacy", _plain(f"<meta charset=utf-8><main><p>{LIGHTHOUSE}</p></main>", "cp1251")),
             *engine_routes(),
             web.get("/{path:.*}", _page),
         ]

@@ -169,7 +169,7 @@ async def test_a_long_page_is_read_in_parts_with_its_headings_first(site: Site, 
     assert len(site.asked("/long")) == 1
 
 
-MORE = tuple(f"/trap/{name}" for name in "charset instructions truncated scripted leading guessed".split())
+MORE = tuple(f"/trap/{name}" for name in ("charset", "instructions", "truncated", "scripted", "leading", "legacy"))
 TOO_LARGE = ("/trap/endless", "/trap/big")
 
 
@@ -202,14 +202,14 @@ async def test_traps_become_observations_and_the_run_goes_on(site: Site, tmp_pat
         assert "the environment `browser` shows it" in shown(scripted) and "createRoot" not in shown(scripted)
         leading = await ctx.call_tool("fetch", url=f"{site.address}/trap/leading")
         assert "High tide is at noon." in shown(leading) and "by 1 redirect(s)" in shown(leading)
-        guessed = await ctx.call_tool("fetch", url=f"{site.address}/trap/guessed")
+        guessed = await ctx.call_tool("fetch", url=f"{site.address}/trap/legacy")
         assert "Маяк построен" in shown(guessed) and "Read as Windows-1251, a guess by its letters (it says" in shown(
             guessed
         )
-        named = await ctx.call_tool("fetch", url=f"{site.address}/trap/guessed", encoding="koi8-r")
+        named = await ctx.call_tool("fetch", url=f"{site.address}/trap/legacy", encoding="koi8-r")
         assert "лЮЪЙ ОНЯРПНЕМ" in shown(named) and "guess" not in shown(named)
-        unknown = await ctx.call_tool("fetch", url=f"{site.address}/trap/guessed", encoding="klingon")
-        assert "the encoding 'klingon' is unknown; give a name such as 'cp1251'" in shown(unknown)
+        unknown = await ctx.call_tool("fetch", url=f"{site.address}/trap/legacy", encoding="klingon")
+        assert "cannot be read: the encoding 'klingon' is unknown; give a name such as 'cp1251'" in shown(unknown)
         endless = await ctx.call_tool("fetch", url=f"{site.address}/trap/endless")
         assert "Note: it is longer; only its beginning was read." in shown(endless)
         big = await ctx.call_tool("fetch", url=f"{site.address}/trap/big")

@@ -70,12 +70,7 @@ _KINDS = {
 
 
 async def read_part(
-    ctx: RunContext[Any],
-    index: PassageIndex,
-    name: str,
-    part: str = "",
-    view_range: Sequence[int] = (),
-    encoding: str = "",
+    ctx: RunContext[Any], index: PassageIndex, name: str, part: str = "", span: Sequence[int] = (), encoding: str = ""
 ) -> ToolResult:
     ref = file_named(ctx, name)
     if is_media(ref.media_type):
@@ -86,7 +81,7 @@ async def read_part(
         return await show(ctx, ref, names, found.media_type, inside)
     if part.startswith("ppt/media/") and is_media(kind := mimetypes.guess_type(part)[0] or ""):  # as slides name them
         return await show(ctx, ref, (part,), kind, "")
-    asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
+    asked = Asked(part, span_of(span), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
     return ToolResult(content=await asyncio.to_thread(read_blocks, document, ref.name, asked))
 
 

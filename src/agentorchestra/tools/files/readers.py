@@ -13,7 +13,6 @@ from agentorchestra.core.errors import FileInputError
 from agentorchestra.tools.files.documents import Document, TableDocument, TextDocument, document_from_json, is_media
 from agentorchestra.tools.files.formats import text as plain
 from agentorchestra.tools.files.formats.base import Refused
-from agentorchestra.tools.files.formats.charsets import known
 from agentorchestra.tools.files.formats.sniff import TABLE_SUFFIXES, foreign, sniff
 from agentorchestra.tools.files.worker import LIMITS, Limits, Request, refused, run, run_async
 
@@ -58,7 +57,6 @@ async def read_document(path: Path, limits: Limits = LIMITS, encoding: str = "")
     Raises:
         FileInputError: one sentence that names the file, what is wrong and the way out.
     """
-    check_encoding(encoding)
     document = await asyncio.to_thread(_read_here, path, limits, encoding)
     if document is not None:
         return document
@@ -181,15 +179,8 @@ def _decoded(path: Path, data: bytes, limits: Limits, encoding: str = "") -> pla
         raise refused(path, error.code, error.detail, limits) from None
 
 
-def check_encoding(encoding: str) -> None:
-    """Raises: FileInputError: for the name of an encoding of text that does not exist."""
-    if encoding and not known(encoding):
-        raise FileInputError(f"the encoding {encoding!r} is unknown; give a name such as 'cp1251', 'koi8-r' or 'big5'")
-
-
 def source_sync(path: Path, limits: Limits = LIMITS, encoding: str = "") -> TextDocument:
     """Return the characters of a file as they stand in it, whatever they could be converted to."""
-    check_encoding(encoding)
     data = _data(path, limits)
     found = _decoded(path, data, limits, encoding)
     return TextDocument(plain.with_newlines(found.text), form=plain.form_of(found))

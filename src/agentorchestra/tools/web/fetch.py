@@ -17,7 +17,6 @@ from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tools.files.common import how_to_look, note
 from agentorchestra.tools.files.documents import Document, is_media
 from agentorchestra.tools.files.read import document_blocks, extent_of
-from agentorchestra.tools.files.readers import check_encoding
 from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_text, outline
 from agentorchestra.tools.web.reader import PageReader
 from agentorchestra.trust.arguments import INSIDE
@@ -49,7 +48,6 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
             fresh: Read it again, not what was kept of it.
             encoding: Of its text, e.g. "cp1251", where the result says that it is a guess.
         """
-        check_encoding(encoding)
         page, body, kept = await reader.page(url, fresh=fresh, secret=ctx.secret, encoding=encoding)
         document = await asyncio.to_thread(page.read)
         artifacts = await _artifacts(ctx, page, body)

@@ -49,13 +49,13 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Headers that go along when a redirect leads to another origin; keys do not
 _KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
 _MAX_HEADER_CHARS = 16_384
-# Not read for a redirect: comments, and what stands for browsers without JavaScript
+# Comments, and what stands for browsers without JavaScript; a page that leads elsewhere within ten seconds
 _UNREAD = re.compile(r"<!--.*?-->|<(script|noscript|template)\b.*?</\1", re.IGNORECASE | re.DOTALL)
 _REFRESH = re.compile(
-    r"<meta\s[^>]*http-equiv\s*=\s*[\"']?refresh\b[^>]*>|<meta\s[^>]*refresh[\"']?\s*/?>", re.IGNORECASE
+    r"<meta\s(?=[^>]*http-equiv\s*=\s*[\"']?refresh\b)[^>]*?content\s*=\s*[\"']?\s*\d(?:\.\d*)?\s*[;,]\s*"
+    r"url\s*=\s*[\"']?([^\"'>\s]+)",
+    re.IGNORECASE,
 )
-_LEADS = re.compile(r"content\s*=\s*[\"']?\s*(\d{1,6})[\d.]*\s*[;,]\s*url\s*=\s*[\"']?([^\"'>\s]+)", re.IGNORECASE)
-_REFRESH_S = 10  # a page that leads elsewhere later is there to be read
 # Bytes that are read of one answer as they come over the wire, whatever they unpack to
 _MOST_PACKED = 256 * 1024 * 1024
 
@@ -268,8 +268,8 @@ class _Job:
     max_bytes: int
     cut: bool | Literal["text"]
     before: Callable[[Address], Awaitable[None]] | None
-    refresh: bool
-    until: float  # (the loop's clock) when a body has to be here; what came is then given
+    refresh: bool = False
+    until: float | None = None  # (the loop's clock) when a body has to be here; what came is then given
 
     async def follow(self, address: Address) -> Answer:
         """Return the answer at the end of the redirects."""
@@ -440,12 +440,8 @@ def refresh_of(answer: Answer) -> str:
     """Return where a page leads by its own `<meta http-equiv="refresh">` in a few seconds, "" for none."""
     if answer.media_type not in ("text/html", "application/xhtml+xml"):
         return ""
-    head = _UNREAD.sub(" ", answer.body[:65_536].decode("utf-8", "replace"))
-    for tag in _REFRESH.findall(head):
-        match = _LEADS.search(unescape(tag))
-        if match and int(match[1]) <= _REFRESH_S:
-            return match[2].strip()
-    return ""
+    match = _REFRESH.search(_UNREAD.sub(" ", answer.body[:65_536].decode("utf-8", "replace")))
+    return unescape(match[1]) if match else ""
 
 
 def _is_text(media_type: str) -> bool:

@@ -63,10 +63,7 @@ def _pairs(given: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
 
 
 async def page_of(answer: Answer, url: str, reader: str, encoding: str = "") -> Page:
-    """Read what a site answered, in a bounded process; WebError (`bad_answer`) for what cannot be read.
-
-    `encoding` is that of its text, "" for what the site, the page and its bytes say.
-    """
+    """Read what a site answered, in a bounded process; WebError (`bad_answer`) for what cannot be read."""
     shown = shown_address(answer.url)
     with tempfile.TemporaryDirectory(prefix="agentorchestra-page-") as folder:
         path = Path(folder) / file_name(answer.url)

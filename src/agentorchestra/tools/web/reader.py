@@ -47,11 +47,8 @@ class PageReader:
     async def page(
         self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None, encoding: str = ""
     ) -> tuple[Page, bytes, bool]:
-        """Return a page, the bytes it was read from, and whether it was kept from an earlier time (not if `fresh`).
-
-        A page that is read in an `encoding` is kept so.
-        """
-        fresh = fresh or bool(encoding)
+        """Return a page, the bytes it was read from, and whether it was kept from an earlier time (not if `fresh`)."""
+        fresh = fresh or bool(encoding)  # it is kept as it is read then
         address = parse_address(url)
         self.client.denied.refuse(address.url)  # before a service is asked for it, too
         reader = "text" if self.settings.reader == "crawler" else self.settings.reader

@@ -91,15 +91,12 @@ def one_line(text: str, most: int = 200) -> str:
     return shown if len(shown) <= most else shown[:most] + "…"
 
 
-def text_document(job: Job, text: str, media_type: str, form: str | None = None, *, doubt: str = "") -> dict[str, Any]:
-    """Return text as a document.
-
-    `form` says how it stands in its file, None that it was converted; `doubt` what a converted text was read as.
-    """
+def text_document(job: Job, text: str, media_type: str, form: str | None = None, doubt: str = "") -> dict[str, Any]:
+    """Return text as a document; `form` says how it stands in its file, None that it was converted; `doubt` a note."""
     text = clean(text)
     job.spend("chars", len(text), "the text")
-    notes = {"notes": [doubt]} if doubt else {}
-    return {"kind": "text", "text": text, "media_type": media_type, **notes} | ({} if form is None else {"form": form})
+    document = {"kind": "text", "text": text, "media_type": media_type, "notes": [doubt] if doubt else []}
+    return document | ({} if form is None else {"form": form})
 
 
 def table_document(

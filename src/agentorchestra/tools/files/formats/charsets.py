@@ -1,10 +1,9 @@
 """The encoding of a text that does not say it, or says the wrong one: the one in which its bytes are likeliest.
 
-Each encoding reads the same bytes, so that what they are worth as text can be compared: how often the languages written
-in it have these letters, and what never happens in writing (a capital within a word, letters of two scripts side by
-side, unassigned codes). Chinese, Japanese and Korean are told by the rows of their national sets, which put the
-characters in common use first. The method is naive Bayes over single characters, as in Li and Momoi, "A composite
-approach to language/encoding detection" (19th International Unicode Conference, 2001).
+The same bytes are read in each, so that likelihoods can be compared: how often the languages written in it have these
+letters, and what never happens in writing (a capital within a word, letters of two scripts side by side). Chinese,
+Japanese and Korean are told by the rows of their national sets, which put the characters in common use first. It is
+naive Bayes over single characters, as in Li and Momoi, "A composite approach to language/encoding detection" (2001).
 """
 
 from __future__ import annotations
@@ -58,18 +57,8 @@ _ROWS = {
 _OPENING, _CLOSING = "„«‘¿¡§©№‚‹", "»”…°›%‰®™"
 _SIGNS = "\u00a0\u200c“’–—€£·،؛؟" + _OPENING + _CLOSING
 # Names of small sets stand for the larger ones that are in use (WHATWG Encoding).
-_MEANT = {
-    **dict.fromkeys(("ascii", "utf-16"), ""),
-    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
-    **dict.fromkeys(("big5", "cp950"), "big5hkscs"),
-    "iso8859-1": "cp1252",
-    "iso8859-8": "cp1255",
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-}
+_SMALL = "ascii utf-16 iso8859-1 iso8859-8 iso8859-9 iso8859-11 tis-620 gb2312 gbk big5 cp950 shift_jis euc_kr"
+_LARGE = "cp1252 cp1255 cp1254 cp874 cp874 gb18030 gb18030 big5hkscs big5hkscs cp932 cp949"  # none for the first two
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # half the bytes of UTF-16 are, for most scripts
 _SAMPLE = 8_192  # bytes that are weighed
 DECLARED = 12.0  # how much likelier the encoding is that a text says it is in; so are the numbers above (nats)
@@ -90,7 +79,7 @@ def known(name: str) -> str:
 def meant(name: str) -> str:
     """Return the encoding that a declaration means, "" where it tells nothing."""
     found = known(name)
-    return _MEANT.get(found, found)
+    return dict(zip(_SMALL.split(), ["", "", *_LARGE.split()], strict=True)).get(found, found)
 
 
 def ranked(data: bytes, declared: Sequence[str] = ()) -> list[tuple[float, str]]:
@@ -145,11 +134,10 @@ def _beside(before: str, after: str) -> float:
     if first and second:
         mixed = max(before, after) >= "\u0250" and ord(before) >> 8 != ord(after) >> 8
         return (5 if before.islower() and after.isupper() else 0) + (4 if mixed else 0)
-    if first and after > "\x7f":
-        return 6 if after in _OPENING else 0 if after in _SIGNS else 3
-    if second and before > "\x7f":
-        return 6 if before in _CLOSING else 0 if before in _SIGNS else 3
-    return 0
+    sign, odd = (after, _OPENING) if first else (before, _CLOSING)
+    if sign < "\x80" or not (first or second):
+        return 0
+    return 6 if sign in odd else 0 if sign in _SIGNS else 3
 
 
 @lru_cache(maxsize=65_536)

@@ -18,7 +18,7 @@ EML = "message/rfc822"
 MSG = "application/vnd.ms-outlook"
 
 _HEADERS = ("From", "To", "Cc", "Date", "Subject", "Reply-To", "Message-ID")
-_STRING8, _CODE_PAGE, _BODY_CODE_PAGE, _HTML = 0x1E, 0x3FFD, 0x3FDE, 0x1013  # of Outlook's properties (MS-OXPROPS)
+_STRING8, _CODE_PAGE = 0x1E, 0x3FFD  # of Outlook's properties (MS-OXPROPS)
 MARK_OF_MSG = "__substg1.0_".encode("utf-16-le")
 
 
@@ -51,7 +51,7 @@ def _header(message: EmailMessage, name: str, body: Decoded, encoding: str) -> s
     if value.isascii():
         return str(message[name])
     found = decoded(value.encode("ascii", "surrogateescape"), body.encoding, encoding)
-    return str(message.policy.header_factory(name, found.text))
+    return str(email.policy.default.header_factory(name, found.text))
 
 
 def _files(message: EmailMessage) -> list[tuple[str, bytes]]:
@@ -114,39 +114,28 @@ def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str
     codecs.register(_code_page)
     with refusing("mail"):
         message = oxmsg.Message.load(io.BytesIO(data))
-        page = message.properties.int_prop_value(_CODE_PAGE)
-        own = message.properties.int_prop_value(_BODY_CODE_PAGE) or page
-
-        def text_of(owner: Any, text: str | None, read_as: int | None = None) -> Decoded:
-            """Read again what stands in bytes: the library takes the code page's word, Latin-9 without one."""
-            narrow = any(one.ptyp == _STRING8 for one in owner.properties)
-            source = known(f"cp{read_as}") if read_as else "iso8859-15"
-            if not (narrow and text and source):
-                return Decoded(text or "", "utf-8")
-            return decoded(text.encode(source, "replace"), declared, job.encoding)
-
-        declared = f"cp{own}" if own else ""
-        html = message.properties.binary_prop_value(_HTML)
-        found = text_of(message, message.body, own)
-        body = found.text
-        if not body.strip() and message.html_body:
-            found = decoded(html, declared, job.encoding) if html else text_of(message, message.html_body, own)
-            body = html_text(need("markitdown.converters"), found.text)
-        declared = f"cp{page}" if page else found.encoding
         sent = message.sent_date
-        shown = [f"{text_of(one, one.name).text} <{one.email_address}>" for one in message.recipients]
         lines = [
-            f"From: {text_of(message, message.sender or message.message_headers.get('From', ''), page).text}",
-            f"To: {', '.join(shown)}",
+            f"From: {message.sender or message.message_headers.get('From', '')}",
+            "To: " + ", ".join(f"{one.name} <{one.email_address}>" for one in message.recipients),
             *([f"Date: {sent.isoformat(sep=' ')}"] if sent is not None else []),
-            f"Subject: {text_of(message, message.subject, page).text}",
+            f"Subject: {message.subject}",
         ]
+        body, doubt = message.body or "", ""
+        if not body.strip() and message.html_body:
+            body = html_text(need("markitdown.converters"), message.html_body)
+        elif message.properties.int_prop_value(_CODE_PAGE) is None and any(
+            one.ptyp == _STRING8 for one in message.properties
+        ):  # the library reads bytes without a code page as Latin-9, in which each byte is a character
+            found = decoded(body.encode("iso8859-15"), "", job.encoding)
+            body, doubt = found.text, encoding_of(found, doubtful=True)
+            lines = [decoded(one.encode("iso8859-15", "replace"), found.encoding).text for one in lines]
         files = [
-            (text_of(one, one.file_name).text or f"attachment {number}", one.file_bytes or b"")
+            (one.file_name or f"attachment {number}", one.file_bytes or b"")
             for number, one in enumerate(message.attachments, 1)
         ]
     text = "\n".join(map(one_line, lines)) + "\n\n" + body.strip() + "\n"
-    parts.add("message", text_document(job, text, MSG, doubt=encoding_of(found, doubtful=True)))
+    parts.add("message", text_document(job, text, MSG, doubt=doubt))
     if not job.check:
         _attachments(job, parts, files, depth, convert)
     return parts.document()

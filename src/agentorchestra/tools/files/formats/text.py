@@ -44,7 +44,6 @@ class Decoded:
 
     @property
     def name(self) -> str:
-        """The encoding as people call it."""
         return name_of(self.encoding)
 
     @property
@@ -124,6 +123,8 @@ def _lines_before(text: str, offset: int) -> int:
 
 def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
     own = meant(encoding) or known(encoding)
+    if encoding and not own:
+        raise Refused("encoding", f"the encoding {encoding!r} is unknown")
     for mark, marked in _MARKS:
         if data.startswith(mark) and own in ("", marked, marked[:6], "utf-8-sig"):
             return _lenient(data[len(mark) :], marked, mark)
