@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from unicodedata import category
 
 from .base import Refused
 from .charsets import DECLARED, NEAR, known, meant, ranked
@@ -65,11 +66,12 @@ def decoded(data: bytes, declared: str = "", encoding: str = "") -> Decoded:
     encoding in which they are likeliest. `encoding` is taken without a look, whatever was declared.
     """
     found = _decoded(data, declared, encoding)
-    sample = found.text[:200_000]
+    sample = found.text[: 8_192 if found.doubt else 200_000]
     strange = _CONTROLS.findall(sample)
     # Binary data has many kinds of them; texts that use some as separators have few.
     odd = len(strange) * 100 > len(sample) and len({*strange}) > 3
-    if odd or len(strange) * 2 > len(sample) or sample.count("�") > max(2, len(sample) / 20):
+    unassigned = sum(category(one) in ("Cn", "Co") for one in sample) if found.doubt else 0
+    if odd or len(strange) * 2 > len(sample) or sample.count("�") + unassigned > max(2, len(sample) / 20):
         raise Refused("binary")
     nuls = found.text.count("\x00")
     return replace(found, text=found.text.replace("\x00", NUL), nuls=nuls) if nuls else found
