@@ -228,7 +228,11 @@ def test_edit_takes_what_was_shown(text: str, data: st.DataObject) -> None:
         (b"one\r\ntwo\nthree\n\rfour\n", "one\ntwo\nthree\n\nfour", "Line ends: mixed (1 CRLF, 3 LF, 1 CR)."),
         ("ÿgrüße\n".encode("utf-16"), "ÿgrüße", "Read as UTF-16 LE with a byte order mark."),
         (b"\xef\xbb\xbfone\n", "one", "It begins with a byte order mark."),
-        ("größe süß öde\n".encode("cp1252"), "größe süß öde", "Read as Windows-1252; it is not valid UTF-8."),
+        (
+            "größe süß öde\n".encode("cp1252"),
+            "größe süß öde",
+            "Read as Windows-1252, a guess by its letters; if words look wrong, read it again with another `encoding`.",
+        ),
         (
             "größe ".encode() * 400 + b"\xff\nlast\n",
             "größe " * 400 + "�\nlast",

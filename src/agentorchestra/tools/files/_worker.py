@@ -75,7 +75,7 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     base = importlib.import_module("formats.base")
     path, mode, numbers = Path(request["path"]), request["mode"], request["numbers"]
     name = path.name
-    job = base.Job(mode == "check", time.monotonic() + numbers["seconds"] / 2, numbers)
+    job = base.Job(mode == "check", time.monotonic() + numbers["seconds"] / 2, numbers, request["encoding"])
     try:
         with path.open("rb") as file:
             data = file.read(numbers["max_bytes"] + 1)

@@ -78,6 +78,7 @@ class TableDocument:
     notes: tuple[str, ...] = ()  # what was left out
     kind: Literal["table"] = "table"
     traits: tuple[Trait, ...] = ()  # fills, comments and the like, of workbooks
+    form: str = ""  # the encoding of its file, "" for UTF-8 and for tables of other formats
 
     @property
     def last_row(self) -> int:
@@ -162,7 +163,9 @@ def document_to_json(document: Document) -> dict[str, Any]:
             "delimiter": document.delimiter,
         }
         traits = [[one.kind, one.value, [list(area) for area in one.areas]] for one in document.traits]
-        return data | table | ({"traits": traits} if traits else {})
+        return (
+            data | table | ({"traits": traits} if traits else {}) | ({"form": document.form} if document.form else {})
+        )
     if isinstance(document, PdfDocument):
         tables = [[page, document_to_json(table)] for page, table in document.tables]
         return data | {"pages": list(document.pages), "tables": tables, "pictured": list(document.pictured)}
@@ -201,6 +204,7 @@ def _table(data: dict[str, Any], notes: tuple[str, ...]) -> TableDocument:
             Trait(kind, value, tuple((top, left, bottom, right) for top, left, bottom, right in areas))
             for kind, value, areas in data.get("traits", ())
         ),
+        form=data.get("form", ""),
     )
 
 

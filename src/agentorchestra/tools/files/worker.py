@@ -58,6 +58,7 @@ class Request:
     count: int = 0  # frames that are taken evenly, when `at` is empty
     # The form that is wanted (formats/media.py), or what a server said of a page (formats/webpage.py)
     asked: Mapping[str, Any] = field(default_factory=dict)
+    encoding: str = ""  # of the file's text; "" to look
 
 
 class WorkersGoneError(Exception):
@@ -199,6 +200,7 @@ def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputErro
         "no_member": f"has no member {detail!r}.",
         "no_archive": "is no zip or tar archive and no compressed file; there is nothing to unpack.",
         "medium": f"cannot be looked at or listened to: {detail}.",
+        "encoding": f"cannot be read: {detail}; give a name such as 'cp1251', 'koi8-r' or 'big5'.",
         "extra_reading": "is HTML, which needs the extra `reading` to be read: pip install 'agentorchestra[reading]'.",
         "extra": f"needs {detail} to be read, which is not installed: pip install 'agentorchestra[files]'.",
         "corrupt": f"is corrupt: it cannot be read{more}; give an intact copy.",

@@ -43,6 +43,7 @@ class Job:
     check: bool  # only look whether it can be read
     deadline: float  # (monotonic clock) after which what may be left out is left out
     numbers: dict[str, int]  # the bounds, see `Limits`
+    encoding: str = ""  # of its text, as whoever reads it says; "" to look
     notes: list[str] = field(default_factory=list)  # what was left out, for the reader
     _spent: Counter[str] = field(default_factory=Counter)
 
@@ -90,20 +91,21 @@ def one_line(text: str, most: int = 200) -> str:
     return shown if len(shown) <= most else shown[:most] + "…"
 
 
-def text_document(job: Job, text: str, media_type: str, form: str | None = None) -> dict[str, Any]:
-    """Return text as a document; `form` says how it stands in its file, None that it was converted."""
+def text_document(job: Job, text: str, media_type: str, form: str | None = None, doubt: str = "") -> dict[str, Any]:
+    """Return text as a document; `form` says how it stands in its file, None that it was converted; `doubt` a note."""
     text = clean(text)
     job.spend("chars", len(text), "the text")
-    return {"kind": "text", "text": text, "media_type": media_type} | ({} if form is None else {"form": form})
+    document = {"kind": "text", "text": text, "media_type": media_type, "notes": [doubt] if doubt else []}
+    return document | ({} if form is None else {"form": form})
 
 
 def table_document(
-    media_type: str, header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str = ","
+    media_type: str, header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str = ",", form: str = ""
 ) -> dict[str, Any]:
-    """Return a table as a document: its header (empty for none), and the records below it."""
+    """Return a table as a document: its header (empty for none), the records below it, and what it was read as."""
     first = 2 if header else 1
     table = {"kind": "table", "media_type": media_type, "header": header, "rows": rows, "first_row": first}
-    return table | {"delimiter": delimiter}
+    return table | {"delimiter": delimiter, "form": form}
 
 
 class Parts:

@@ -12,7 +12,7 @@ from .media import describe_media
 from .office import convert_office, office_type
 from .pdf import convert_pdf
 from .sniff import TABLE_SUFFIXES, foreign, sniff
-from .text import decoded, form_of, table_of
+from .text import decoded, encoding_of, form_of, table_of
 from .xls import convert_xls
 
 _ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
@@ -64,14 +64,14 @@ def _compound(job: Job, data: bytes, depth: int) -> dict[str, Any]:
 def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
     if (other := foreign(data)) is not None:
         raise Refused("foreign", "|".join(other))
-    found_text = decoded(data)
+    found_text = decoded(data, encoding=job.encoding)
     text = clean(found_text.text)
     if media_type in TABLE_SUFFIXES.values():
         found = table_of(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None)
         if found is not None and job.take_cells(sum(map(len, found[1]))):
             header, rows, delimiter = found
             job.spend("chars", len(text), "the table")
-            return table_document(media_type, header, rows, delimiter)
+            return table_document(media_type, header, rows, delimiter, encoding_of(found_text))
         media_type = "text/plain"
     return text_document(job, text, media_type, form_of(found_text))
 

@@ -7,12 +7,12 @@ import json
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, text_document
-from .text import decode, decoded, form_of, with_newlines
+from .text import decoded, encoding_of, form_of, with_newlines
 
 
 def convert_json(job: Job, data: bytes) -> dict[str, Any]:
     """Return JSON as it stands in the file; a notebook as its cells; what is no JSON as text."""
-    found = decoded(data)
+    found = decoded(data, encoding=job.encoding)
     text = with_newlines(found.text)
     try:
         value = json.loads(text)
@@ -80,18 +80,20 @@ def check_entities(data: bytes) -> None:
 
 def convert_xml(job: Job, data: bytes) -> dict[str, Any]:
     """Return XML as it stands in the file, broken or not."""
-    found = decoded(data)
+    found = decoded(data, encoding=job.encoding)
     check_entities(data)
     return text_document(job, found.text, "application/xml", form_of(found))
 
 
 def convert_html(job: Job, data: bytes) -> dict[str, Any]:
     """Return HTML as Markdown."""
-    source = decode(data)
+    found = decoded(data, encoding=job.encoding)
+    source = with_newlines(found.text)
     if job.check:
         return text_document(job, source, "text/html")
     text = html_text(need("markitdown.converters"), source)
-    return text_document(job, text if text.strip() else source, "text/html")
+    doubt = encoding_of(found, doubtful=True)
+    return text_document(job, text if text.strip() else source, "text/html", doubt=doubt)
 
 
 def html_text(converters: Any, source: str) -> str:

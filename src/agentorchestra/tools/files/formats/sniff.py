@@ -108,7 +108,8 @@ def sniff(data: bytes, name: str) -> str:
             return media_type
     if data[257:262] == b"ustar":
         return "application/x-tar"
-    return _text_type(start, suffix) if b"\x00" not in head else "text/plain"
+    # UTF-16 has the signs of a format with a zero beside each.
+    return _text_type(start.replace(b"\x00", b""), suffix)
 
 
 def _text_type(start: bytes, suffix: str) -> str:
