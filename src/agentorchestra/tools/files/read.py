@@ -323,7 +323,7 @@ def described(document: Document, path: str = "") -> str:
     if isinstance(document, TableDocument):
         last = Place("cell", whole.last, whole.last, document.width, document.width)
         return f"{whole} and the cells A1:{last}"
-    if isinstance(document, PdfDocument) and document.parts:
+    if document.parts:
         names = [part.name for part in document.parts]
         return f"{whole} and the tables {', '.join(names[:12])}" + (" ..." if len(names) > 12 else "")
     return str(whole)
@@ -446,7 +446,7 @@ async def _picture(ctx: RunContext[Any], ref: FileRef) -> list[Block]:
 
 
 def length_of(document: Document, *, tables: bool = False) -> int:
-    """Return characters of a document's text (`tables` of PDFs again); 0 where a part can only be looked at."""
+    """Return characters of a document's text (`tables` of texts and PDFs again); 0 where a part can only be looked at."""
     spent = 0
     for _, leaf in leaves(document, tables=tables):
         if isinstance(leaf, TextDocument):

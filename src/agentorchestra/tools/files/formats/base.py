@@ -90,11 +90,19 @@ def one_line(text: str, most: int = 200) -> str:
     return shown if len(shown) <= most else shown[:most] + "…"
 
 
-def text_document(job: Job, text: str, media_type: str, form: str | None = None) -> dict[str, Any]:
+def text_document(
+    job: Job, text: str, media_type: str, form: str | None = None, tables: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
     """Return text as a document; `form` says how it stands in its file, None that it was converted."""
     text = clean(text)
     job.spend("chars", len(text), "the text")
-    return {"kind": "text", "text": text, "media_type": media_type} | ({} if form is None else {"form": form})
+    document = {"kind": "text", "text": text, "media_type": media_type} | ({} if form is None else {"form": form})
+    if not tables:
+        return document
+    kept = [one for one in tables if job.take_cells(sum(map(len, [one["header"], *one["rows"]])))]
+    left = len(tables) - len(kept)
+    notes = [f"{left} of its tables have no addresses, as it has too many cells"] if left else []
+    return document | {"tables": kept, "notes": notes}
 
 
 def table_document(

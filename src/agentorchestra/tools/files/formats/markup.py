@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, text_document
+from .blocks import Blocks
 from .text import decode, decoded, form_of, with_newlines
 
 
@@ -90,17 +90,25 @@ def convert_html(job: Job, data: bytes) -> dict[str, Any]:
     source = decode(data)
     if job.check:
         return text_document(job, source, "text/html")
-    text = html_text(need("markitdown.converters"), source)
-    return text_document(job, text if text.strip() else source, "text/html")
+    found = html_document(job, source, "text/html")
+    return found if found["text"].strip() else text_document(job, source, "text/html")
+
+
+def html_document(job: Job, source: str, media_type: str) -> dict[str, Any]:
+    """Return a page as Markdown, with its tables."""
+    text, tables = _markdown(need("markitdown.converters"), source)
+    return text_document(job, text, media_type, tables=tables)
 
 
 def html_text(converters: Any, source: str) -> str:
     """Return the Markdown of a page, the source of one that is nested too deep for that."""
-    from markitdown import StreamInfo
+    return _markdown(converters, source)[0]
 
-    info = StreamInfo(charset="utf-8", mimetype="text/html", extension=".html")
+
+def _markdown(converters: Any, source: str) -> tuple[str, list[dict[str, Any]]]:
+    blocks = Blocks(source, "text/html")
     try:
-        converted = converters.HtmlConverter().convert(io.BytesIO(source.encode("utf-8", "replace")), info)
+        plain = blocks.marked(source, every=False).encode("utf-8", "replace").decode()
+        return blocks.back(clean(str(converters.HtmlConverter().convert_string(plain).markdown)))
     except RecursionError:
-        return source
-    return clean(str(converted.markdown))
+        return source, []

@@ -7,11 +7,13 @@ import io
 import posixpath
 import re
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 from .archives import check_zip, read_member
 from .base import Job, Parts, Refused, check_installed, clean, need, one_line, refusing, text_document
-from .markup import check_entities, html_text
+from .blocks import Blocks
+from .markup import check_entities, html_document
 from .opendocument import convert_open_document
 from .sniff import DOCX, EPUB, ODS, ODT, PPTX, XLSX
 from .text import decode
@@ -26,6 +28,7 @@ _LIBRARIES = {
     ODT: ("defusedxml",),
 }
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
+_SHOW = re.compile(rb"(presentationml|ms-powerpoint)\.(?:slideshow|template)\.")  # python-pptx takes none of them
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 
 
@@ -81,11 +84,41 @@ def _markdown(converter: Any, data: bytes, media_type: str) -> str:
 
 
 def _word(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
-    text = _markdown(converters.DocxConverter(), data, DOCX)
+    blocks = Blocks("", DOCX)
+    converter = converters.DocxConverter()
+    written = converter._html_converter.convert_string  # what makes Markdown of the HTML that mammoth gives
+    converter._html_converter.convert_string = lambda source, **_: written(blocks.marked(source, every=True))
+    text, tables = blocks.back(_markdown(converter, _replaced(data, "word/document.xml", _with_gaps), DOCX))
     text = "\n\n".join(filter(None, (text.strip(), _margins(data))))
     if not text:
         raise Refused("no_text", "this document has no text")
-    return text_document(job, text + "\n", DOCX)
+    return text_document(job, text + "\n", DOCX, tables=tables)
+
+
+def _with_gaps(source: bytes) -> bytes:
+    """Put empty cells where a row of a table in Word leaves out its first columns: mammoth does not read that."""
+    if b"gridBefore" not in source:
+        return source
+    root = need("lxml.etree").fromstring(source)
+    for gap in root.iter("{*}gridBefore"):
+        space = gap.tag.removesuffix("gridBefore")
+        cell = gap.makeelement(f"{space}tc")
+        cell.append(cell.makeelement(f"{space}tcPr"))
+        cell[0].append(cell.makeelement(f"{space}gridSpan", dict(gap.attrib)))
+        gap.getparent().addnext(cell)
+    return bytes(need("lxml.etree").tostring(root))
+
+
+def _replaced(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
+    """Return an archive with one member changed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(out, "w") as after:
+        content = before.read(name)
+        if (changed := change(content)) == content:
+            return data
+        for info in before.infolist():
+            after.writestr(info.filename, changed if info.filename == name else before.read(info))
+    return out.getvalue()
 
 
 def _margins(data: bytes) -> str:
@@ -106,6 +139,7 @@ def _margins(data: bytes) -> str:
 
 def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
     parts = Parts(PPTX)
+    blocks = Blocks("", PPTX)
 
     class Converter(converters.PptxConverter):  # type: ignore[misc]
         def _convert_picture_to_markdown(self, shape: Any, **_: Any) -> str:
@@ -118,10 +152,23 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
             words = one_line(" ".join(clean(shape._element._nvXxPr.cNvPr.get("descr") or "").split()), 300)
             return f"\n[picture: {', '.join(filter(None, (name, size, words)))}]\n"
 
+        def _convert_table_to_markdown(self, table: Any, **_: Any) -> str:
+            rows = [
+                [
+                    (" ".join(one.text.split()), *((one.span_height, one.span_width) if one.is_merge_origin else (1, 1)))
+                    for one in row.cells
+                    if not one.is_spanned
+                ]
+                for row in table.rows
+            ]
+            return f"\n{blocks.table(rows) or ''}\n"
+
+    data = _replaced(data, "[Content_Types].xml", lambda types: _SHOW.sub(rb"\1.presentation.", types))
     pieces = _SLIDE.split(_markdown(Converter(), data, PPTX))
     for number, content in zip(pieces[1::2], pieces[2::2], strict=True):
-        if content.strip():
-            parts.add(f"slide {number}", text_document(job, content.strip() + "\n", "text/markdown"))
+        text, tables = blocks.back(content)
+        if text.strip():
+            parts.add(f"slide {number}", text_document(job, text.strip() + "\n", "text/markdown", tables=tables))
     if not len(parts):
         raise Refused("no_text", "this presentation has no text")
     return parts.document()
@@ -130,7 +177,6 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
 def _book(job: Job, data: bytes) -> dict[str, Any]:
     """Return the chapters in the order of reading."""
     tree = need("defusedxml.ElementTree")
-    converters = need("markitdown.converters")
     parts = Parts(EPUB)
     with refusing("office"), zipfile.ZipFile(io.BytesIO(data)) as archive:
         container = tree.fromstring(archive.read("META-INF/container.xml"))
@@ -145,9 +191,9 @@ def _book(job: Job, data: bytes) -> dict[str, Any]:
             if name not in names:
                 parts.notes.append(f"chapter {number} is missing from the file")
                 continue
-            text = html_text(converters, decode(archive.read(name)))
-            if text.strip():
-                parts.add(f"chapter {number}", text_document(job, text.strip() + "\n", "text/markdown"))
+            chapter = html_document(job, decode(archive.read(name)), "text/markdown")
+            if chapter["text"].strip():
+                parts.add(f"chapter {number}", chapter)
         title = [clean(node.text or "") for node in root.iter() if node.tag.endswith(("}title", "}creator"))]
     if not len(parts):
         raise Refused("no_text", "this book has no chapter with text")
