@@ -62,7 +62,9 @@ _KINDS = {
     "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
     "vnd.ms-excel": "sheet",
     "vnd.oasis.opendocument.spreadsheet": "sheet",
+    "vnd.ms-excel.sheet.binary.macroEnabled.12": "sheet",
     "vnd.openxmlformats-officedocument.presentationml.presentation": "slide",
+    "vnd.oasis.opendocument.presentation": "slide",
     "x-ipynb+json": "cell",
     "epub+zip": "chapter",
     **dict.fromkeys(("zip", "x-tar", "gzip", "x-bzip2", "x-xz"), "member"),
@@ -325,7 +327,7 @@ def described(document: Document, path: str = "") -> str:
         return f"{whole} and the cells A1:{last}"
     if document.parts:
         names = [part.name for part in document.parts]
-        return f"{whole} and the tables {', '.join(names[:12])}" + (" ..." if len(names) > 12 else "")
+        return f"{whole} and {', '.join(names[:12])}" + (" ..." if len(names) > 12 else "")
     return str(whole)
 
 

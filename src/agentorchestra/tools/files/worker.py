@@ -192,8 +192,9 @@ def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputErro
         "office": f"is corrupt: this document cannot be read{more}; save it again and give the new file.",
         "mail": f"is corrupt: this message cannot be read{more}; save it again and give the new file.",
         "ole": "is an old office document; save it as .docx, .xlsx, .pptx or .pdf.",
+        "doc": f"is a Word document of before 2007, which needs {detail} to be read (Debian: apt install {detail}); "
+        "install it, or save the file as .docx.",
         "open_document": f"is an OpenDocument file{more}; save it as .docx, .xlsx, .pptx or .pdf.",
-        "xlsb": "is a binary workbook; save it as .xlsx.",
         "no_text": f"holds nothing that can be read: {detail}; give a document with content.",
         "no_frames": f"gives no frames: {detail}.",
         "no_member": f"has no member {detail!r}.",

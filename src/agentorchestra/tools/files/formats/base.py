@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,8 @@ def refusing(code: str) -> Iterator[None]:
     except (Refused, MemoryError, RecursionError):
         raise
     except Exception as error:
-        raise Refused(code, f"{type(error).__name__}: {one_line(str(error))}") from None
+        said = re.sub(r"<([\w. ]+) at 0x[0-9a-fA-F]+>", r"\1", str(error))  # where an object lies tells nobody anything
+        raise Refused(code, f"{type(error).__name__}: {one_line(said)}") from None
 
 
 @dataclass
@@ -144,7 +146,7 @@ class Parts:
 _REASONS = {
     "binary": "it holds binary data",
     "foreign": "its format is not read",
-    "ole": "it is an old office document",
+    **dict.fromkeys(("ole", "doc"), "it is an old office document"),
     "empty": "it is empty",
     "depth": f"it lies inside more than {MOST_DEPTH} others",
     **dict.fromkeys(("encrypted_member", "encrypted_archive", "encrypted_pdf", "encrypted_office"), "it is encrypted"),

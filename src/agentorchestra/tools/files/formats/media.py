@@ -185,28 +185,28 @@ def _run(program: str, arguments: list[str], data: bytes) -> bytes:
     path = shutil.which(program)
     if path is None:
         raise Refused("no_frames", f"{program} is not installed (Debian: apt install ffmpeg)")
-    with _in_memory(data) as (file, fd):
+    with in_memory(data) as (file, fd):
         done = subprocess.run(
             [path, "-v", "error", *(file if one == "{file}" else one for one in arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             pass_fds=(fd,),
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
             check=False,
         )
     return done.stdout if done.returncode == 0 else b""
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
 @contextmanager
-def _in_memory(data: bytes) -> Iterator[tuple[str, int]]:
+def in_memory(data: bytes) -> Iterator[tuple[str, int]]:
     """Hold bytes in a file that has no name: members of archives have none, and these programs have to seek."""
-    fd = os.memfd_create("recording")
+    fd = os.memfd_create("file")
     try:
         view = memoryview(data)
         while view:

@@ -13,21 +13,31 @@ from typing import Any
 from .archives import check_zip, read_member
 from .base import Job, Parts, Refused, check_installed, clean, need, one_line, refusing, text_document
 from .blocks import Blocks
-from .markup import check_entities, html_document
+from .markup import check_entities, html_document, html_text
 from .opendocument import convert_open_document
-from .sniff import DOCX, EPUB, ODS, ODT, PPTX, XLSX
+from .sniff import DOCX, EPUB, ODP, ODS, ODT, PPTX, XLSB, XLSX
 from .text import decode
+from .xls import convert_xlsb
 from .xlsx import convert_xlsx
 
-_MAIN = {"word/document.xml": DOCX, "ppt/presentation.xml": PPTX, "xl/workbook.xml": XLSX}
+_MAIN = {
+    "word/document.xml": DOCX,
+    "ppt/presentation.xml": PPTX,
+    "xl/workbook.xml": XLSX,
+    "xl/workbook.bin": XLSB,
+}
+_OPEN = {"spreadsheet": ODS, "text": ODT, "presentation": ODP}
 _LIBRARIES = {
     DOCX: ("markitdown", "mammoth"),
     PPTX: ("markitdown", "pptx"),
     XLSX: ("openpyxl",),
     ODS: ("defusedxml", "openpyxl"),
     ODT: ("defusedxml",),
+    ODP: ("defusedxml",),
+    XLSB: ("python_calamine",),
 }
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
+_ABOUT = {"title": "title", "creator": "author", "description": "description"}  # what is told of a book
 _SHOW = re.compile(rb"(presentationml|ms-powerpoint)\.(?:slideshow|template)\.")  # python-pptx takes none of them
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 
@@ -41,16 +51,14 @@ def office_type(archive: zipfile.ZipFile) -> str | None:
         if said == EPUB:
             return EPUB
         kind = said.removeprefix(_OPEN_DOCUMENT).removesuffix("-template")
-        if said.startswith(_OPEN_DOCUMENT) and kind in ("spreadsheet", "text"):
-            return ODS if kind == "spreadsheet" else ODT
+        if said.startswith(_OPEN_DOCUMENT) and kind in _OPEN:
+            return _OPEN[kind]
         if said.startswith(_OPEN_DOCUMENT):
             raise Refused("open_document", one_line(said.removeprefix(_OPEN_DOCUMENT)))
     if "[Content_Types].xml" in names:
         for main, media_type in _MAIN.items():
             if main in names:
                 return media_type
-        if "xl/workbook.bin" in names:
-            raise Refused("xlsb")
     return None
 
 
@@ -64,12 +72,12 @@ def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: 
                 check_entities(part)
     for library in _LIBRARIES.get(media_type, ("markitdown", "defusedxml")):
         check_installed(library)
-    if media_type in (ODS, ODT):
+    if media_type in _OPEN.values():
         return convert_open_document(job, data, media_type)
     if job.check:
         return Parts(media_type).document()
-    if media_type == XLSX:
-        return convert_xlsx(job, data)
+    if media_type in (XLSX, XLSB):
+        return convert_xlsx(job, data) if media_type == XLSX else convert_xlsb(job, data)
     if media_type == EPUB:
         return _book(job, data)
     converters = need("markitdown.converters")
@@ -177,6 +185,7 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
 def _book(job: Job, data: bytes) -> dict[str, Any]:
     """Return the chapters in the order of reading."""
     tree = need("defusedxml.ElementTree")
+    converters = need("markitdown.converters")
     parts = Parts(EPUB)
     with refusing("office"), zipfile.ZipFile(io.BytesIO(data)) as archive:
         container = tree.fromstring(archive.read("META-INF/container.xml"))
@@ -194,9 +203,12 @@ def _book(job: Job, data: bytes) -> dict[str, Any]:
             chapter = html_document(job, decode(archive.read(name)), "text/markdown")
             if chapter["text"].strip():
                 parts.add(f"chapter {number}", chapter)
-        title = [clean(node.text or "") for node in root.iter() if node.tag.endswith(("}title", "}creator"))]
+        about = [
+            f"{_ABOUT[name]}: {' '.join(html_text(converters, node.text).split())}"
+            for node in root.iter()
+            if (name := node.tag.rpartition("}")[2]) in _ABOUT and (node.text or "").strip()
+        ]
     if not len(parts):
         raise Refused("no_text", "this book has no chapter with text")
-    if title:
-        parts.notes.insert(0, one_line("title and authors: " + "; ".join(title)))
+    parts.notes[:0] = [one_line(one, 2_000) for one in about]
     return parts.document()

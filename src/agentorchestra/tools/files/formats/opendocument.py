@@ -1,4 +1,4 @@
-"""OpenDocument: workbooks (.ods) as tables, as those of .xlsx are read; texts (.odt) as Markdown."""
+"""OpenDocument: workbooks (.ods) as tables, as those of .xlsx are read; texts and slides (.odt, .odp) as Markdown."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, refusing, text_document
-from .sniff import ODS, ODT
+from .sniff import ODP, ODS, ODT
 from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
 
 _MOST_REPEATED = 1_000  # empty columns or rows with a fill that are told one by one: more are the sheet's background
 _CELL_REFERENCE = re.compile(r"\[\.?([^\]\[]*)\]")
 _COLOUR = re.compile(r"#([0-9A-Fa-f]{6})")
+_SHAPES = ("frame", "custom-shape", "rect", "g")  # what may hold text over the cells of a sheet
 _HIDDEN = ("collapse", "filter")
 
 
@@ -37,6 +38,8 @@ def convert_open_document(job: Job, data: bytes, media_type: str) -> dict[str, A
         raise Refused("office", "it has no content")
     if media_type == ODT:
         return _text(job, content, styles)
+    if media_type == ODP:
+        return _slides(job, content)
     looks = _Styles([one for one in (styles, root) if one is not None])
     parts = Parts(ODS)
     for node in (node for node in content if _name(node) == "table"):
@@ -124,8 +127,15 @@ class _Rows:
             number += repeated
             if number > LAST_ROW:
                 break
+        for shapes in (one for one in sheet if _name(one) == "shapes"):
+            self._text_boxes(shapes, 1, 1)
         for kind, areas in self._areas.items():
             self._found.traits.other(kind, "", areas)
+
+    def _text_boxes(self, node: Any, row: int, column: int) -> None:
+        for shape in (one for one in node if _name(one) in _SHAPES):
+            if text := "\n".join(_blocks([shape])).strip():
+                self._found.traits.other("text box", text, [(row, column, row, column)])
 
     def _column(self, node: Any) -> None:
         first, room = len(self._usual) + 1, LAST_COLUMN - len(self._usual)
@@ -147,15 +157,17 @@ class _Rows:
             value, number_format = _value(node)
             own = _said(node, "style-name") or usual
             comment = next((one for one in node if _name(one) == "annotation"), None)
+            boxes = any(_name(one) in _SHAPES for one in node)
             for at in range(column, column + repeated):
                 by_column = self._usual[at - 1] if at <= len(self._usual) else ""
-                if value or comment is not None or ((own or by_column) and repeated <= _MOST_REPEATED):
+                if value or comment is not None or boxes or ((own or by_column) and repeated <= _MOST_REPEATED):
                     yield {
                         "column": at,
                         "value": value or None,
                         "text": value,
                         "style_id": (own or by_column, number_format),
                         "formula": _formula(_said(node, "formula")),
+                        "node": node,
                         "comment": _paragraphs(comment) if comment is not None else "",
                         "rows": _number(node, "number-rows-spanned", 9_999),
                         "columns": _number(node, "number-columns-spanned", 9_999),
@@ -169,6 +181,7 @@ class _Rows:
             column, rows, columns = cell["column"], cell["rows"], cell["columns"]
             if rows > 1 or columns > 1:
                 self._areas["merged"].append((number, column, number + rows - 1, column + columns - 1))
+            self._text_boxes(cell["node"], number, column)
             if cell["comment"]:
                 self._found.traits.comment(number, column, cell["comment"])
         return True
@@ -217,6 +230,16 @@ def _text(job: Job, content: Any, styles: Any) -> dict[str, Any]:
     if not any(block.strip() for block in blocks):
         raise Refused("no_text", "this document has no text")
     return text_document(job, "\n\n".join(block for block in blocks if block.strip()) + "\n", ODT) | {"notes": notes}
+
+
+def _slides(job: Job, content: Any) -> dict[str, Any]:
+    parts = Parts(ODP)
+    for number, page in enumerate((node for node in content if _name(node) == "page"), 1):
+        if text := "\n\n".join(block for block in _blocks(page) if block.strip()):
+            parts.add(f"slide {number}", text_document(job, text + "\n", "text/markdown"))
+    if not len(parts):
+        raise Refused("no_text", "this presentation has no text")
+    return parts.document()
 
 
 def _blocks(node: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Workbooks as Excel wrote them until 2003 (.xls): the same tables as those of .xlsx, but for their formulas."""
+"""Other workbooks of Excel: those of until 2003 (.xls), as .xlsx but for formulas; binary ones (.xlsb), values alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, refusing
+from .sniff import XLSB
 from .workbook import LAST_ROW, CellTraits, Sheet, shown, workbook
 
 XLS = "application/vnd.ms-excel"
@@ -33,6 +34,25 @@ def convert_xls(job: Job, data: bytes) -> dict[str, Any]:
         encrypted = error.code == "office" and "encrypted" in error.detail
         raise Refused("encrypted_office" if encrypted else error.code, error.detail) from None
     return workbook(parts, "formulas of .xls files are not told, only their values; save it as .xlsx to have them")
+
+
+def convert_xlsb(job: Job, data: bytes) -> dict[str, Any]:
+    """Return the sheets, with formulas as the values saved with them."""
+    calamine = need("python_calamine")
+    parts = Parts(XLSB)
+    with refusing("office"), calamine.load_workbook(io.BytesIO(data)) as book:
+        for about in book.sheets_metadata:
+            found = Sheet(job, CellTraits(lambda style: ("", "", "")))
+            sheet = book.get_sheet_by_name(about.name)
+            first = sheet.start[1] + 1 if sheet.start else 1
+            for number, row in enumerate(sheet.iter_rows(), 1):
+                texts = ((column, shown(value)) for column, value in enumerate(row, first))
+                cells = [{"column": at, "value": text, "text": text, "style_id": 0} for at, text in texts if text]
+                if not found.row(number, cells):
+                    break
+            hidden = about.visible != calamine.SheetVisibleEnum.Visible
+            found.add_to(parts, clean(about.name), XLSB, hidden=hidden)
+    return workbook(parts, "of .xlsb files the values are told, no colours, formulas, comments or merged cells")
 
 
 def _look(book: Any, number: int) -> tuple[str, str, str]:
