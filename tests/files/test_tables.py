@@ -30,8 +30,6 @@ from agentorchestra.tools.files.read import TABLE_CHARS, document_blocks
 from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.tools.files.tables import MOST_CELL, MOST_TRAITS, TableView, table_view
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 _CELL = st.one_of(
     st.just(""),
     st.text(alphabet='ab1,";| \n\r…é', max_size=12),

@@ -33,8 +33,6 @@ from agentorchestra.tools.files.read import length_of
 from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.workspace import Workspace
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 CHANCE = random.Random(2506)
 """Seeded: the same tests in every run."""
 

@@ -41,7 +41,12 @@ _NAMED_TEXT = (
     *(".txt", ".text", ".log", ".rst", ".tex", ".bib", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".srt", ".vtt"),
     *(".pdb", ".py", ".js", ".ts", ".c", ".h", ".cpp", ".java", ".go", ".rs", ".sh", ".sql", ".css", ".r"),
 )
-_WORKBOOKS = ("spreadsheetml.sheet", "opendocument.spreadsheet", "vnd.ms-excel", "vnd.ms-excel.sheet.binary.macroEnabled.12")
+_WORKBOOKS = (
+    "spreadsheetml.sheet",
+    "opendocument.spreadsheet",
+    "vnd.ms-excel",
+    "vnd.ms-excel.sheet.binary.macroEnabled.12",
+)
 _ARCHIVES = ("application/zip", "application/x-tar", "application/gzip", "application/x-bzip2", "application/x-xz")
 
 

@@ -28,8 +28,8 @@ _TAG = re.compile(r"<[a-zA-Z!/][^<>]{0,2000}>")
 class Blocks:
     """The blocks of one page, whose text is `source`; of a file (`media_type`) its tables alone.
 
-    In a page each row that a merged cell reaches down to says its text again, in a file the first row alone; there the
-    merged cells are named above the table.
+    In a page each row that a merged cell reaches down to says its text again, in a file the first row alone; there a
+    line above the table has its number, its cells and which are merged.
     """
 
     def __init__(self, source: str, media_type: str = "") -> None:
@@ -78,7 +78,7 @@ class Blocks:
         if self._media_type:
             header = records[0] if has_header([records[0]]) else []
             found = table_document(self._media_type, header, records[1:] if header else records)
-            found["traits"] = [["merged", "", sorted(merged)]] if merged else []
+            found |= {"traits": [["merged", "", sorted(merged)]] if merged else [], "area": [1, 1, len(records), width]}
         else:
             for top, left, bottom, _ in merged:
                 for below in records[top:bottom]:
@@ -109,11 +109,13 @@ class Blocks:
 
         def lines(found: re.Match[str]) -> str:
             text, table = self._texts[int(found[1])]
-            tables.extend([table] if table else [])
-            named = [_area(one) for kind in table.get("traits", ()) for one in kind[2]]
+            if not table:
+                return f"\n\n{text}\n\n"
+            tables.append(table)
+            named = [_area(one) for kind in table["traits"] for one in kind[2]]
             more = f" and {len(named) - _AREAS} more" if len(named) > _AREAS else ""
-            above = f"Table {len(tables)}, merged: {', '.join(named[:_AREAS])}{more}\n\n" if named else ""
-            return f"\n\n{above}{text}\n\n"
+            merged = f"; merged: {', '.join(named[:_AREAS])}{more}" if named else ""
+            return f"\n\nTable {len(tables)} ({_area(table['area'])}{merged})\n\n{text}\n\n"
 
         begin, end = self._signs
         # The fence that a reader of pages may have put around it goes: a block has its own.
@@ -174,7 +176,11 @@ def _rows(table: Any, every: bool) -> list[list[tuple[str, int, int]]] | None:
             return None
     own = table.xpath("./tr | ./thead/tr | ./tbody/tr | ./tfoot/tr") if every else table.iter("tr")
     return [
-        [(_cell(one), _span(one, "rowspan", _ROWS), _span(one, "colspan", _COLUMNS)) for one in row if one.tag in _CELLS]
+        [
+            (_cell(one), _span(one, "rowspan", _ROWS), _span(one, "colspan", _COLUMNS))
+            for one in row
+            if one.tag in _CELLS
+        ]
         for row in own
     ]
 

@@ -96,7 +96,7 @@ def convert_html(job: Job, data: bytes) -> dict[str, Any]:
 
 def html_document(job: Job, source: str, media_type: str) -> dict[str, Any]:
     """Return a page as Markdown, with its tables."""
-    text, tables = _markdown(need("markitdown.converters"), source)
+    text, tables = _markdown(need("markitdown.converters"), source, "text/html")
     return text_document(job, text, media_type, tables=tables)
 
 
@@ -105,8 +105,8 @@ def html_text(converters: Any, source: str) -> str:
     return _markdown(converters, source)[0]
 
 
-def _markdown(converters: Any, source: str) -> tuple[str, list[dict[str, Any]]]:
-    blocks = Blocks(source, "text/html")
+def _markdown(converters: Any, source: str, media_type: str = "") -> tuple[str, list[dict[str, Any]]]:
+    blocks = Blocks(source, media_type)
     try:
         plain = blocks.marked(source, every=False).encode("utf-8", "replace").decode()
         return blocks.back(clean(str(converters.HtmlConverter().convert_string(plain).markdown)))

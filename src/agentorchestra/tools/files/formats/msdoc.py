@@ -31,7 +31,12 @@ def convert_doc(job: Job, data: bytes) -> dict[str, Any]:
         ]
         os.lseek(fd, 0, os.SEEK_SET)
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=(fd,), preexec_fn=die_with_parent, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            pass_fds=(fd,),
+            preexec_fn=die_with_parent,
+            check=False,
         )
     text = done.stdout.decode("utf-8", "replace").strip()
     if done.returncode:

@@ -163,7 +163,10 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
         def _convert_table_to_markdown(self, table: Any, **_: Any) -> str:
             rows = [
                 [
-                    (" ".join(one.text.split()), *((one.span_height, one.span_width) if one.is_merge_origin else (1, 1)))
+                    (
+                        " ".join(one.text.split()),
+                        *((one.span_height, one.span_width) if one.is_merge_origin else (1, 1)),
+                    )
                     for one in row.cells
                     if not one.is_spanned
                 ]
