@@ -1,4 +1,4 @@
-"""Types that are like others: shows, slides and workbooks of other programs, what Word wrote before 2007, text boxes."""
+"""Types that are like others: shows, open slides, binary workbooks, what Word wrote before 2007; text boxes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ async def test_a_cell_of_a_table_in_word_is_read_and_quoted_by_its_address(tmp_p
     gap = "<w:tr><w:trPr><w:gridBefore w:val='1'/></w:trPr>"
     cells = "".join(f"<w:tc><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:tc>" for text in ("Port", "Depth"))
     inner = "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>in</w:t></w:r></w:p></w:tc><w:tc><w:p/></w:tc></w:tr></w:tbl>"
-    body = f"<w:tbl><w:tr>{cells}</w:tr>{gap}<w:tc><w:p><w:r><w:t>3.1 m</w:t></w:r></w:p>{inner}<w:p/></w:tc></w:tr></w:tbl>"
+    below = f"<w:tc><w:p><w:r><w:t>3.1 m</w:t></w:r></w:p>{inner}<w:p/></w:tc></w:tr>"
+    body = f"<w:tbl><w:tr>{cells}</w:tr>{gap}{below}</w:tbl>"
     path = tmp_path / "a.docx"
     path.write_bytes(makers.docx_of(body))
     ctx = FakeContext([path], tmp_path / "run")
@@ -81,7 +82,9 @@ def test_a_binary_workbook(tmp_path: Path) -> None:
     table = only_table(found)
     assert table.header == ("Animal", "Grams")
     assert [table.cell(3, 1), table.cell(3, 2), table.cell(4, 2)] == ["Quoll", "417", "2.5"]
-    assert found.notes == ("of .xlsb files the values are told, no colours, formulas, comments or merged cells",)
+    assert found.notes == (
+        "only values and merged cells are told; save it as .xlsx to have colours, formulas and the like",
+    )
     assert verify_quote(path, "Zoo!B3", "417")
 
 
@@ -103,7 +106,8 @@ def test_text_that_is_named_as_a_document_is_refused(suffix: str, tmp_path: Path
         with pytest.raises(FileInputError) as refusal:
             work(path)
         assert str(refusal.value) == (
-            f"{path} is corrupt: it is named {suffix} but holds no {kind}; give the original, or rename it if it is text."
+            f"{path} is corrupt: it is named {suffix} but holds no {kind}; "
+            "give the original, or rename it if it is text."
         )
 
 

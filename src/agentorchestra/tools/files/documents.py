@@ -223,7 +223,7 @@ def parts_of(document: Document) -> tuple[Part, ...]:
 
 
 def leaves(document: Document, prefix: str = "", *, tables: bool = True) -> Iterator[tuple[str, Leaf]]:
-    """Give what holds content, in order, with the path of its part (`inner.zip!x.xml`); `tables` also those that stand in texts and PDFs."""
+    """Give what holds content, in order, with its part (`inner.zip!x.xml`); `tables` also those of texts and PDFs."""
     if not isinstance(document, PartsDocument):
         yield prefix, document
     for part in parts_of(document) if tables or isinstance(document, PartsDocument) else ():

@@ -448,7 +448,7 @@ async def _picture(ctx: RunContext[Any], ref: FileRef) -> list[Block]:
 
 
 def length_of(document: Document, *, tables: bool = False) -> int:
-    """Return characters of a document's text (`tables` of texts and PDFs again); 0 where a part can only be looked at."""
+    """Return characters of a document's text (`tables` once more); 0 where a part can only be looked at."""
     spent = 0
     for _, leaf in leaves(document, tables=tables):
         if isinstance(leaf, TextDocument):

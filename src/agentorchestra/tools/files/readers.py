@@ -164,10 +164,8 @@ def _media_type(path: Path, data: bytes) -> str:
     media_type = sniff(data, path.name)
     if (suffix := path.suffix.lower()) in _NEVER_TEXT and media_type in {*_READ_HERE, "text/html"}:
         # Most often the page of a server that did not find the file.
-        kind = suffix[1:].upper()
-        raise FileInputError(
-            f"{path} is corrupt: it is named {suffix} but holds no {kind}; give the original, or rename it if it is text."
-        )
+        said = f"it is named {suffix} but holds no {suffix[1:].upper()}"
+        raise FileInputError(f"{path} is corrupt: {said}; give the original, or rename it if it is text.")
     if media_type in _READ_HERE and (other := foreign(data)) is not None:
         raise refused(path, "foreign", "|".join(other), LIMITS)
     return media_type

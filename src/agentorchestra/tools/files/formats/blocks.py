@@ -175,13 +175,9 @@ def _rows(table: Any, every: bool) -> list[list[tuple[str, int, int]]] | None:
         if linked * 3 > everything * 2:  # a menu, most likely: whoever looks for the main part knows better
             return None
     own = table.xpath("./tr | ./thead/tr | ./tbody/tr | ./tfoot/tr") if every else table.iter("tr")
+    cells = ([one for one in row if one.tag in _CELLS] for row in own)
     return [
-        [
-            (_cell(one), _span(one, "rowspan", _ROWS), _span(one, "colspan", _COLUMNS))
-            for one in row
-            if one.tag in _CELLS
-        ]
-        for row in own
+        [(_cell(one), _span(one, "rowspan", _ROWS), _span(one, "colspan", _COLUMNS)) for one in row] for row in cells
     ]
 
 

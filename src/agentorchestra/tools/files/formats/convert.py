@@ -14,7 +14,7 @@ from .office import convert_office, office_type
 from .pdf import convert_pdf
 from .sniff import TABLE_SUFFIXES, foreign, sniff
 from .text import decoded, form_of, table_of
-from .xls import convert_xls
+from .xls import XLS, convert_values
 
 _ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
 # Names of streams as a compound file lists them
@@ -59,7 +59,7 @@ def _compound(job: Job, data: bytes, depth: int) -> dict[str, Any]:
     if MARK_OF_MSG in data:
         return convert_msg(job, data, depth, convert)
     if any(one in data for one in _OLD_WORKBOOK):
-        return convert_xls(job, data)
+        return convert_values(job, data, XLS)
     if _OLD_TEXT in data:
         return convert_doc(job, data)
     raise Refused("encrypted_office" if _ENCRYPTED_OFFICE in data else "ole")

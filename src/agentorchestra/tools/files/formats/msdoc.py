@@ -30,14 +30,8 @@ def convert_doc(job: Job, data: bytes) -> dict[str, Any]:
             *(program, "-m", "UTF-8.txt", "-w", "0", "-i", "1", "/a.doc"),
         ]
         os.lseek(fd, 0, os.SEEK_SET)
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            pass_fds=(fd,),
-            preexec_fn=die_with_parent,
-            check=False,
-        )
+        options = {"stdin": subprocess.DEVNULL, "pass_fds": (fd,), "preexec_fn": die_with_parent}
+        done = subprocess.run(command, capture_output=True, check=False, **options)
     text = done.stdout.decode("utf-8", "replace").strip()
     if done.returncode:
         raise Refused("office", one_line(" ".join(done.stderr.decode("utf-8", "replace").split())))

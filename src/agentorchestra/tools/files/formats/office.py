@@ -17,7 +17,7 @@ from .markup import check_entities, html_document, html_text
 from .opendocument import convert_open_document
 from .sniff import DOCX, EPUB, ODP, ODS, ODT, PPTX, XLSB, XLSX
 from .text import decode
-from .xls import convert_xlsb
+from .xls import convert_values
 from .xlsx import convert_xlsx
 
 _MAIN = {
@@ -77,7 +77,7 @@ def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: 
     if job.check:
         return Parts(media_type).document()
     if media_type in (XLSX, XLSB):
-        return convert_xlsx(job, data) if media_type == XLSX else convert_xlsb(job, data)
+        return convert_xlsx(job, data) if media_type == XLSX else convert_values(job, data, XLSB)
     if media_type == EPUB:
         return _book(job, data)
     converters = need("markitdown.converters")
@@ -161,17 +161,11 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
             return f"\n[picture: {', '.join(filter(None, (name, size, words)))}]\n"
 
         def _convert_table_to_markdown(self, table: Any, **_: Any) -> str:
-            rows = [
-                [
-                    (
-                        " ".join(one.text.split()),
-                        *((one.span_height, one.span_width) if one.is_merge_origin else (1, 1)),
-                    )
-                    for one in row.cells
-                    if not one.is_spanned
-                ]
-                for row in table.rows
-            ]
+            def cell(of: Any) -> tuple[str, int, int]:
+                reach = (of.span_height, of.span_width) if of.is_merge_origin else (1, 1)
+                return " ".join(of.text.split()), *reach
+
+            rows = [[cell(one) for one in row.cells if not one.is_spanned] for row in table.rows]
             return f"\n{blocks.table(rows) or ''}\n"
 
     data = _replaced(data, "[Content_Types].xml", lambda types: _SHOW.sub(rb"\1.presentation.", types))
