@@ -118,7 +118,7 @@ async def test_memory_is_bounded(files: list[Path]) -> None:
 
 
 async def test_a_cancelled_reader_leaves_no_worker(slow_pdf: Path, files: list[Path]) -> None:
-    await read_document(files[0])
+    await read_document(files[1])
     task = asyncio.create_task(read_document(slow_pdf))
     await until(lambda: children(forking()))
     (reader,) = children(forking())
@@ -129,30 +129,46 @@ async def test_a_cancelled_reader_leaves_no_worker(slow_pdf: Path, files: list[P
 
 
 async def test_another_process_forks_where_the_first_has_ended(files: list[Path], slow_pdf: Path) -> None:
-    await read_document(files[0])
-    task = asyncio.create_task(read_document(files[-1]))
+    await read_document(files[1])
+    task = asyncio.create_task(read_document(slow_pdf))
     first = forking()
+    await until(lambda: children(first))
     os.kill(first, signal.SIGKILL)
-    assert (await task).kind == "pdf"
-    assert (await asyncio.to_thread(read_document_sync, files[0])).kind == "text"
+    with pytest.raises(FileInputError, match=r"slow\.pdf was not read: all readers were ended"):
+        await task
+    assert (await asyncio.to_thread(read_document_sync, files[1])).kind == "text"
+    assert (await read_document(files[-1])).kind == "pdf"
     assert forking() != first and not running(first)
+
+
+async def test_a_process_without_work_is_ended(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    idle, source = files[0].with_name("_worker.py"), Path(worker._COMMAND[-1])
+    (idle.parent / "formats").symlink_to(source.parent / "formats")
+    idle.write_text(source.read_text().replace("_IDLE_S = 60.0", "_IDLE_S = 0.01"))
+    monkeypatch.setattr(worker, "_COMMAND", (*worker._COMMAND[:-1], str(idle)))
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/nowhere")  # another environment: another process
+    assert (await read_document(files[1])).kind == "text"
+    (first,) = worker._kept
+    await until(lambda: not running(first.process.pid))
+    assert (await read_document(files[1])).kind == "text"
+    assert worker._kept[0] is not first
 
 
 _PARENT = """
 import asyncio, sys
 from pathlib import Path
 from agentorchestra.tools.files import worker
-from agentorchestra.tools.files.readers import read_document
+from agentorchestra.tools.files.readers import read_document, read_document_sync
 
-print(worker._forker().process.pid, flush=True)
+read_document_sync(Path(sys.argv[2]))
+print(worker._kept[0].process.pid, flush=True)
 asyncio.run(read_document(Path(sys.argv[1])))
 """
 
 
-async def test_all_end_with_a_killed_parent(slow_pdf: Path) -> None:
-    parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _PARENT, str(slow_pdf), stdout=asyncio.subprocess.PIPE
-    )
+async def test_all_end_with_a_killed_parent(slow_pdf: Path, files: list[Path]) -> None:
+    words = (sys.executable, "-c", _PARENT, str(slow_pdf), str(files[1]))
+    parent = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
     assert parent.stdout is not None
     server = int(await parent.stdout.readline())
     await until(lambda: children(server))
@@ -160,10 +176,3 @@ async def test_all_end_with_a_killed_parent(slow_pdf: Path) -> None:
     os.kill(parent.pid, signal.SIGKILL)
     await parent.wait()
     await until(lambda: not running(server) and not running(reader))
-
-
-async def test_without_work_the_process_ends() -> None:
-    code = f"import runpy, sys; sys.argv = ['', '0']; w = runpy.run_path({worker._COMMAND[-1]!r}); "
-    code += "w['ForkServer'].serve.__globals__['_IDLE_S'] = 0.01; w['main']()"
-    idle = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdin=asyncio.subprocess.PIPE)
-    assert await idle.wait() == 0

@@ -6,8 +6,8 @@ kernel's parent-death signal on Linux, and everywhere by the pipe FD).
 
 Loading the libraries takes far longer than reading a small file, so this process forks one for each file. It reads a
 JSON object a line: {"id", "out", "load", "request"} starts a worker, after the modules `load` are there: those that
-workers before it loaded themselves. {"kill": id} ends one. It writes {"id", "status"} when one has ended. It ends with
-its input, or after a while without work, and its workers with it.
+workers before it loaded themselves. {"kill": id} ends one. It writes {"id", "status"} when one has ended, {"id": null}
+after a while without work. It ends with its input, and its workers with it.
 
 A worker writes to the file `out` one JSON object, an error as {"error": code, "detail": text}; `loaded` names the
 modules that it had to load. A member of an archive follows as its bytes.
@@ -160,7 +160,7 @@ class ForkServer:
         while True:
             ready, _, _ = select.select([0, self._wake], [], [], None if self._running else _IDLE_S)
             if not ready:
-                return
+                os.write(1, b'{"id": null}\n')
             if self._wake in ready:
                 os.read(self._wake, 4096)
                 self._reap()

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -44,6 +44,7 @@ class Limits:
 
 LIMITS = Limits()
 _ENDING_S = 1.0  # how long the end of a worker is waited for; it may only just have been asked for
+_GONE = 256  # no status of a process: the one that forks has ended
 _COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_worker.py")))
 
 Mode = Literal["check", "read", "media", "frames", "member", "unpack", "shape", "page"]
@@ -62,49 +63,25 @@ class Request:
     asked: Mapping[str, Any] = field(default_factory=dict)
 
 
-class WorkersGoneError(Exception):
-    """The process that forks workers has ended."""
-
-
 def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
     """Ask a worker; return its result, and the bytes that followed. Blocks. What it refuses is a FileInputError."""
-    with contextlib.suppress(WorkersGoneError):  # it may have ended for want of work, a moment ago
-        return _run(request, limits)
-    with _naming_the_end(request, limits):
-        return _run(request, limits)
-
-
-async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-    """Do as `run` for a caller with an event loop; when it is cancelled, no process is left."""
-    with contextlib.suppress(WorkersGoneError):
-        return await _run_async(request, limits)
-    with _naming_the_end(request, limits):
-        return await _run_async(request, limits)
-
-
-@contextlib.contextmanager
-def _naming_the_end(request: Request, limits: Limits) -> Iterator[None]:
-    try:
-        yield
-    except WorkersGoneError:
-        raise refused(request.path, "corrupt", "all readers ended while it was read", limits) from None
-
-
-def _run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-    with tempfile.NamedTemporaryFile() as out, _started(request, limits, out.name) as (forker, ended, end):
+    with tempfile.NamedTemporaryFile() as out:
+        forker, name, ended = _start(request, limits, out.name)
         try:
             status = ended.result(limits.seconds)
         except TimeoutError:
             raise refused(request.path, "time", "", limits) from None
         finally:
             if not ended.done():
-                end()
+                forker.tell({"kill": name})
                 concurrent.futures.wait([ended], _ENDING_S)
         return forker.outcome(request.path, out, status, limits)
 
 
-async def _run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-    with tempfile.NamedTemporaryFile() as out, _started(request, limits, out.name) as (forker, ended, end):
+async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
+    """Do as `run` for a caller with an event loop; when it is cancelled, no process is left."""
+    with tempfile.NamedTemporaryFile() as out:
+        forker, name, ended = await asyncio.to_thread(_start, request, limits, out.name)
         waiting = asyncio.wrap_future(ended)
         try:
             async with asyncio.timeout(limits.seconds):
@@ -113,19 +90,11 @@ async def _run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], 
             raise refused(request.path, "time", "", limits) from None
         finally:
             if not ended.done():
-                end()
+                forker.tell({"kill": name})
                 await asyncio.wait([waiting], timeout=_ENDING_S)
             if not waiting.cancel():
                 waiting.exception()  # looked at, wherever this is left
         return await asyncio.to_thread(forker.outcome, request.path, out, status, limits)
-
-
-@contextlib.contextmanager
-def _started(request: Request, limits: Limits, out: str) -> Iterator[tuple[Forker, Future[int], Callable[[], None]]]:
-    """Give the process that forked a worker, what becomes the worker's status, and what ends it."""
-    forker = _forker()
-    name, ended = forker.start(request, limits, out)
-    yield forker, ended, lambda: forker.tell({"kill": name})
 
 
 def asked(request: Request, limits: Limits) -> dict[str, Any]:
@@ -162,6 +131,7 @@ def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputErro
         "chars": f"holds more than {limits.chars:,} characters by {detail}; give the part you need.",
         "memory": f"needs more than {mib} MiB to be read; give a smaller part of it.",
         "time": f"could not be read within {limits.seconds:g} s; give a smaller part of it.",
+        "gone": "was not read: all readers were ended from outside, as by lack of memory; read it again.",
         "output": "holds more text than can be kept; give the part you need.",
         "archive": f"is corrupt: this archive cannot be read{more}; download or copy it again.",
         "archive_empty": f"holds no member that can be read{more}; give a file with content.",
@@ -213,17 +183,13 @@ class Forker:
             start_new_session=True,
         )
         os.close(read_end)
-        self._listening = threading.Thread(target=self._listen, daemon=True)
-        self._listening.start()
+        threading.Thread(target=self._listen, daemon=True).start()
 
     def start(self, request: Request, limits: Limits, out: str) -> tuple[int, Future[int]]:
-        """Start a worker that writes to a file; WorkersGoneError, now or later, if there is no process that forks."""
-        ended: Future[int] = Future()
+        """Start a worker that writes to a file; return its number, and what becomes its status."""
+        name, ended = next(self._ids), Future[int]()
+        self._waiting[name] = ended
         with self._lock:
-            if self.gone:
-                raise WorkersGoneError
-            name = next(self._ids)
-            self._waiting[name] = ended
             load, self._load = self._load, []
         self.tell({"id": name, "out": out, "load": load, "request": asked(request, limits)})
         return name, ended
@@ -241,7 +207,7 @@ class Forker:
             result = json.loads(out.readline())
         except ValueError:
             # SIGXCPU or SIGKILL at the processor limit; 1 when even reporting took more memory than there is.
-            code = {-24: "time", -9: "time", 1: "memory", 3: "output"}.get(status, "corrupt")
+            code = {-24: "time", -9: "time", 1: "memory", 3: "output", _GONE: "gone"}.get(status, "corrupt")
             raise refused(path, code, f"its reader ended with status {status}", limits) from None
         with self._lock:
             self._load += result.pop("loaded", ())
@@ -249,48 +215,47 @@ class Forker:
             raise refused(path, result["error"], result["detail"], limits)
         return result, out.read()
 
-    def end(self) -> None:
-        """End it, and with it its workers."""
-        if self.pid == os.getpid():
-            self.process.kill()
-            self._listening.join()
-
     def _listen(self) -> None:
         assert self.process.stdout is not None and self.process.stdin is not None
         with self.process.stdout as lines:
             for line in lines:
                 told = json.loads(line)
-                with self._lock:
-                    ended = self._waiting.pop(told["id"])
-                if ended.set_running_or_notify_cancel():
+                with _starting:
+                    ended = self._waiting.pop(told["id"], None)
+                    self.gone = ended is None and not self._waiting  # it is idle
+                if self.gone:
+                    break
+                if ended is not None and ended.set_running_or_notify_cancel():
                     ended.set_result(told["status"])
-        with self._lock:
+        with _starting:
             self.gone = True
-            left = [*self._waiting.values()]
-            os.close(self._lifeline)
-            with contextlib.suppress(OSError):
-                self.process.stdin.close()
+        os.close(self._lifeline)
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
         self.process.wait()
-        for ended in left:
+        for ended in self._waiting.values():
             if ended.set_running_or_notify_cancel():
-                ended.set_exception(WorkersGoneError())
+                ended.set_result(_GONE)
 
 
 _kept: list[Forker] = []
-_keeping = threading.Lock()
+_starting = threading.Lock()
 
 
-def _forker() -> Forker:
-    """Return the one of this process, a new one where there is none with this environment."""
-    with _keeping:
+def _start(request: Request, limits: Limits, out: str) -> tuple[Forker, int, Future[int]]:
+    """Start a worker as `Forker.start`, by a new process that forks where there is none with this environment."""
+    with _starting:
         if _kept and (_kept[0].gone or _kept[0].pid != os.getpid() or _kept[0].environ != environment()):
-            _kept.pop().end()
+            _end()
         if not _kept:
             _kept.append(Forker())
-        return _kept[0]
+        return _kept[0], *_kept[0].start(request, limits, out)
 
 
 @atexit.register
 def _end() -> None:
-    while _kept:
-        _kept.pop().end()
+    """End the process that forks, and with it its workers."""
+    old = _kept.pop() if _kept else None
+    if old is not None and old.pid == os.getpid():
+        old.process.kill()
+        old.process.wait()

@@ -86,7 +86,7 @@ class Blocks:
             records = [one for one in records if any(one)]
             if len(records) < 2:
                 return None
-        return self._mark(_table(caption, records), " ".join(" ".join(one) for one in records), found)
+        return self._mark(markdown_table(records, caption), " ".join(" ".join(one) for one in records), found)
 
     def _mark(self, text: str, words: str, table: dict[str, Any] | None = None) -> str:
         self._texts.append((text, table or {}))
@@ -236,9 +236,10 @@ def _letters(column: int) -> str:
     return (_letters(before) if before else "") + chr(ord("A") + last)
 
 
-def _table(caption: str, rows: list[list[str]]) -> str:
+def markdown_table(rows: list[list[str]], caption: str = "") -> str:
+    """Return rows as Markdown has them, the first one as the header."""
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in one) + " |" for one in rows]
-    lines.insert(1, "|" + "---|" * len(rows[0]))
+    lines[1:1] = ["|" + "---|" * len(rows[0])] if rows else []
     return "\n".join([*([caption, ""] if caption else []), *lines])
 
 

@@ -192,13 +192,13 @@ def _run(program: str, arguments: list[str], data: bytes) -> bytes:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             pass_fds=(fd,),
-            preexec_fn=die_with_parent,
+            preexec_fn=_die_with_parent,
             check=False,
         )
     return done.stdout if done.returncode == 0 else b""
 
 
-def die_with_parent() -> None:
+def _die_with_parent() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
 

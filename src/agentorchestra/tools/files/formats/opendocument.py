@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, refusing, text_document
+from .blocks import markdown_table
 from .sniff import ODP, ODS, ODT
 from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
 
@@ -224,19 +225,16 @@ def _items(node: Any, indent: str) -> Iterator[str]:
 
 
 def _markdown_table(table: Any) -> str:
-    lines = []
-    for row in _rows(table):
-        cells = [
-            " ".join(" ".join(_blocks(cell)).split()).replace("|", "\\|")
+    rows = [
+        [
+            " ".join(" ".join(_blocks(cell)).split())
             for cell in row
             if _name(cell) in ("table-cell", "covered-table-cell")
             for _ in range(_number(cell, "number-columns-repeated", 100))
         ]
-        if cells:
-            lines.append(f"| {' | '.join(cells)} |")
-            if len(lines) == 1:
-                lines.append("|" + " --- |" * len(cells))
-    return "\n".join(lines)
+        for row in _rows(table)
+    ]
+    return markdown_table([one for one in rows if one])
 
 
 def _paragraphs(node: Any) -> str:

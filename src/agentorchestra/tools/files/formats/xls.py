@@ -9,6 +9,7 @@ from .base import Job, Parts, Refused, clean, need, refusing
 from .workbook import CellTraits, Sheet, shown, workbook
 
 XLS = "application/vnd.ms-excel"
+_LACKS = "only values and merged cells are told, errors (#N/A) as empty cells; save it as .xlsx to have all of it"
 
 
 def convert_values(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
@@ -27,9 +28,7 @@ def convert_values(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
     except Refused as error:
         encrypted = error.code == "office" and error.detail.startswith("PasswordError")
         raise Refused("encrypted_office" if encrypted else error.code, error.detail) from None
-    return workbook(
-        parts, "only values and merged cells are told; save it as .xlsx to have colours, formulas and the like"
-    )
+    return workbook(parts, _LACKS)
 
 
 def _read(sheet: Any, found: Sheet) -> None:

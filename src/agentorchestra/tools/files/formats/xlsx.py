@@ -127,19 +127,13 @@ def _related(book: Any, sheet: Any, kind: str) -> Iterator[Any]:
 
 
 def _text_boxes(job: Job, book: Any, sheet: Any, traits: CellTraits) -> None:
-    """Take the words of shapes, with the cells that they lie over."""
+    """Take the words of shapes, with the cell at their upper left corner."""
     for root in _related(book, sheet, f"{need('openpyxl.xml.constants').REL_NS}/drawing"):
         for anchor in root:
             lines = ["".join(one.text or "" for one in line.iter("{*}t")) for line in anchor.iter("{*}p")]
-            corners = [
-                int(one.text) + 1
-                for corner in ("{*}from", "{*}to")
-                for name in ("{*}row", "{*}col")
-                if (one := anchor.find(f"{corner}/{name}")) is not None
-            ]
+            row, column = (int(anchor.findtext(f"{{*}}from/{{*}}{name}", "0")) + 1 for name in ("row", "col"))
             if text := clean("\n".join(lines)).strip():
-                area = corners if len(corners) == 4 else [*(corners or (1, 1))] * 2
-                traits.other("text box", text, [area])
+                traits.other("text box", text, [(row, column, row, column)])
                 job.spend("chars", len(text), "a text box")
 
 
