@@ -205,9 +205,9 @@ def doc(text: str) -> bytes:
 def odp(slides: Sequence[Sequence[str]]) -> bytes:
     """Slides of OpenDocument, a box for each text."""
     from odf.draw import Frame, Page, TextBox  # type: ignore[import-untyped]
-    from odf.opendocument import OpenDocumentPresentation
+    from odf.opendocument import OpenDocumentPresentation  # type: ignore[import-untyped]
     from odf.style import MasterPage, PageLayout  # type: ignore[import-untyped]
-    from odf.text import P
+    from odf.text import P  # type: ignore[import-untyped]
 
     deck = OpenDocumentPresentation()
     layout = PageLayout(name="layout")
@@ -241,10 +241,10 @@ def xls(sheets: Mapping[str, Sequence[Sequence[Any]]]) -> bytes:
 
 def ods(sheets: Mapping[str, Sequence[Sequence[Any]]], hidden: str = "") -> bytes:
     """Sheets of OpenDocument; a cell is a value or a cell of odfpy's."""
-    from odf.opendocument import OpenDocumentSpreadsheet  # type: ignore[import-untyped]
-    from odf.style import Style, TableProperties  # type: ignore[import-untyped]
+    from odf.opendocument import OpenDocumentSpreadsheet
+    from odf.style import Style, TableProperties
     from odf.table import Table, TableCell, TableRow  # type: ignore[import-untyped]
-    from odf.text import P  # type: ignore[import-untyped]
+    from odf.text import P
 
     book = OpenDocumentSpreadsheet()
     style = Style(name="hidden", family="table")

@@ -191,7 +191,7 @@ def grid(rows: Iterable[Iterable[tuple[str, int, int]]]) -> tuple[list[list[str]
     merged: list[list[int]] = []
     until: dict[int, int] = {}  # by column: the last row that a cell above reaches down to
     for y, cells in enumerate(rows, 1):
-        records.append(record := [])
+        record: list[str] = []
         x = 1
         for text, down, across in cells:
             while until.get(x, 0) >= y:
@@ -200,6 +200,7 @@ def grid(rows: Iterable[Iterable[tuple[str, int, int]]]) -> tuple[list[list[str]
             until |= dict.fromkeys(range(x, x + across), y + down - 1)
             merged += [[y, x, y + down - 1, x + across - 1]] if down > 1 or across > 1 else []
             x += across
+        records.append(record)
     merged = [[top, left, min(bottom, len(records)), right] for top, left, bottom, right in merged]
     width = max([*map(len, records), *(area[3] for area in merged)], default=0)
     return [one + [""] * (width - len(one)) for one in records], merged
