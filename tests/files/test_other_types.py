@@ -83,7 +83,7 @@ def test_a_binary_workbook(tmp_path: Path) -> None:
     assert table.header == ("Animal", "Grams")
     assert [table.cell(3, 1), table.cell(3, 2), table.cell(4, 2)] == ["Quoll", "417", "2.5"]
     assert found.notes == (
-        "only values and merged cells are told; save it as .xlsx to have colours, formulas and the like",
+        "only values and merged cells are told, errors (#N/A) as empty cells; save it as .xlsx to have all of it",
     )
     assert verify_quote(path, "Zoo!B3", "417")
 

@@ -121,7 +121,7 @@ class _Rows:
                     "text": value,
                     "style_id": number_format,
                     "formula": _formula(_said(node, "formula")),
-                    "node": node,
+                    "boxes": node if boxes else (),
                     "comment": _paragraphs(comment) if comment is not None else "",
                     "rows": _number(node, "number-rows-spanned", 9_999),
                     "columns": _number(node, "number-columns-spanned", 9_999),
@@ -135,7 +135,7 @@ class _Rows:
             column, rows, columns = cell["column"], cell["rows"], cell["columns"]
             if rows > 1 or columns > 1:
                 self._areas["merged"].append((number, column, number + rows - 1, column + columns - 1))
-            self._text_boxes(cell["node"], number, column)
+            self._text_boxes(cell["boxes"], number, column)
             if cell["comment"]:
                 self._found.traits.comment(number, column, cell["comment"])
         return True
