@@ -25,8 +25,6 @@ from agentorchestra.tools.files.read import Asked, document_blocks, read_blocks
 from agentorchestra.tools.files.readers import source_sync
 from agentorchestra.tools.files.views import LINE_CHARS, View, stretches, text_view
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 READ_ON = re.compile(r"Read on with (?:part='([^']+)'|view_range=\[(\d+), (\d+)\])")
 
 

@@ -21,8 +21,6 @@ from agentorchestra.tools.web.bodies import Body, accepted_codings
 from agentorchestra.tools.web.pages import LIMITS, artifact_name, file_name
 from tests.support.patience import LONGEST_S
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 NUMBERS = {
     "chars": LIMITS.chars,
     "pages": 10,

@@ -62,7 +62,9 @@ _KINDS = {
     "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
     "vnd.ms-excel": "sheet",
     "vnd.oasis.opendocument.spreadsheet": "sheet",
+    "vnd.ms-excel.sheet.binary.macroEnabled.12": "sheet",
     "vnd.openxmlformats-officedocument.presentationml.presentation": "slide",
+    "vnd.oasis.opendocument.presentation": "slide",
     "x-ipynb+json": "cell",
     "epub+zip": "chapter",
     **dict.fromkeys(("zip", "x-tar", "gzip", "x-bzip2", "x-xz"), "member"),
@@ -323,9 +325,9 @@ def described(document: Document, path: str = "") -> str:
     if isinstance(document, TableDocument):
         last = Place("cell", whole.last, whole.last, document.width, document.width)
         return f"{whole} and the cells A1:{last}"
-    if isinstance(document, PdfDocument) and document.parts:
+    if document.parts:
         names = [part.name for part in document.parts]
-        return f"{whole} and the tables {', '.join(names[:12])}" + (" ..." if len(names) > 12 else "")
+        return f"{whole} and {', '.join(names[:12])}" + (" ..." if len(names) > 12 else "")
     return str(whole)
 
 
@@ -446,7 +448,7 @@ async def _picture(ctx: RunContext[Any], ref: FileRef) -> list[Block]:
 
 
 def length_of(document: Document, *, tables: bool = False) -> int:
-    """Return characters of a document's text (`tables` of PDFs again); 0 where a part can only be looked at."""
+    """Return characters of a document's text (`tables` once more); 0 where a part can only be looked at."""
     spent = 0
     for _, leaf in leaves(document, tables=tables):
         if isinstance(leaf, TextDocument):

@@ -16,6 +16,8 @@ from agentorchestra.tools.files.formats.base import Refused
 from agentorchestra.tools.files.formats.sniff import TABLE_SUFFIXES, foreign, sniff
 from agentorchestra.tools.files.worker import LIMITS, Limits, Request, refused, run, run_async
 
+# Not .xls and .doc: tables and pages of the web are often named so on purpose, for Excel and Word to open
+_NEVER_TEXT = {".pdf", ".docx", ".pptx", ".ppsx", ".xlsx", ".xlsm", ".xlsb", ".odt", ".ods", ".odp", ".epub"}
 _READ_HERE = {"text/plain", "text/markdown", *TABLE_SUFFIXES.values()}
 
 
@@ -162,11 +164,10 @@ def _data(path: Path, limits: Limits) -> bytes:
 
 def _media_type(path: Path, data: bytes) -> str:
     media_type = sniff(data, path.name)
-    if path.suffix.lower() == ".pdf" and media_type in {*_READ_HERE, "text/html"}:
-        # Most often the page of a server that did not find the PDF.
-        raise FileInputError(
-            f"{path} is corrupt: it is named .pdf but holds no PDF; give the original, or rename it if it is text."
-        )
+    if (suffix := path.suffix.lower()) in _NEVER_TEXT and media_type in {*_READ_HERE, "text/html"}:
+        # Most often the page of a server that did not find the file.
+        said = f"it is named {suffix} but holds no {suffix[1:].upper()}"
+        raise FileInputError(f"{path} is corrupt: {said}; give the original, or rename it if it is text.")
     if media_type in _READ_HERE and (other := foreign(data)) is not None:
         raise refused(path, "foreign", "|".join(other), LIMITS)
     return media_type

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,8 @@ def refusing(code: str) -> Iterator[None]:
     except (Refused, MemoryError, RecursionError):
         raise
     except Exception as error:
-        raise Refused(code, f"{type(error).__name__}: {one_line(str(error))}") from None
+        said = re.sub(r"<([\w. ]+) at 0x[0-9a-fA-F]+>", r"\1", str(error))  # where an object lies tells nobody anything
+        raise Refused(code, f"{type(error).__name__}: {one_line(said)}") from None
 
 
 @dataclass
@@ -91,12 +93,28 @@ def one_line(text: str, most: int = 200) -> str:
     return shown if len(shown) <= most else shown[:most] + "…"
 
 
-def text_document(job: Job, text: str, media_type: str, form: str | None = None, doubt: str = "") -> dict[str, Any]:
+def text_document(
+    job: Job,
+    text: str,
+    media_type: str,
+    form: str | None = None,
+    *,
+    tables: Sequence[dict[str, Any]] = (),
+    doubt: str = "",
+) -> dict[str, Any]:
     """Return text as a document; `form` says how it stands in its file, None that it was converted; `doubt` a note."""
     text = clean(text)
     job.spend("chars", len(text), "the text")
-    document = {"kind": "text", "text": text, "media_type": media_type, "notes": [doubt] if doubt else []}
-    return document | ({} if form is None else {"form": form})
+    document: dict[str, Any] = {"kind": "text", "text": text, "media_type": media_type}
+    document["notes"] = [doubt] if doubt else []
+    if form is not None:
+        document["form"] = form
+    if tables:
+        kept = [table for table in tables if job.take_cells(sum(map(len, [table["header"], *table["rows"]])))]
+        document["tables"] = kept
+        if left := len(tables) - len(kept):
+            document["notes"].append(f"{left} of its tables have no addresses, as it has too many cells")
+    return document
 
 
 def table_document(
@@ -138,7 +156,7 @@ class Parts:
 _REASONS = {
     "binary": "it holds binary data",
     "foreign": "its format is not read",
-    "ole": "it is an old office document",
+    **dict.fromkeys(("ole", "doc"), "it is an old office document"),
     "empty": "it is empty",
     "depth": f"it lies inside more than {MOST_DEPTH} others",
     **dict.fromkeys(("encrypted_member", "encrypted_archive", "encrypted_pdf", "encrypted_office"), "it is encrypted"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, text_document
+from .blocks import Blocks
 from .text import decoded, encoding_of, form_of, with_newlines
 
 
@@ -91,18 +91,25 @@ def convert_html(job: Job, data: bytes) -> dict[str, Any]:
     source = with_newlines(found.text)
     if job.check:
         return text_document(job, source, "text/html")
-    text = html_text(need("markitdown.converters"), source)
-    doubt = encoding_of(found, doubtful=True)
-    return text_document(job, text if text.strip() else source, "text/html", doubt=doubt)
+    document = html_document(job, source, "text/html", doubt=encoding_of(found, doubtful=True))
+    return document if document["text"].strip() else text_document(job, source, "text/html")
+
+
+def html_document(job: Job, source: str, media_type: str, *, doubt: str = "") -> dict[str, Any]:
+    """Return a page as Markdown, with its tables; `doubt` is a note on its letters."""
+    text, tables = _markdown(need("markitdown.converters"), source, "text/html")
+    return text_document(job, text, media_type, tables=tables, doubt=doubt)
 
 
 def html_text(converters: Any, source: str) -> str:
     """Return the Markdown of a page, the source of one that is nested too deep for that."""
-    from markitdown import StreamInfo
+    return _markdown(converters, source)[0]
 
-    info = StreamInfo(charset="utf-8", mimetype="text/html", extension=".html")
+
+def _markdown(converters: Any, source: str, media_type: str = "") -> tuple[str, list[dict[str, Any]]]:
+    blocks = Blocks(source, media_type)
     try:
-        converted = converters.HtmlConverter().convert(io.BytesIO(source.encode("utf-8", "replace")), info)
+        plain = blocks.marked(source, every=False).encode("utf-8", "replace").decode()
+        return blocks.back(clean(str(converters.HtmlConverter().convert_string(plain).markdown)))
     except RecursionError:
-        return source
-    return clean(str(converted.markdown))
+        return source, []

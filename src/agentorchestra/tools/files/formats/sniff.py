@@ -14,6 +14,8 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 EPUB = "application/epub+zip"
 ODS = "application/vnd.oasis.opendocument.spreadsheet"
 ODT = "application/vnd.oasis.opendocument.text"
+ODP = "application/vnd.oasis.opendocument.presentation"
+XLSB = "application/vnd.ms-excel.sheet.binary.macroEnabled.12"
 
 # Pictures and recordings, by their first bytes: (at, bytes, media type).
 _MEDIA: tuple[tuple[int, bytes, str], ...] = (

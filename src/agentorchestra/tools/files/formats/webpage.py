@@ -110,7 +110,7 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
                 if len(parts) != 1 and len(whole) > _SHORT:
                     why = "no main part was found" if small else "it is too large to look for its main part"
                     notes.append(f"{why}; this is the whole page")
-        text = blocks.back(_tidy(main))
+        text, _ = blocks.back(_tidy(main))
     except RecursionError:
         text = clean(bare_words(source)).strip()
         notes.append("it is nested without end; these are its words without their structure")
