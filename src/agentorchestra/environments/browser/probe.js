@@ -78,19 +78,18 @@
 
   // The classes that an element has and not all of its tag beside it (cells: in their table), at most three: pages keep
   // states in them. Where all have as many of their own alone, they are names.
-  const groups = new Map();
+  const states = new Map();
   const stateOf = (element) => {
-    const tag = element.tagName, table = /^T[DH]$/.test(tag) && element.closest("table"), home = table || element.parentElement;
-    if (!home || !element.classList.length) return "";
-    const group = groups.get(home) ?? groups.set(home, {}).get(home);
-    if (!group[tag]) {
-      const all = [...home.querySelectorAll(table ? tag : `:scope > ${CSS.escape(tag)}`)], counts = new Map();
+    if (!states.has(element)) {
+      const tag = element.tagName, table = /^T[DH]$/.test(tag) && element.closest("table"), counts = new Map();
+      const beside = table ? table.getElementsByTagName(tag) : element.parentElement?.children ?? [];
+      const all = [...beside].filter((one) => one.tagName === tag);
       for (const one of all) for (const name of one.classList) counts.set(name, (counts.get(name) ?? 0) + 1);
-      const own = (one) => [...one.classList].filter((name) => counts.get(name) < all.length);
-      const names = (one) => own(one).length === own(element).length && own(one).every((name) => counts.get(name) === 1);
-      group[tag] = all.every(names) ? () => [] : own;
+      const own = all.map((one) => [...one.classList].filter((name) => counts.get(name) < all.length));
+      const names = own.every((mine) => mine.length === own[0].length && mine.every((name) => counts.get(name) === 1));
+      all.forEach((one, place) => states.set(one, names ? "" : own[place].slice(0, 3).join(" ")));
     }
-    return group[tag](element).slice(0, 3).join(" ");
+    return states.get(element);
   };
   // Whether style sheets draw a picture or a letter of an icon font in it.
   const drawsMark = (element) => ["::before", "::after"]
@@ -98,26 +97,23 @@
 
   // Elements whose hover shows what is hidden now, by the style sheets that the page may read.
   const hovered = new Set();
-  const openers = (rules) => [...rules].flatMap((rule) => [
+  const openers = (rules) => [...rules].flatMap((rule) => [...openers(rule.cssRules ?? []),
     ...(rule.selectorText ?? "").split(/,(?![^(]*\))/).map((one) => [one.match(/^(.*:hover[^\s>+~]*)\s*[\s>+~]/)?.[1], one])
-      .filter(([trigger]) => trigger).map((both) => both.map((selector) => selector.replaceAll(":hover", ""))),
-    ...openers(rule.cssRules ?? []),
-  ]);
+      .filter(([trigger]) => trigger).map((both) => both.map((selector) => selector.replaceAll(":hover", "")))]);
   const hidden = (element, r = element.getBoundingClientRect()) => /\S/.test(element.textContent) && (!r.width || !r.height
     || r.right + scrollX <= 0 || !element.checkVisibility({ opacityProperty: true, visibilityProperty: true }));
   const findHovered = () => {
     const rules = [...document.styleSheets].flatMap((sheet) => { try { return [...sheet.cssRules]; } catch { return []; } });
     if (known.hovers?.[0] !== rules.length) known.hovers = [rules.length, openers(rules)];
-    for (const [trigger, shown] of known.hovers[1]) {
-      try {
-        for (const { parentElement: up } of [...document.querySelectorAll(shown)].slice(0, 100).filter((one) => hidden(one)))
-          hovered.add(up.closest(trigger) ?? [...up.children].find((one) => one.matches(trigger)));
-      } catch { continue; } // a selector that is none without its :hover
-    }
+    for (const [trigger, shown] of known.hovers[1]) try {
+      if (performance.now() > end) return;
+      for (const { parentElement: up } of [...document.querySelectorAll(shown)].slice(0, 100).filter((one) => hidden(one)))
+        hovered.add(up.closest(trigger) ?? [...up.children].find((one) => one.matches(trigger)));
+    } catch { continue; } // a selector that is none without its :hover
   };
 
   // Why an element is of interest besides what the snapshot says of it; "" if it is not.
-  const kindOf = (element) => {
+  const kindOf = (element, shown) => {
     const tag = element.tagName;
     if (FIELDS.has(tag)) return "field";
     if (tag === "IFRAME" || tag === "FRAME") return "frame";
@@ -131,9 +127,9 @@
     if (element.hasAttribute("tabindex") && element.tabIndex >= 0) return "focus";
     if (pointerStart(element)) return "pointer";
     if (hovered.has(element)) return "hovers";
-    const leaf = !element.firstElementChild && element.classList.length > 0;
-    if ((leaf || ITEMS.has(tag) || element.hasAttribute("role")) && stateOf(element)) return "state";
-    return leaf && drawsMark(element) ? "state" : "";
+    if (!shown || !element.classList.length) return "";
+    const stated = (!element.firstElementChild || ITEMS.has(tag) || element.hasAttribute("role")) && stateOf(element);
+    return stated || (!element.firstChild && drawsMark(element)) ? "state" : "";
   };
   const cuts = (element) => {
     if (element.scrollHeight <= element.clientHeight + 4 && element.scrollWidth <= element.clientWidth + 4) return "";
@@ -166,7 +162,8 @@
     const img = element.querySelector?.("img")?.getAttribute("src")?.split(/[?#]/)[0].split("/").pop();
     const icon = use || img || inside?.id || inside?.getAttribute("class");
     const other = hint && hint !== classes ? classes || icon : "";
-    return [words(own || label || drawn || (seen ? element.innerText : element.textContent), 80), words(hint || icon, 40), words(other, 40)];
+    const text = own || label || drawn || (seen ? element.innerText : element.textContent);
+    return [words(text, 80), words(hint || icon, 40), words(other, 40)];
   };
 
   const note = (element, kind, clip) => {
@@ -178,10 +175,9 @@
     if (!shown && kind !== "field") return;
     const within = inView(box);
     if (!within && !options.whole && kind !== "field") return;
-    const one = {
-      kind, box, tag: element.tagName.toLowerCase(), number: number(element), at: out.order.length / 6,
-      hovers: hovered.has(element), state: stateOf(element),
-    };
+    const one = { kind, box, tag: element.tagName.toLowerCase(), number: number(element), at: out.order.length / 6 };
+    if (hovered.has(element)) one.hovers = true;
+    if (kind !== "frame" && stateOf(element)) one.state = stateOf(element);
     if (!seen) one.unseen = true;
     if (clip && shown && !/file|checkbox|radio/.test(element.type ?? "")) {
       const [, , w, h] = common(box, clip);
@@ -200,7 +196,7 @@
         one.secret = true;
         one.filled = !!element.value;
         if (element.value) out.secrets.push(String(element.value).slice(0, 1000));
-      } else if (TYPED.test(element.type) && element.value.length <= 2000) one.value = element.value;
+      } else if (TYPED.test(element.type) && element.value?.length <= 2000) one.value = element.value;
     }
     if (kind === "frame") {
       const style = getComputedStyle(element);
@@ -247,10 +243,9 @@
       const inner = named + (NAMING.has(element.tagName) || element.hasAttribute("role") ? 1 : 0);
       let place = outer, clip = around, at = 0;
       if (out.found.length < MOST_FOUND) {
-        const kind = kindOf(element), box = boxOf(element);
-        // Where it comes in the document: six numbers each, `behind` text or not, with text of its own or not (2).
-        if (kind || (box[2] > 0 && box[3] > 0 && (options.whole || inView(box))))
-          at = out.order.push(...box, level, behind);
+        const box = boxOf(element), shown = box[2] > 0 && box[3] > 0 && (options.whole || inView(box));
+        const kind = kindOf(element, shown);
+        if (shown || kind === "field") at = out.order.push(...box, level, behind);
         if (clip && /fixed|absolute/.test(getComputedStyle(element).position)) clip = floats(element, outer) ? null : clip;
         if (kind) note(element, kind, clip);
         if (floats(element, outer)) note(element, "floats");
@@ -263,14 +258,14 @@
       const children = [];
       let text = 0;
       for (let child = element.firstChild; child; child = child.nextSibling) {
-        if (child.nodeType === 3) {
-          out.weight += child.length * (1 + inner);
-          if (!text && /\S/.test(child.data)) text = 1;
-          if (text && at) out.order[at - 1] |= 2;
-        } else if (child.nodeType === 1) {
+        if (child.nodeType === 1) {
           children.push([child, level + 1, inner, place, clip, text]);
           text = 0;
         }
+        if (child.nodeType !== 3) continue;
+        out.weight += child.length * (1 + inner);
+        if (/\S/.test(child.data)) text = 1;
+        if (at) out.order[at - 1] |= text * 2;
       }
       for (const inside of (element.shadowRoot ?? known.closed.get(element))?.children ?? [])
         children.push([inside, level + 1, inner, place, clip, 0]);
@@ -338,14 +333,13 @@
       if (!thing.checkVisibility?.({ visibilityProperty: true })) {
         if (getComputedStyle(thing).display !== "contents") continue;
       }
-      const role = roleOf(thing), kind = kindOf(thing), scrolling = scrolls(thing);
+      const role = roleOf(thing), kind = kindOf(thing, true), scrolling = scrolls(thing);
       let inside = parent, deeper = level;
       const leaf = LEAVES.has(role);
       if (role || kind || scrolling) {
         nodes++;
         const node = { role: role || "generic", name: nameOf(thing, leaf), box, number: number(thing), children: [] };
         chars += node.name.length + 30;
-        if (kind) node.kind = kind;
         if (thing === document.activeElement) node.active = true;
         if (thing.disabled) node.disabled = true;
         if (thing.checked || thing.getAttribute("aria-checked") === "true") node.checked = true;

@@ -180,8 +180,7 @@ class _Launched:
                 found = await self.cdp.send("SystemInfo.getProcessInfo")
         except TimeoutError:
             raise ToolError(
-                f"Chromium did not start: its processes did nothing for {settings.launch_s:g} s (browser.launch_s), or "
-                f"{MOST_STARTS} times as long was not enough"
+                f"Chromium did not start, and did nothing for {settings.launch_s:g} s (browser.launch_s)"
             ) from None
         except api.Error as exc:
             # What Chromium itself said of it is further down in the log.
@@ -206,14 +205,11 @@ class _Launched:
                 limit.reschedule(min(clock() + seconds, last))
 
     def _life(self) -> set[tuple[int, float]]:
-        """Return what the driver started (before that: it), by number and CPU seconds."""
-        told = set()
+        """Return what the driver started (before that: it), by number and CPU seconds; nothing where one ends now."""
         with contextlib.suppress(psutil.Error):
-            driver = psutil.Process(self.driver or os.getpid())
-            for one in driver.children(recursive=True) or [driver]:
-                with contextlib.suppress(psutil.Error):
-                    told.add((one.pid, sum(one.cpu_times()[:2])))
-        return told
+            started = psutil.Process(self.driver or os.getpid()).children(recursive=True)
+            return {(one.pid, sum(one.cpu_times()[:2])) for one in started}
+        return set()
 
     def _learn(self, pid: int) -> None:
         """Tell the guard what has to be ended, and removed, if this process cannot."""
@@ -241,10 +237,6 @@ class _Launched:
             if which:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     end(which, signal.SIGKILL)
-        for pid, _ in self._life() if self.driver and not self.pid else ():  # a start that came to nothing
-            if pid != self.driver:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
 
     async def end(self, seconds: float) -> None:
         """End both, by force what does not end by itself in so many seconds each, and remove their folders."""

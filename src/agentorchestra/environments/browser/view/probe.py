@@ -58,7 +58,7 @@ class Found:
     label: str = ""
     hint: str = ""  # its id, class or icon
     classes: str = ""  # its class or icon, where `hint` is its id
-    state: str = ""  # the classes that it has and not all beside it
+    state: str = ""  # classes that it has and not all beside it
     hovers: bool = False  # its hover shows what is hidden now
     value: str = ""  # of a field for text, with the blanks that a snapshot leaves out
     secret: bool = False  # its value is nobody's business: passwords, cards, one-time codes

@@ -99,11 +99,9 @@ class Label:
 
 
 def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
-    from PIL import ImageDraw
     from PIL.Image import new as new_image
     from PIL.ImageFont import FreeTypeFont, load_default
 
-    canvas = ImageDraw.Draw(grey)
     fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := load_default(size), FreeTypeFont)]
     # Small elements first: they have the least room.
     shown = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
@@ -115,7 +113,7 @@ def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
         if not any(holds(box, one) and box[2] * box[3] > one[2] * one[3] * 4 for one in boxes):
             filled.paste(255, _corners(box))
     for mark in shown:
-        place, font = _place(mark, canvas, fonts, taken, boxes, grey, filled)
+        place, font = _place(mark, fonts, taken, boxes, grey, filled)
         taken.append(place)
         filled.paste(255, _corners(place))
         labels.append(Label(mark, place, font))
@@ -123,20 +121,14 @@ def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
 
 
 def _place(
-    mark: Mark,
-    canvas: ImageDraw,
-    fonts: list[FreeTypeFont],
-    taken: list[Box],
-    boxes: list[Box],
-    grey: Image,
-    filled: Image,
+    mark: Mark, fonts: list[FreeTypeFont], taken: list[Box], boxes: list[Box], grey: Image, filled: Image
 ) -> tuple[Box, FreeTypeFont]:
     x, y, width, height = mark.box
     least: list[tuple[int, Box, FreeTypeFont]] = []  # beside the element, by how much it hides
     beside = (x - 100, y - 50, width + 200, height + 100)
     near, labels = ([one for one in all_ if _common(one, beside)] for all_ in (boxes, taken))
     for font in fonts:
-        wide, high = _extent(mark.ref, canvas, font)
+        wide, high = (int(one) + more for one, more in zip(font.getbbox(mark.ref)[2:], (4, 3), strict=True))
         right, lower = x + width - wide, y + height - high
         around = [
             *((x - wide, y), (x + width, y), (x, y - high), (right, y - high), (x, y + height), (right, y + height)),
@@ -160,11 +152,6 @@ def _place(
 
 def _corners(box: Box) -> Box:
     return box[0], box[1], box[0] + box[2], box[1] + box[3]
-
-
-def _extent(text: str, canvas: ImageDraw, font: FreeTypeFont) -> tuple[int, int]:
-    _, _, right, lower = canvas.textbbox((0, 0), text, font=font)
-    return int(right) + 4, int(lower) + 3
 
 
 def _fits(box: Box, size: tuple[int, int], taken: list[Box]) -> bool:
