@@ -201,7 +201,7 @@ async def test_what_only_the_probe_finds_comes_where_the_document_has_it(eye: Ey
         f"<path id=s{n} d='M0 0H9V9H0Z' transform='translate({n * 20})' /><text>{n}</text>" for n in range(2)
     )
     text = await eye.show(
-        f"""<style>ul {{ width:200px }} i, b {{ display:block; position:absolute; width:20px; height:20px; background:red }}
+        f"""<style>ul {{ width:200px }} i, b {{ display:block; position:absolute; width:20px; height:20px }}
         i {{ left:300px }} b {{ left:500px; top:5px }}</style><ul>{items}</ul><svg>{boxes}</svg>
         <form><label>Photo <input type=file hidden></label><button>Send</button></form><p>before <b id=last></b></p>
         <script>for (const one of document.querySelectorAll("i, path, b")) one.onclick = () => 0</script>"""
@@ -210,13 +210,13 @@ async def test_what_only_the_probe_finds_comes_where_the_document_has_it(eye: Ey
         '- list\n  - listitem: "Item 0"\n    - clickable (i "plus0")\n  - listitem: "Item 1"\n'
         '    - clickable (i "plus1")\n  - listitem: "Item 2"\n    - clickable (i "plus2")\n- img\n'
         '  - clickable (path "s0")\n  - "0"\n  - clickable (path "s1")\n  - "1"\n'
-        '- "Photo"\n- file "Photo"\n- button "Send"\n- paragraph: "before"\n  - clickable (b "last")'
+        '- file "Photo" (file, invisible)\n- button "Send"\n- paragraph: "before"\n  - clickable (b "last")'
     ), text
 
 
 async def test_marks_that_are_drawn_by_style_sheets_and_states_in_classes(eye: Eyes) -> None:
     text = await eye.show(
-        """<style>td, #b div { width:30px; height:30px; border:1px solid } .x { background:red } .o::after { content:"O" }
+        """<style>td, #b div { width:30px; height:30px; } .x { background:red } .o::after { content:"O" }
         .fa::before { content:"\\f00c" }</style><table><tr><td class=x><td class=o><td></table>
         <div id=b><div id=c0 class="cell x"></div><div id=c1 class="cell o"></div><div id=c2 class=cell></div></div>
         <ul><li class="todo done">Milk</li><li class=todo>Eggs <i class="fa fa-check"></i></li></ul>
@@ -228,7 +228,7 @@ async def test_marks_that_are_drawn_by_style_sheets_and_states_in_classes(eye: E
     for line in (
         '- row: (empty) (clickable, td "x") | "O" (clickable, class "o") | (empty) (clickable)',
         '- clickable (div "c0", class "cell x")\n',
-        '(clickable, class "o"): "O"\n- clickable (div "c2", class "cell")\n',
+        '- clickable "O" (class "o")\n- clickable (div "c2", class "cell")\n',
         '- listitem (class "done"): "Milk"\n',
         '- listitem: "Eggs"\n    - generic (class "fa fa-check")\n',
         'link "A" (class "active") -> #a\n- link "B" -> #b\n',
@@ -291,9 +291,10 @@ async def test_what_fields_are(eye: Eyes) -> None:
 
 async def test_values_of_fields_are_exact(eye: Eyes) -> None:
     text = await eye.show(
-        """<input aria-label=A value="  two  blanks "><textarea aria-label=B>a\n\tb  \n</textarea><input aria-label=C
-        value=" "><input aria-label=D value=D><input type=search aria-label=E value='back\\slash "quote" a&nbsp;b&#8203;'>
-        <input aria-label=F value="[e1]  x"><input type=password aria-label=G value="  secret  ">"""
+        """<input aria-label=A value="  two  blanks "><textarea rows=5 aria-label=B>a\n\tb  \n</textarea>
+        <input aria-label=C value=" "><input aria-label=D value=D><input aria-label=F value="[e1]  x">
+        <input type=search aria-label=E value='back\\slash "quote" a&nbsp;b&#8203;'>
+        <input type=password aria-label=G value="  secret  ">"""
     )
     shown = bare(text).splitlines()
     assert shown == [
@@ -301,8 +302,8 @@ async def test_values_of_fields_are_exact(eye: Eyes) -> None:
         '- textbox "B" (textarea): "a\\n\\tb  \\n"',
         '- textbox "C": " "',
         '- textbox "D": "D"',
-        r'- searchbox "E" (search): "back\\slash \"quote\" a\xa0b\u200b"',
         '- textbox "F": "e1  x"',
+        r'- searchbox "E" (search): "back\\slash \"quote\" a\xa0b\u200b"',
         '- textbox "G" (password): "(the value is hidden)"',
     ], text
 

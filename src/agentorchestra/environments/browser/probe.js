@@ -91,9 +91,11 @@
     }
     return states.get(element);
   };
-  // Whether style sheets draw a picture or a letter of an icon font in it.
-  const drawsMark = (element) => ["::before", "::after"]
-    .some((side) => /[\ue000-\uf8ff]|url\(/.test(getComputedStyle(element, side).content));
+  // The words that style sheets draw in an element; null for a picture or a letter of an icon font.
+  const drawnIn = (element) => {
+    const drawn = ["::before", "::after"].map((side) => getComputedStyle(element, side).content).join("");
+    return /[\ue000-\uf8ff]|url\(/.test(drawn) ? null : drawn.match(/"[^"]*"/g)?.join("").replaceAll('"', "");
+  };
 
   // Elements whose hover shows what is hidden now, by the style sheets that the page may read.
   const hovered = new Set();
@@ -129,7 +131,7 @@
     if (hovered.has(element)) return "hovers";
     if (!shown || !element.classList.length) return "";
     const stated = (!element.firstElementChild || ITEMS.has(tag) || element.hasAttribute("role")) && stateOf(element);
-    return stated || (!element.firstChild && drawsMark(element)) ? "state" : "";
+    return stated || (!element.firstChild && drawnIn(element) === null) ? "state" : "";
   };
   const cuts = (element) => {
     if (element.scrollHeight <= element.clientHeight + 4 && element.scrollWidth <= element.clientWidth + 4) return "";
@@ -162,7 +164,7 @@
     const img = element.querySelector?.("img")?.getAttribute("src")?.split(/[?#]/)[0].split("/").pop();
     const icon = use || img || inside?.id || inside?.getAttribute("class");
     const other = hint && hint !== classes ? classes || icon : "";
-    const text = own || label || drawn || (seen ? element.innerText : element.textContent);
+    const text = own || label || drawn || (seen ? element.innerText || drawnIn(element) : element.textContent);
     return [words(text, 80), words(hint || icon, 40), words(other, 40)];
   };
 
