@@ -123,7 +123,7 @@ async def site_at_work(folder: Path, name: str = "localhost") -> AsyncIterator[S
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host = f"127.0.0.1:{runner.addresses[0][1]}"
-    named = {host.replace("127.0.0.1", name): ("ARCHIVE_USER", "ARCHIVE_PASSWORD")}
+    named: dict[str, tuple[str, ...]] = {host.replace("127.0.0.1", name): ("ARCHIVE_USER", "ARCHIVE_PASSWORD")}
     settings = Settings(browser=BrowserSettings(private=(host, host.replace("127.0.0.1", "localhost")), logins=named))
     try:
         async with Workspace(folder, settings=settings, policy=AllowAll()) as ws:

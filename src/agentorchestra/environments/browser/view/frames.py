@@ -281,8 +281,8 @@ def _insert(place: Node, nodes: list[Node], probe: Probe, added: dict[int, Node]
         while around[-1][0] >= max(depth, 0):
             around.pop()
         texts += text & 1
-        if (node := added.pop(at, None)) is not None:
-            home = around[-1][1]
+        if at in added:
+            node, home = added.pop(at), around[-1][1]
             before: Node | None = last
             while before is not None and before is not home and parents.get(before) is not home:
                 before = parents.get(before)
