@@ -249,7 +249,7 @@ async def test_a_chromium_that_does_not_start(site: Troubles, tmp_path: Path) ->
     program.write_text(f"#!/bin/sh\necho $$ >{tmp_path}/pid\nexec sleep 1000\n")
     program.chmod(0o755)
     shared = chromium.SharedBrowser(BrowserSettings(executable=str(program), launch_s=3))
-    with pytest.raises(ToolError, match=r"did not start: its processes did nothing for 3 s \(browser.launch_s\)"):
+    with pytest.raises(ToolError, match=r"did not start, and did nothing for 3 s \(browser.launch_s\)"):
         await shared.browser(object())
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
     assert not shared.alive and shared.pid is None

@@ -83,13 +83,13 @@
     if (!states.has(element)) {
       const tag = element.tagName, table = /^T[DH]$/.test(tag) && element.closest("table"), counts = new Map();
       const beside = table ? table.getElementsByTagName(tag) : element.parentElement?.children ?? [];
-      const all = [...beside].filter((one) => one.tagName === tag);
+      const all = beside.length > 1000 ? [] : [...beside].filter((one) => one.tagName === tag);
       for (const one of all) for (const name of one.classList) counts.set(name, (counts.get(name) ?? 0) + 1);
       const own = all.map((one) => [...one.classList].filter((name) => counts.get(name) < all.length));
       const names = own.every((mine) => mine.length === own[0].length && mine.every((name) => counts.get(name) === 1));
       all.forEach((one, place) => states.set(one, names ? "" : own[place].slice(0, 3).join(" ")));
     }
-    return states.get(element);
+    return states.get(element) ?? "";
   };
   // The words that style sheets draw in an element; null for a picture or a letter of an icon font.
   const drawnIn = (element) => {
