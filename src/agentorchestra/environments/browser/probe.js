@@ -179,7 +179,7 @@
     if (!within && !options.whole && kind !== "field") return;
     const one = { kind, box, tag: element.tagName.toLowerCase(), number: number(element), at: out.order.length / 6 };
     if (hovered.has(element)) one.hovers = true;
-    if (kind !== "frame" && stateOf(element)) one.state = stateOf(element);
+    if (!options.drawn && stateOf(element)) one.state = stateOf(element);
     if (!seen) one.unseen = true;
     if (clip && shown && !/file|checkbox|radio/.test(element.type ?? "")) {
       const [, , w, h] = common(box, clip);
@@ -335,7 +335,7 @@
       if (!thing.checkVisibility?.({ visibilityProperty: true })) {
         if (getComputedStyle(thing).display !== "contents") continue;
       }
-      const role = roleOf(thing), kind = kindOf(thing, true), scrolling = scrolls(thing);
+      const role = roleOf(thing), kind = kindOf(thing, false), scrolling = scrolls(thing);
       let inside = parent, deeper = level;
       const leaf = LEAVES.has(role);
       if (role || kind || scrolling) {
@@ -380,14 +380,16 @@
     }
   };
 
-  if (options.drawn || out.elements <= options.elements) findHovered();
   if (options.drawn) {
     // Also of fields that are not looked at: the page may repeat their values.
     for (const field of [...document.querySelectorAll("input[type=password], input[autocomplete]")].slice(0, 500))
       if (secret(field) && field.value) out.secrets.push(String(field.value).slice(0, 1000));
     draw(document.body ?? document.documentElement);
   }
-  else if (out.elements <= options.elements) walk(document.documentElement, 0, 0);
+  else if (out.elements <= options.elements) {
+    findHovered();
+    walk(document.documentElement, 0, 0);
+  }
   else out.stopped = true;
   out.asks_password = [...document.querySelectorAll("input[type=password]")].slice(0, 20)
     .some((field) => field.checkVisibility?.({ visibilityProperty: true }));
