@@ -22,6 +22,7 @@ from agentorchestra.core.protocols import (
     BlobInfo,
     Job,
     Owner,
+    RunHead,
     RunRecord,
     RunState,
     Store,
@@ -272,6 +273,12 @@ class MemoryStore(Store):
             newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
             records = [run.record() for run in newest if not run.id.startswith(PART)]
             return [one for one in records if session in (None, one.manifest.session)][:limit]
+
+    async def list_heads(self, *, session: str | None = None, limit: int | None = None) -> list[RunHead]:
+        return [*await self.list_runs(limit=limit, session=session)]
+
+    async def run_ids(self, beginning: str = "") -> list[str]:
+        return [one.id for one in await self.list_runs() if one.id.startswith(beginning)]
 
     async def waiting(self) -> list[tuple[Event, bool]]:
         with self._use():

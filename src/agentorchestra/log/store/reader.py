@@ -9,16 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, tuple_
 from sqlalchemy import Row as Result
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import AgentOrchestraError
-from agentorchestra.core.events import Event
-from agentorchestra.core.protocols import BlobInfo, Job, RunRecord, RunState
+from agentorchestra.core.events import Event, RunCreated
+from agentorchestra.core.protocols import BlobInfo, Job, RunHead, RunRecord, RunState
 from agentorchestra.core.query import LogQuery
-from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.log.store import deletion, histories, rows
+from agentorchestra.core.spec import ManifestHead, RunManifest, RunStatus
+from agentorchestra.log.store import deletion, histories, manifests, rows
 from agentorchestra.log.store.blobs import no_blob, verified
 from agentorchestra.log.store.database import AT_ONCE, READERS, Database
 from agentorchestra.log.store.inspection import Inspection, inspect
@@ -48,17 +48,39 @@ class Reader(Database):
             if verify:
                 for values in found:
                     rows.check(values)
-            return self._events(connection, found)
+            return self._events(connection, found, verify=verify)
 
         return await self._read(read)
 
-    def _events(self, connection: Connection, found: Sequence[Sequence[Any]]) -> list[Event]:
+    def _events(self, connection: Connection, found: Sequence[Sequence[Any]], *, verify: bool = False) -> list[Event]:
         named = [_blob_named(values[rows.BODY]) for values in found]
         large = self._large(connection, [one for one in named if one is not None])
-        return [
+        read = [
             rows.event_of(values, json.loads(values[rows.BODY]) if sha256 is None else rows.body_of(large(sha256)))
             for values, sha256 in zip(found, named, strict=True)
         ]
+        created = {
+            event.run: (event.body, sha256)
+            for event in read
+            if event.type == RunCreated.type and (sha256 := manifests.named(event.body)) is not None
+        }
+        for start in range(0, len(created), AT_ONCE):
+            part = [*created][start : start + AT_ONCE]
+            stored = connection.execute(select(runs.c.id, runs.c.manifest).where(runs.c.id.in_(part))).all()
+            for (run, text), manifest in zip(stored, self._manifests(connection, stored), strict=True):
+                body, sha256 = created[run]
+                if verify:
+                    manifests.check(run, text, sha256)
+                body["manifest"] = manifest
+        return read
+
+    def _manifests(self, connection: Connection, found: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return the manifests of rows, whole."""
+        texts = [one.manifest for one in found]
+        return manifests.whole(texts, lambda names: self._large(connection, names, in_table=True))
+
+    def _records(self, connection: Connection, found: Sequence[Any]) -> list[RunRecord]:
+        return list(map(_record, found, self._manifests(connection, found)))
 
     async def query(
         self,
@@ -80,24 +102,28 @@ class Reader(Database):
             if verify:
                 for values in found:
                     rows.check(values)
-            return self._events(connection, found[::-1] if newest else found)
+            return self._events(connection, found[::-1] if newest else found, verify=verify)
 
         return await self._read(read)
 
     async def get_run(self, run: str) -> RunRecord | None:
         def read(connection: Connection) -> RunRecord | None:
-            found = connection.execute(select(*runs.c).where(runs.c.id == run)).first()
-            return None if found is None else _record(found)
+            found = connection.execute(select(*runs.c).where(runs.c.id == run)).all()
+            return self._records(connection, found)[0] if found else None
 
         return await self._read(read)
 
     async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunRecord]:
-        statement = select(*runs.c).where(~is_part(runs.c.id)).order_by(runs.c.created.desc(), runs.c.id.desc())
-        if session is not None:
-            statement = statement.where(runs.c.session == session)
-        if limit is not None:
-            statement = statement.limit(limit)
-        return await self._read(lambda connection: [_record(found) for found in connection.execute(statement)])
+        statement = _listed(*runs.c, session=session, limit=limit)
+        return await self._read(lambda connection: self._records(connection, connection.execute(statement).all()))
+
+    async def list_heads(self, *, session: str | None = None, limit: int | None = None) -> list[RunHead]:
+        statement = _listed(*(runs.c[name] for name in RunHead.model_fields), session=session, limit=limit)
+        return await self._read(lambda connection: [_head(found) for found in connection.execute(statement)])
+
+    async def run_ids(self, beginning: str = "") -> list[str]:
+        statement = _listed(runs.c.id).where(runs.c.id >= beginning, runs.c.id < f"{beginning}~")
+        return await self._read(lambda connection: [*connection.execute(statement).scalars()])
 
     async def waiting(self) -> list[tuple[Event, bool]]:
         later = events.alias()
@@ -288,11 +314,28 @@ def _blob_named(text: str) -> str | None:
     return sha256
 
 
-def _record(found: Result[Any]) -> RunRecord:
+def _listed(*columns: ColumnElement[Any], session: str | None = None, limit: int | None = None) -> Select[Any]:
+    """Return a query of runs, newest first, without parts of runs."""
+    statement = select(*columns).where(~is_part(runs.c.id)).order_by(runs.c.created.desc(), runs.c.id.desc())
+    return (statement if session is None else statement.where(runs.c.session == session)).limit(limit)
+
+
+def _head(found: Result[Any]) -> RunHead:
+    return RunHead(
+        id=found.id,
+        status=RunStatus(found.status),
+        manifest=ManifestHead.model_validate_json(found.manifest),
+        created=datetime.fromisoformat(found.created),
+        parent_run=found.parent_run,
+        imported=None if found.imported is None else datetime.fromisoformat(found.imported),
+    )
+
+
+def _record(found: Result[Any], manifest: dict[str, Any]) -> RunRecord:
     return RunRecord(
         id=found.id,
         status=RunStatus(found.status),
-        manifest=RunManifest.model_validate_json(found.manifest),
+        manifest=RunManifest.model_validate(manifest),
         next_seq=found.next_seq,
         created=datetime.fromisoformat(found.created),
         parent_run=found.parent_run,
