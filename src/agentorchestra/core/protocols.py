@@ -312,6 +312,7 @@ class RunHead(BaseModel, frozen=True):
     id: str
     status: RunStatus
     manifest: ManifestHead
+    next_seq: int
     created: datetime
     parent_run: str | None = None
     imported: datetime | None = None
@@ -323,7 +324,6 @@ class RunRecord(RunHead, frozen=True):
     """A row of `runs`, with the whole manifest."""
 
     manifest: RunManifest
-    next_seq: int
     fork_seq: int | None = None
     accepted: datetime | None = None  # when a server took it on; None for a run that somebody else drives
 

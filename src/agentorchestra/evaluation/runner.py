@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import AgentOrchestraError, EvaluationError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.protocols import RunHead
 from agentorchestra.core.spec import RunResult, RunSpec, RunStatus
 from agentorchestra.evaluation.checks import Workspaces, on_machine
 from agentorchestra.evaluation.plan import JUDGES, Arm, Plan, folder_of, run_usd, write
@@ -79,10 +79,10 @@ def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
     return made
 
 
-async def found_runs(workspace: Workspace[Any], plan: Plan) -> dict[Place, RunRecord]:
+async def found_runs(workspace: Workspace[Any], plan: Plan) -> dict[Place, RunHead]:
     """Return the runs of an evaluation by their places."""
-    found: dict[Place, RunRecord] = {}
-    for one in await workspace.runs():
+    found: dict[Place, RunHead] = {}
+    for one in await workspace.store.list_heads():
         labels = one.manifest.labels
         if labels.get("evaluation") == plan.name and "arm" in labels:
             found[labels["question"], labels["arm"], int(labels["repeat"]), int(labels["attempt"])] = one
@@ -136,7 +136,7 @@ class Runner:
         self._slots = asyncio.Semaphore(self._at_once)
         self._freed = asyncio.Condition()
         self._held = 0.0
-        self._records: dict[Place, RunRecord] = {}
+        self._records: dict[Place, RunHead] = {}
         self._paid: dict[str, float | None] = {}
         self._settled: set[tuple[str, str, int]] = set()
         self._refused: dict[tuple[str, str], str] = {}
@@ -164,7 +164,7 @@ class Runner:
                 self._take(place, record.id, await any_workspace.result(record.id))
             if plan.teacher is not None:
                 await self._check_tips(any_workspace)
-            for one in await any_workspace.runs():
+            for one in await any_workspace.store.list_heads():
                 if one.manifest.labels.get(JUDGES) == plan.name:
                     self._paid[one.id] = paid(await any_workspace.result(one.id))
             chosen = [one for one in (plan.ids if ids is None else ids) if one not in self._missing]
@@ -321,7 +321,7 @@ class Runner:
             if settled or result.status not in ENDED:
                 return
 
-    def _open(self, record: RunRecord) -> bool:
+    def _open(self, record: RunHead) -> bool:
         """Return whether a run is to be gone on with."""
         return record.status not in ENDED or (self._again and record.status is RunStatus.FAILED)
 

@@ -36,7 +36,7 @@ from agentorchestra.core.errors import (
     UsageError,
     WorkspaceStateError,
 )
-from agentorchestra.core.protocols import Acceptance, RunRecord
+from agentorchestra.core.protocols import Acceptance, RunHead, RunRecord
 from agentorchestra.core.settings import ServeSettings
 from agentorchestra.core.spec import FINAL, Question, RunStatus
 from agentorchestra.evolution.canary import check_canaries
@@ -281,7 +281,7 @@ class WebApp:
         if not 1 <= limit <= _MOST_RUNS:
             raise HttpRequestError(f"limit is {limit}; it is from 1 to {_MOST_RUNS}", status=422)
         until = {run: time.isoformat() for run, time in (await self._ws.waiting_until()).items()}
-        found = await self._ws.runs(limit=limit)
+        found = await self._ws.store.list_heads(limit=limit)
         standings = await self._ws.standings([one.id for one in found])
         return JSONResponse(
             {"runs": [{**_about(one, standings.get(one.id)), "until": until.get(one.id)} for one in found]}
@@ -380,7 +380,7 @@ class WebApp:
         return {"run_id": run_id, "status": (await self._ws.result(run_id)).status}
 
 
-def _about(record: RunRecord, how: Standing | None) -> dict[str, Any]:
+def _about(record: RunHead, how: Standing | None) -> dict[str, Any]:
     manifest = record.manifest
     return {
         "run_id": record.id,

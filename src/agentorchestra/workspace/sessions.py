@@ -39,7 +39,7 @@ async def newest_run(store: Store) -> str:
     Raises:
         SessionError: there is none.
     """
-    for one in await store.list_runs():
+    for one in await store.list_heads():
         if one.manifest.system not in (CALLS, SCHEDULE) and not APART & one.manifest.labels.keys():
             return one.id
     raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')

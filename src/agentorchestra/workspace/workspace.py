@@ -903,7 +903,6 @@ class Workspace(Generic[Deps]):
 
     async def events(self, run_id: str, *, after: int = 0) -> list[Event]:
         """Return the run's log."""
-        await self._parts.record(run_id)
         return await self.store.load(run_id, after=after)
 
     async def due(self) -> list[str]:
@@ -947,8 +946,9 @@ class Workspace(Generic[Deps]):
     async def schedules(self) -> list[ScheduleState]:
         """Return the schedules that are not removed, oldest first."""
         over = {*FINAL, RunStatus.CANCELLED}
-        found = [one for one in await self.runs() if one.manifest.system == SCHEDULE and one.status not in over]
-        return [state_of(one, await self.events(one.id), self._clock.now()) for one in reversed(found)]
+        heads = [one for one in await self.store.list_heads() if one.manifest.system == SCHEDULE]
+        found = [await self._parts.record(one.id) for one in reversed(heads) if one.status not in over]
+        return [state_of(one, await self.events(one.id), self._clock.now()) for one in found]
 
     async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
         """Return the workspace's runs, newest first."""
@@ -1182,7 +1182,7 @@ class Workspace(Generic[Deps]):
         """
         wanted = wanted or LogQuery()
         if task is not None:
-            runs = [one.id for one in await self.runs() if task.casefold() in one.manifest.task.casefold()]
+            runs = [one.id for one in await self.store.list_heads() if task.casefold() in one.manifest.task.casefold()]
             held = runs if wanted.runs is None else [one for one in runs if one in wanted.runs]
             wanted = wanted.model_copy(update={"runs": tuple(held)})
         async for event in selected_events(self.store, wanted, limit, verify=verify):

@@ -24,7 +24,7 @@ from agentorchestra.cli.view.model import PARTS, Charge, RunView
 from agentorchestra.cli.workspaces import exists, find_run, opened
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import UnknownRunError
-from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.protocols import RunHead
 from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 
 _NO_MODEL = "(no model)"
@@ -55,7 +55,7 @@ class Row:
         }
 
 
-_NAMES: dict[str, Callable[[RunRecord, Charge], Iterable[tuple[str, ...]]]] = {
+_NAMES: dict[str, Callable[[RunHead, Charge], Iterable[tuple[str, ...]]]] = {
     "model": lambda record, charge: [(charge.model or _NO_MODEL,)],
     "agent": lambda record, charge: [(charge.agent,)],
     "part": lambda record, charge: [(charge.part, charge.model or _NO_MODEL)],
@@ -96,14 +96,15 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     Where a model has no known price the cost says so and is never taken for zero. What attempts cost that reached
     the provider and brought no answer nobody knows: it stands apart, as "unknown, at most ...".
     """
-    charged: list[tuple[RunRecord, list[Charge]]] = []
+    charged: list[tuple[RunHead, list[Charge]]] = []
     sources: list[SourceTokens] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
+            store = workspace.store
+            records = [await find_run(workspace, name) for name in runs] if runs else await store.list_heads()
             for record in {one.id: one for one in records}.values():
                 # One log after the other: all of them at once may be more than fits into memory.
-                view = RunView.of(await workspace.events(record.id))
+                view = RunView.of(await store.load(record.id, after=1))
                 charged.append((record, view.charges))
                 sources += tokens_by_source(view.ledger) if by == "source" else ()
     elif runs:
@@ -117,7 +118,7 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     return 0
 
 
-def _print_costs(charged: list[tuple[RunRecord, list[Charge]]], by: str, *, as_json: bool) -> None:
+def _print_costs(charged: list[tuple[RunHead, list[Charge]]], by: str, *, as_json: bool) -> None:
     rows: dict[tuple[str, ...], Row] = {}
     total = Row()
     for record, charges in charged:

@@ -48,6 +48,7 @@ class Append:
     epoch: int | None
     new: tuple[Row, ...]
     status: RunStatus | None
+    shared: dict[str, bytes]  # blobs that its events name (`shared.apart`)
     future: Landing[tuple[int, ...]] = field(default_factory=Landing)
 
 

@@ -18,7 +18,7 @@ from agentorchestra.core.events import Event, RunCreated
 from agentorchestra.core.protocols import BlobInfo, Job, RunHead, RunRecord, RunState
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import ManifestHead, RunManifest, RunStatus
-from agentorchestra.log.store import deletion, histories, manifests, rows
+from agentorchestra.log.store import deletion, histories, rows, shared
 from agentorchestra.log.store.blobs import no_blob, verified
 from agentorchestra.log.store.database import AT_ONCE, READERS, Database
 from agentorchestra.log.store.inspection import Inspection, inspect
@@ -59,10 +59,15 @@ class Reader(Database):
             rows.event_of(values, json.loads(values[rows.BODY]) if sha256 is None else rows.body_of(large(sha256)))
             for values, sha256 in zip(found, named, strict=True)
         ]
+        requests = [one for event in read if (one := shared.request_of(event.body)) is not None]
+        named_schemas = [one for one in requests if isinstance(one.get("schemas"), str)]
+        large = self._large(connection, [one["schemas"] for one in named_schemas], in_table=True)
+        for one in named_schemas:
+            one["schemas"] = rows.body_of(large(one["schemas"]))
         created = {
             event.run: (event.body, sha256)
             for event in read
-            if event.type == RunCreated.type and (sha256 := manifests.named(event.body)) is not None
+            if event.type == RunCreated.type and (sha256 := shared.named(event.body)) is not None
         }
         for start in range(0, len(created), AT_ONCE):
             part = [*created][start : start + AT_ONCE]
@@ -70,14 +75,14 @@ class Reader(Database):
             for (run, text), manifest in zip(stored, self._manifests(connection, stored), strict=True):
                 body, sha256 = created[run]
                 if verify:
-                    manifests.check(run, text, sha256)
+                    shared.check(run, text, sha256)
                 body["manifest"] = manifest
         return read
 
     def _manifests(self, connection: Connection, found: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the manifests of rows, whole."""
         texts = [one.manifest for one in found]
-        return manifests.whole(texts, lambda names: self._large(connection, names, in_table=True))
+        return shared.whole(texts, lambda names: self._large(connection, names, in_table=True))
 
     def _records(self, connection: Connection, found: Sequence[Any]) -> list[RunRecord]:
         return list(map(_record, found, self._manifests(connection, found)))
@@ -325,6 +330,7 @@ def _head(found: Result[Any]) -> RunHead:
         id=found.id,
         status=RunStatus(found.status),
         manifest=ManifestHead.model_validate_json(found.manifest),
+        next_seq=found.next_seq,
         created=datetime.fromisoformat(found.created),
         parent_run=found.parent_run,
         imported=None if found.imported is None else datetime.fromisoformat(found.imported),

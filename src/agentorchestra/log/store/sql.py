@@ -21,7 +21,7 @@ from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.protocols import Acceptance, Owner, RunRecord, Store, Swept, UnfinishedRun
 from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.log.store import deletion, histories, manifests, rows, writer
+from agentorchestra.log.store import deletion, histories, rows, shared, writer
 from agentorchestra.log.store.blobs import BlobFiles
 from agentorchestra.log.store.database import AT_ONCE, Call, Put
 from agentorchestra.log.store.reader import HEADS, Reader, one_of, parts_of
@@ -69,7 +69,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         accepted: Acceptance | None = None,
         maker: Owner | None = None,
     ) -> None:
-        stored, events = manifests.stored(manifest, events)
+        stored, events = shared.stored(manifest, events)
         new = rows.encode_append(0, events, None)
         record = RunRecord(
             id=run,
@@ -83,13 +83,13 @@ class SqlStore(Writer, Reader, Watcher, Store):
         await self._add_run(record, stored, new, epoch=0, accepted=accepted, maker=maker)
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
-        stored, events = manifests.stored(record.manifest, events)
+        stored, events = shared.stored(record.manifest, events)
         await self._add_run(record, stored, rows.encode_import(record, events), epoch=epoch)
 
     async def _add_run(
         self,
         record: RunRecord,
-        stored: manifests.Stored,
+        stored: shared.Stored,
         new: tuple[Row, ...],
         *,
         epoch: int,

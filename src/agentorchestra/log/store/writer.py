@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Connection, case, or_, select
 from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFullError
 from agentorchestra.core.events import NewEvent
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.log.store import rows
+from agentorchestra.log.store import rows, shared
 from agentorchestra.log.store.commits import Landing, land
 from agentorchestra.log.store.database import Append, Call, Database, Draw, Operation, Put
 from agentorchestra.log.store.patience import Patience
@@ -56,6 +56,7 @@ class Writer(Database):
     ) -> Future[tuple[int, ...]]:
         # The bodies are read before this returns.
         try:
+            events, blobs = shared.apart(events)
             new = rows.encode_append(epoch, events, status)
         except StoreError as exc:
             self._check_open()
@@ -64,7 +65,7 @@ class Writer(Database):
             return failed
         if epoch is None:
             self._external = True
-        operation = Append(run, epoch, new, status)
+        operation = Append(run, epoch, new, status, blobs)
         self._put(operation)
         return operation.future
 
@@ -295,6 +296,9 @@ class Writer(Database):
                     seq += 1
                 results[i] = tuple(range(first, seq))
                 written += append.new
+        together = {sha256: data for append in appends for sha256, data in append.shared.items()}
+        if together:
+            self._insert_shared(connection, together)
         self._insert_large(connection, written)
         if values:
             self._insert_events(connection, values)

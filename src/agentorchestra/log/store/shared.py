@@ -1,7 +1,8 @@
-"""The stored form of a manifest: once, in the row of its run; what many runs have in common lies in blobs.
+"""What rows of many runs have in common, as blobs that they name by hash: fields of manifests, schemas of tools.
 
-Every field that lists do not show and that is longer than `FIELD_BYTES` is a blob, which the row names by its hash, and
-`$blobs` names these fields. The first event of the run names the hash of the row's text in the manifest's place.
+A manifest is stored once, in the row of its run. Every field of it that lists do not show and that is longer than
+`FIELD_BYTES` is a blob; `$blobs` names these fields. The run's first event has the hash of the row's text in the
+manifest's place. A request has the hash of its new schemas in their place.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pydantic_core import to_json
 
 from agentorchestra.core.errors import LogChangedError
 from agentorchestra.core.events import NewEvent, RunCreated
+from agentorchestra.core.ids import compact_encoder
 from agentorchestra.core.spec import ManifestHead, RunManifest
 
 FIELD_BYTES = 512
@@ -24,22 +26,25 @@ _HASH = "$sha256"
 
 E = TypeVar("E", bound=NewEvent)
 
+_JSON = compact_encoder()
+
 
 class Stored(NamedTuple):
-    """A manifest as the database has it: the text of its row, and the blobs that this names, by hash."""
+    """A manifest as the database has it: the text of its row, and the blobs that this and the events name, by hash."""
 
     text: str
     blobs: dict[str, bytes]
 
 
 def stored(manifest: RunManifest, events: Sequence[E]) -> tuple[Stored, Sequence[E]]:
-    """Return the stored form of a run's manifest, and its events with the first one naming it.
+    """Return the stored form of a run's manifest, and its first events with the first one naming it.
 
     Defaults are in it: a later version may have others, and the run is pinned to these. An event with another manifest
     (an earlier version wrote it) stays as it is.
     """
     fields = manifest.model_dump(mode="json")
-    row, blobs = dict(fields), dict[str, bytes]()
+    row = dict(fields)
+    events, blobs = apart(events)
     for name, value in fields.items():
         data = to_json(value)
         if name not in ManifestHead.model_fields and len(data) > FIELD_BYTES:
@@ -71,6 +76,33 @@ def check(run: str, text: str, sha256: str) -> None:
             f"the log was changed: the manifest in the row of run {run} is not the one that its event 1 names; "
             "restore the log from a backup"
         )
+
+
+def apart(events: Sequence[E]) -> tuple[Sequence[E], dict[str, bytes]]:
+    """Return events with the hashes of their requests' schemas in their place, and the schemas by hash."""
+    blobs = dict[str, bytes]()
+    return [_without_schemas(event, blobs) for event in events], blobs
+
+
+def _without_schemas(event: E, blobs: dict[str, bytes]) -> E:
+    request = request_of(event.body)
+    if request is None or not isinstance(request.get("schemas"), dict):
+        return event
+    try:
+        data = _JSON(request["schemas"]).encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError, RecursionError):
+        return event  # whoever encodes the rest says so
+    sha256 = hashlib.sha256(data).hexdigest()
+    blobs[sha256] = data
+    effect = {**event.body["effect"], "request": {**request, "schemas": sha256}}
+    return event.model_copy(update={"body": {**event.body, "effect": effect}})
+
+
+def request_of(body: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the stored request of an event's effect; None for an event of anything else."""
+    effect = body.get("effect")
+    request = effect.get("request") if isinstance(effect, dict) else None
+    return request if isinstance(request, dict) else None
 
 
 def whole(texts: Sequence[str], reader: Callable[[list[str]], Callable[[str], bytes]]) -> list[dict[str, Any]]:
