@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar
@@ -59,33 +59,32 @@ class Reader(Database):
             rows.event_of(values, json.loads(values[rows.BODY]) if sha256 is None else rows.body_of(large(sha256)))
             for values, sha256 in zip(found, named, strict=True)
         ]
-        requests = [one for event in read if (one := shared.request_of(event.body)) is not None]
-        named_schemas = [one for one in requests if isinstance(one.get("schemas"), str)]
-        large = self._large(connection, [one["schemas"] for one in named_schemas], in_table=True)
-        for one in named_schemas:
-            one["schemas"] = rows.body_of(large(one["schemas"]))
-        created = {
-            event.run: (event.body, sha256)
-            for event in read
-            if event.type == RunCreated.type and (sha256 := shared.named(event.body)) is not None
-        }
-        for start in range(0, len(created), AT_ONCE):
-            part = [*created][start : start + AT_ONCE]
-            stored = connection.execute(select(runs.c.id, runs.c.manifest).where(runs.c.id.in_(part))).all()
-            for (run, text), manifest in zip(stored, self._manifests(connection, stored), strict=True):
-                body, sha256 = created[run]
+        self._restore(connection, [part for event in read for part in shared.shared_parts(event.body)])
+        hashes = {event.run: shared.manifest_hash(event.body) for event in read if event.type == RunCreated.type}
+        wanted = [run for run, sha256 in hashes.items() if sha256 is not None]
+        texts: dict[str, str] = {}
+        for start in range(0, len(wanted), AT_ONCE):
+            part = runs.c.id.in_(wanted[start : start + AT_ONCE])
+            texts |= {run: text for run, text in connection.execute(select(runs.c.id, runs.c.manifest).where(part))}
+        whole = dict(zip(texts, self._manifests(connection, texts.values()), strict=True))
+        for event in read:
+            if event.type == RunCreated.type and event.run in whole:
                 if verify:
-                    shared.check(run, text, sha256)
-                body["manifest"] = manifest
+                    shared.check(event.run, texts[event.run], hashes[event.run] or "")
+                event.body["manifest"] = whole[event.run]
         return read
 
-    def _manifests(self, connection: Connection, found: Sequence[Any]) -> list[dict[str, Any]]:
+    def _restore(self, connection: Connection, parts: list[dict[str, Any]]) -> None:
+        shared.restore(parts, lambda names: self._large(connection, names, in_table=True))
+
+    def _manifests(self, connection: Connection, texts: Iterable[str]) -> list[dict[str, Any]]:
         """Return the manifests of rows, whole."""
-        texts = [one.manifest for one in found]
-        return shared.whole(texts, lambda names: self._large(connection, names, in_table=True))
+        found: list[dict[str, Any]] = [json.loads(text) for text in texts]
+        self._restore(connection, found)
+        return found
 
     def _records(self, connection: Connection, found: Sequence[Any]) -> list[RunRecord]:
-        return list(map(_record, found, self._manifests(connection, found)))
+        return list(map(_record, found, self._manifests(connection, (one.manifest for one in found))))
 
     async def query(
         self,
@@ -326,26 +325,24 @@ def _listed(*columns: ColumnElement[Any], session: str | None = None, limit: int
 
 
 def _head(found: Result[Any]) -> RunHead:
-    return RunHead(
-        id=found.id,
-        status=RunStatus(found.status),
-        manifest=ManifestHead.model_validate_json(found.manifest),
-        next_seq=found.next_seq,
-        created=datetime.fromisoformat(found.created),
-        parent_run=found.parent_run,
-        imported=None if found.imported is None else datetime.fromisoformat(found.imported),
-    )
+    return RunHead(manifest=ManifestHead.model_validate_json(found.manifest), **_columns(found))
 
 
 def _record(found: Result[Any], manifest: dict[str, Any]) -> RunRecord:
     return RunRecord(
-        id=found.id,
-        status=RunStatus(found.status),
         manifest=RunManifest.model_validate(manifest),
-        next_seq=found.next_seq,
-        created=datetime.fromisoformat(found.created),
-        parent_run=found.parent_run,
         fork_seq=found.fork_seq,
-        imported=None if found.imported is None else datetime.fromisoformat(found.imported),
         accepted=None if found.accepted is None else datetime.fromisoformat(found.accepted),
+        **_columns(found),
     )
+
+
+def _columns(found: Result[Any]) -> dict[str, Any]:
+    return {
+        "id": found.id,
+        "status": RunStatus(found.status),
+        "next_seq": found.next_seq,
+        "created": datetime.fromisoformat(found.created),
+        "parent_run": found.parent_run,
+        "imported": None if found.imported is None else datetime.fromisoformat(found.imported),
+    }

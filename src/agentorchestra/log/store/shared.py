@@ -1,69 +1,94 @@
-"""What rows of many runs have in common, as blobs that they name by hash: fields of manifests, schemas of tools.
+"""What rows of many runs have in common, as blobs: long fields of manifests, schemas and system messages of requests.
 
-A manifest is stored once, in the row of its run. Every field of it that lists do not show and that is longer than
-`FIELD_BYTES` is a blob; `$blobs` names these fields. The run's first event has the hash of the row's text in the
-manifest's place. A request has the hash of its new schemas in their place.
+In the JSON of a row, `$blobs` names the fields that hold the hash of a blob in place of their value. A manifest is
+stored once, in the row of its run: in its place the run's first event has the hash of that row's text.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
-
-from pydantic_core import to_json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from agentorchestra.core.errors import LogChangedError
 from agentorchestra.core.events import NewEvent, RunCreated
 from agentorchestra.core.ids import compact_encoder
 from agentorchestra.core.spec import ManifestHead, RunManifest
 
-FIELD_BYTES = 512
+FIELD_BYTES = 512  # of JSON: shorter fields stay in the row
 
 _BLOBS = "$blobs"
 _HASH = "$sha256"
+_JSON = compact_encoder()
 
 E = TypeVar("E", bound=NewEvent)
 
-_JSON = compact_encoder()
 
+def stored(manifest: RunManifest, events: Sequence[E]) -> tuple[str, list[E], dict[str, bytes]]:
+    """Return the text of a run's row, its events, and the blobs that these name, by hash.
 
-class Stored(NamedTuple):
-    """A manifest as the database has it: the text of its row, and the blobs that this and the events name, by hash."""
-
-    text: str
-    blobs: dict[str, bytes]
-
-
-def stored(manifest: RunManifest, events: Sequence[E]) -> tuple[Stored, Sequence[E]]:
-    """Return the stored form of a run's manifest, and its first events with the first one naming it.
-
-    Defaults are in it: a later version may have others, and the run is pinned to these. An event with another manifest
-    (an earlier version wrote it) stays as it is.
+    Defaults are in the text: a later version may have others, and the run is pinned to these. An event with another
+    manifest (an earlier version wrote it) stays as it is.
     """
+    new, blobs = apart(events)
     fields = manifest.model_dump(mode="json")
-    row = dict(fields)
-    events, blobs = apart(events)
-    for name, value in fields.items():
-        data = to_json(value)
-        if name not in ManifestHead.model_fields and len(data) > FIELD_BYTES:
-            row[name] = sha256 = hashlib.sha256(data).hexdigest()
+    text = _JSON(_shared(fields, fields.keys() - ManifestHead.model_fields.keys(), blobs))
+    if new and new[0].type == RunCreated.type and new[0].body.get("manifest") == fields:
+        new[0] = new[0].model_copy(update={"body": {**new[0].body, "manifest": {_HASH: _digest(text.encode())}}})
+    return text, new, blobs
+
+
+def apart(events: Sequence[E]) -> tuple[list[E], dict[str, bytes]]:
+    """Return events as they are stored, and the blobs that they name, by hash."""
+    blobs = dict[str, bytes]()
+    return [_apart(event, blobs) for event in events], blobs
+
+
+def _apart(event: E, blobs: dict[str, bytes]) -> E:
+    if not (parts := shared_parts(event.body)):
+        return event
+    try:
+        request, *messages = (
+            _shared(part, {"schemas"} if not index else {"content"} if part["role"] == "system" else (), blobs)
+            for index, part in enumerate(parts)
+        )
+    except (TypeError, ValueError, RecursionError):
+        return event  # it is no JSON, as its encoding says
+    effect = {**event.body["effect"], "request": {**request, "appended": messages}}
+    return event.model_copy(update={"body": {**event.body, "effect": effect}})
+
+
+def _shared(fields: dict[str, Any], names: Iterable[str], blobs: dict[str, bytes]) -> dict[str, Any]:
+    """Return fields with hashes in the place of those of these names that are long."""
+    row = {**fields}
+    for name in sorted(fields.keys() & names):
+        data = _JSON(fields[name]).encode("utf-8", "surrogatepass")
+        if len(data) > FIELD_BYTES:
+            row[name] = sha256 = _digest(data)
             row.setdefault(_BLOBS, []).append(name)
             blobs[sha256] = data
-    text = to_json(row).decode()
-    if events and events[0].type == RunCreated.type and events[0].body.get("manifest") == fields:
-        body = {**events[0].body, "manifest": {_HASH: digest(text)}}
-        events = [events[0].model_copy(update={"body": body}), *events[1:]]
-    return Stored(text, blobs), events
+    return row
 
 
-def digest(text: str) -> str:
-    """Return the hash by which the first event names the text of its run's row."""
-    return hashlib.sha256(text.encode()).hexdigest()
+def shared_parts(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what may name blobs in the body of an event: its request, and the messages that this appends."""
+    effect = body.get("effect")
+    request = effect.get("request") if isinstance(effect, dict) else None
+    return [request, *request["appended"]] if isinstance(request, dict) and "appended" in request else []
 
 
-def named(body: dict[str, Any]) -> str | None:
+def restore(parts: Sequence[dict[str, Any]], reader: Callable[[list[str]], Callable[[str], bytes]]) -> None:
+    """Put the values of fields back in the place of their hashes; `reader` gives what reads the blobs that it names."""
+    wanted = [*{part[name] for part in parts for name in part.get(_BLOBS, ())}]
+    read = reader(wanted)
+    held = {sha256: json.loads(read(sha256).decode("utf-8", "surrogatepass")) for sha256 in wanted}
+    for part in parts:
+        for name in part.pop(_BLOBS, ()):
+            part[name] = held[part[name]]
+
+
+def manifest_hash(body: dict[str, Any]) -> str | None:
     """Return the hash in the manifest's place in a first event; None where the manifest itself is there."""
     manifest = body.get("manifest", {})
     return manifest[_HASH] if manifest.keys() == {_HASH} else None
@@ -71,47 +96,12 @@ def named(body: dict[str, Any]) -> str | None:
 
 def check(run: str, text: str, sha256: str) -> None:
     """Raise LogChangedError if the row of a run is not the one that its first event names."""
-    if digest(text) != sha256:
+    if _digest(text.encode()) != sha256:
         raise LogChangedError(
-            f"the log was changed: the manifest in the row of run {run} is not the one that its event 1 names; "
-            "restore the log from a backup"
+            f"the log was changed: the manifest in the row of run {run} is not the one that event 1 names; restore the "
+            "log from a backup"
         )
 
 
-def apart(events: Sequence[E]) -> tuple[Sequence[E], dict[str, bytes]]:
-    """Return events with the hashes of their requests' schemas in their place, and the schemas by hash."""
-    blobs = dict[str, bytes]()
-    return [_without_schemas(event, blobs) for event in events], blobs
-
-
-def _without_schemas(event: E, blobs: dict[str, bytes]) -> E:
-    request = request_of(event.body)
-    if request is None or not isinstance(request.get("schemas"), dict):
-        return event
-    try:
-        data = _JSON(request["schemas"]).encode("utf-8", "surrogatepass")
-    except (TypeError, ValueError, RecursionError):
-        return event  # whoever encodes the rest says so
-    sha256 = hashlib.sha256(data).hexdigest()
-    blobs[sha256] = data
-    effect = {**event.body["effect"], "request": {**request, "schemas": sha256}}
-    return event.model_copy(update={"body": {**event.body, "effect": effect}})
-
-
-def request_of(body: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the stored request of an event's effect; None for an event of anything else."""
-    effect = body.get("effect")
-    request = effect.get("request") if isinstance(effect, dict) else None
-    return request if isinstance(request, dict) else None
-
-
-def whole(texts: Sequence[str], reader: Callable[[list[str]], Callable[[str], bytes]]) -> list[dict[str, Any]]:
-    """Return the manifests of rows as JSON; `reader` gives what reads the blobs that they name."""
-    rows: list[dict[str, Any]] = [json.loads(text) for text in texts]
-    wanted = [*{row[name] for row in rows for name in row.get(_BLOBS, ())}]
-    read = reader(wanted)
-    held = {sha256: json.loads(read(sha256)) for sha256 in wanted}
-    for row in rows:
-        for name in row.pop(_BLOBS, ()):
-            row[name] = held[row[name]]
-    return rows
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

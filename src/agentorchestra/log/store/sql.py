@@ -69,7 +69,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         accepted: Acceptance | None = None,
         maker: Owner | None = None,
     ) -> None:
-        stored, events = shared.stored(manifest, events)
+        text, events, blobs = shared.stored(manifest, events)
         new = rows.encode_append(0, events, None)
         record = RunRecord(
             id=run,
@@ -80,17 +80,18 @@ class SqlStore(Writer, Reader, Watcher, Store):
             parent_run=manifest.parent_run,
             fork_seq=manifest.fork_seq,
         )
-        await self._add_run(record, stored, new, epoch=0, accepted=accepted, maker=maker)
+        await self._add_run(record, text, new, blobs, epoch=0, accepted=accepted, maker=maker)
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
-        stored, events = shared.stored(record.manifest, events)
-        await self._add_run(record, stored, rows.encode_import(record, events), epoch=epoch)
+        text, events, blobs = shared.stored(record.manifest, events)
+        await self._add_run(record, text, rows.encode_import(record, events), blobs, epoch=epoch)
 
     async def _add_run(
         self,
         record: RunRecord,
-        stored: shared.Stored,
+        text: str,
         new: tuple[Row, ...],
+        blobs: dict[str, bytes],
         *,
         epoch: int,
         accepted: Acceptance | None = None,
@@ -101,7 +102,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
             "id": run,
             "parent_run": record.parent_run,
             "fork_seq": record.fork_seq,
-            "manifest": stored.text,
+            "manifest": text,
             "status": record.status.value,
             "next_seq": record.next_seq,
             "created": rows.stamp(record.created),
@@ -127,7 +128,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
                     raise rows.taken_key(key)
                 raise rows.existing_run(run)
             connection.execute(insert(jobs), {"run": run, "owner": owner, "epoch": epoch, "lease_until": None})
-            self._insert_shared(connection, stored.blobs)
+            self._insert_shared(connection, blobs)
             self._insert_large(connection, new)
             if new:
                 self._insert_events(connection, [row.checked_values(run, seq) for seq, row in enumerate(new, 1)])
