@@ -158,7 +158,7 @@ async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
         newest = await workspace.runs(limit=1)
         if not newest:
             raise UnknownRunError(f'there is no run yet {where}; start one with `agentorchestra run "..."`')
-        return newest[0]
+        wanted = newest[0].id
     bare = wanted.removeprefix(_PREFIX).upper()
     fitting = await workspace.store.run_ids(_PREFIX + bare) if bare else []
     if not fitting:

@@ -494,11 +494,8 @@ class Store(Protocol):
     async def get_run(self, run: str) -> RunRecord | None:
         """Return the run's row, None where there is none."""
 
-    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunRecord]:
+    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunHead]:
         """Return the runs, newest first; no parts of runs (`ids.PART`), nor does a `query` that names no runs."""
-
-    async def list_heads(self, *, session: str | None = None, limit: int | None = None) -> list[RunHead]:
-        """Return the same runs as lists show them, by one query that reads no whole manifest."""
 
     async def run_ids(self, beginning: str = "") -> list[str]:
         """Return the ids of the same runs, newest first; those alone that begin so."""

@@ -82,7 +82,7 @@ def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
 async def found_runs(workspace: Workspace[Any], plan: Plan) -> dict[Place, RunHead]:
     """Return the runs of an evaluation by their places."""
     found: dict[Place, RunHead] = {}
-    for one in await workspace.store.list_heads():
+    for one in await workspace.runs():
         labels = one.manifest.labels
         if labels.get("evaluation") == plan.name and "arm" in labels:
             found[labels["question"], labels["arm"], int(labels["repeat"]), int(labels["attempt"])] = one
@@ -164,7 +164,7 @@ class Runner:
                 self._take(place, record.id, await any_workspace.result(record.id))
             if plan.teacher is not None:
                 await self._check_tips(any_workspace)
-            for one in await any_workspace.store.list_heads():
+            for one in await any_workspace.runs():
                 if one.manifest.labels.get(JUDGES) == plan.name:
                     self._paid[one.id] = paid(await any_workspace.result(one.id))
             chosen = [one for one in (plan.ids if ids is None else ids) if one not in self._missing]

@@ -195,7 +195,7 @@ async def attempts(workspace: Workspace[Any], plan: Plan) -> list[Attempt]:
 
 async def judged(workspace: Workspace[Any], plan: Plan) -> dict[tuple[str, str], str]:
     """Return the judge's runs of an evaluation, by the run they judge and what was asked."""
-    labels = {one.id: one.manifest.labels for one in await workspace.store.list_heads()}
+    labels = {one.id: one.manifest.labels for one in await workspace.runs()}
     return {(one["of"], one["asked"]): run for run, one in labels.items() if one.get(JUDGES) == plan.name}
 
 
@@ -225,7 +225,7 @@ async def score(
         by_place.setdefault((one.question, one.arm, one.repeat), []).append(one)
     asked, refused = await judged(workspace, plan), _refused(workspace.folder, plan)
     checks = kept_checks(workspace.folder, plan)
-    elsewhere = {one.id for one in await workspace.store.list_heads() if one.imported is not None}
+    elsewhere = {one.id for one in await workspace.runs() if one.imported is not None}
     runs = sum(paid(one.result) or 0.0 for one in tries)
     purse = Purse(plan, runs + sum([paid(await workspace.result(one)) or 0.0 for one in asked.values()]))
     slots = asyncio.Semaphore(at_once)

@@ -52,7 +52,7 @@ async def canaries(workspace: Workspace[Any]) -> list[Canary]:
     async for event in workspace.log(LogQuery(types=("rated",))):
         if isinstance(event.data, Rated):
             rated[event.run] = event.data.score
-    runs = sorted(await workspace.store.list_heads(), key=lambda one: (one.manifest.created, one.id))
+    runs = sorted(await workspace.runs(), key=lambda one: (one.manifest.created, one.id))
     found = []
     for subject, shared in shares.items():
         ended = [

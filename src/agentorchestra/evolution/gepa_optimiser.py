@@ -107,7 +107,7 @@ class _Adapter:
         return dict.fromkeys(components_to_update, shown)
 
     async def _shown(self, trials: Sequence[Trial]) -> list[dict[str, str]]:
-        tasks = {one.id: one.manifest.task for one in await self._task.workspace.store.list_heads()}
+        tasks = {one.id: one.manifest.task for one in await self._task.workspace.runs()}
         shown = []
         for one in trials:
             if not one.run:
@@ -130,7 +130,7 @@ class _Adapter:
         """Ask a question as a run of its own, or find what was asked."""
         task, workspace = self._task, self._task.workspace
         labels = {**task.labels, "asked": sha256_text(prompt)[:16]}
-        for one in await workspace.store.list_heads():
+        for one in await workspace.runs():
             if labels.items() <= one.manifest.labels.items():
                 run_id = one.id
                 break

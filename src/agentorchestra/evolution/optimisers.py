@@ -45,9 +45,7 @@ class BySystem:
             EvolutionError: its run stopped before it could propose; `resume` and the same command go on.
         """
         labels = {**task.labels, "optimiser": self.system}
-        known = [
-            one for one in await task.workspace.store.list_heads() if labels.items() <= one.manifest.labels.items()
-        ]
+        known = [one for one in await task.workspace.runs() if labels.items() <= one.manifest.labels.items()]
         if known:
             run_id = known[0].id
         else:

@@ -245,7 +245,7 @@ async def preferences(
             asked for: a run that failed is what is rejected.
     """
     data = Data()
-    every = {one.id: one for one in await workspace.store.list_heads()}
+    every = {one.id: one for one in await workspace.runs()}
     wanted = wanted.model_copy(update={"statuses": tuple(RunStatus), "min_score": None})
     taken = [one async for one in _taken(workspace, runs, wanted, scores or {}, data)]
     form = _Form(workspace, wanted)

@@ -91,7 +91,7 @@ async def collect(
     undriven = [one.id for one in states if not one.driven and one.id not in going]
     folders += await asyncio.to_thread(lambda: [left for run in undriven for left in left_behind(base / "runs" / run)])
     # Runs created since are in this list too.
-    staying = [one.manifest for one in await store.list_heads() if not dry_run or one.id not in going]
+    staying = [one.manifest for one in await store.list_runs() if not dry_run or one.id not in going]
     used = {file.sha256 for one in staying for file in one.files}
     on_images = {one.image for one in staying}
     images = [path for path in old_images if path.name.partition("-")[0] not in on_images]

@@ -281,7 +281,7 @@ class WebApp:
         if not 1 <= limit <= _MOST_RUNS:
             raise HttpRequestError(f"limit is {limit}; it is from 1 to {_MOST_RUNS}", status=422)
         until = {run: time.isoformat() for run, time in (await self._ws.waiting_until()).items()}
-        found = await self._ws.store.list_heads(limit=limit)
+        found = await self._ws.runs(limit=limit)
         standings = await self._ws.standings([one.id for one in found])
         return JSONResponse(
             {"runs": [{**_about(one, standings.get(one.id)), "until": until.get(one.id)} for one in found]}

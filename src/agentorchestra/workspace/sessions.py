@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from agentorchestra.core.errors import SessionError
-from agentorchestra.core.protocols import RunRecord, Store
+from agentorchestra.core.protocols import RunHead, Store
 from agentorchestra.core.spec import Out, RunResult, RunSpec
 from agentorchestra.log.retention import GRACE_S, Collected, Retention
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
@@ -19,7 +19,7 @@ APART = frozenset({"evaluation", "evolution", "judges"})
 """Labels of runs that are compared with each other, or judge: no candidate gets one by chance, and nobody goes on."""
 
 
-async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunRecord]]:
+async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunHead]]:
     """Return the name of a session and its turns, newest first.
 
     Args:
@@ -39,7 +39,7 @@ async def newest_run(store: Store) -> str:
     Raises:
         SessionError: there is none.
     """
-    for one in await store.list_heads():
+    for one in await store.list_runs():
         if one.manifest.system not in (CALLS, SCHEDULE) and not APART & one.manifest.labels.keys():
             return one.id
     raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')
@@ -74,7 +74,7 @@ class Session:
         result: RunResult = await self._ws.run(task, output_type=output_type, out=out, **options)
         return result
 
-    async def turns(self) -> list[RunRecord]:
+    async def turns(self) -> list[RunHead]:
         """Return the turns, oldest first."""
         return (await turns_of(self._ws.store, self.name))[1][::-1]
 

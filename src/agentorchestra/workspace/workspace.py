@@ -36,7 +36,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.events import Event, PauseRequested, Rated, Told
 from agentorchestra.core.policy import Policy
-from agentorchestra.core.protocols import Acceptance, Environment, RunRecord, Store
+from agentorchestra.core.protocols import Acceptance, Environment, RunHead, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import (
@@ -946,12 +946,12 @@ class Workspace(Generic[Deps]):
     async def schedules(self) -> list[ScheduleState]:
         """Return the schedules that are not removed, oldest first."""
         over = {*FINAL, RunStatus.CANCELLED}
-        heads = [one for one in await self.store.list_heads() if one.manifest.system == SCHEDULE]
+        heads = [one for one in await self.runs() if one.manifest.system == SCHEDULE]
         found = [await self._parts.record(one.id) for one in reversed(heads) if one.status not in over]
         return [state_of(one, await self.events(one.id), self._clock.now()) for one in found]
 
-    async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
-        """Return the workspace's runs, newest first."""
+    async def runs(self, *, limit: int | None = None) -> list[RunHead]:
+        """Return the workspace's runs, newest first, each with the head of its manifest."""
         return await self._parts.store.list_runs(limit=limit)
 
     async def backup(self, target: str | Path) -> None:
@@ -1182,7 +1182,7 @@ class Workspace(Generic[Deps]):
         """
         wanted = wanted or LogQuery()
         if task is not None:
-            runs = [one.id for one in await self.store.list_heads() if task.casefold() in one.manifest.task.casefold()]
+            runs = [one.id for one in await self.runs() if task.casefold() in one.manifest.task.casefold()]
             held = runs if wanted.runs is None else [one for one in runs if one in wanted.runs]
             wanted = wanted.model_copy(update={"runs": tuple(held)})
         async for event in selected_events(self.store, wanted, limit, verify=verify):

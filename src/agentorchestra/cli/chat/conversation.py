@@ -32,7 +32,7 @@ class Conversation:
         """Read which turn of the session is the newest."""
         if self.session is not None:
             self.session, turns = await turns_of(self.workspace.store, self.session)
-            self.last = turns[0] if turns else None
+            self.last = await self.workspace.store.get_run(turns[0].id) if turns else None
 
     async def newest(self) -> RunRecord | None:
         """Return the newest run of the workspace that a conversation can go on from; None where there is none."""

@@ -100,11 +100,10 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     sources: list[SourceTokens] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            store = workspace.store
-            records = [await find_run(workspace, name) for name in runs] if runs else await store.list_heads()
+            records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
             for record in {one.id: one for one in records}.values():
                 # One log after the other: all of them at once may be more than fits into memory.
-                view = RunView.of(await store.load(record.id, after=1))
+                view = RunView.of(await workspace.events(record.id, after=1))
                 charged.append((record, view.charges))
                 sources += tokens_by_source(view.ledger) if by == "source" else ()
     elif runs:

@@ -137,7 +137,7 @@ async def resume(
             # How a workspace has to be opened for each of them: with which preset, on which task's machine.
             needs = {
                 one.id: (one.manifest.preset, str(task_folder_of(one) or ""))
-                for one in await workspace.store.list_heads()
+                for one in await workspace.runs()
                 if one.id in waiting
             }
             own = [run_id for run_id in waiting if needs[run_id] == (workspace.settings.preset, "")]

@@ -242,7 +242,7 @@ async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str
         try:
             return (await find_run(workspace, wanted)).id
         except UnknownRunError:
-            names = {one.manifest.session for one in await workspace.store.list_heads() if one.manifest.session}
+            names = {one.manifest.session for one in await workspace.runs() if one.manifest.session}
             guess = did_you_mean(wanted, names, "`agentorchestra runs` lists them, --session NAME begins one")
             raise SessionError(f"there is no session and no run {wanted!r} to go on from; {guess}") from None
     return wanted

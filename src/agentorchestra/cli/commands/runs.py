@@ -40,9 +40,9 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
     if exists(folder):
         async with opened(folder, app=False) as workspace:
             if session is not None:
-                records = [*(await workspace.session(session).turns())[::-1][:limit]]
+                records = (await workspace.session(session).turns())[::-1][:limit]
             else:
-                records = await workspace.store.list_heads(limit=limit)
+                records = await workspace.runs(limit=limit)
             standings = await workspace.standings()
             until = await workspace.waiting_until()
     if as_json:

@@ -182,7 +182,7 @@ async def queued_by_schedules(workspace: Workspace[Any], *, waiting: bool) -> li
     queued = {run for run, how in (await workspace.standings()).items() if how == "queued"}
     return [
         one.id
-        for one in reversed(await workspace.store.list_heads())
+        for one in reversed(await workspace.runs())
         if one.id in queued
         and (one.manifest.system == SYSTEM if waiting else LABEL in one.manifest.labels)
         and one.manifest.preset == workspace.settings.preset

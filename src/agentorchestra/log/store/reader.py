@@ -60,18 +60,16 @@ class Reader(Database):
             for values, sha256 in zip(found, named, strict=True)
         ]
         self._restore(connection, [part for event in read for part in shared.shared_parts(event.body)])
-        hashes = {event.run: shared.manifest_hash(event.body) for event in read if event.type == RunCreated.type}
-        wanted = [run for run, sha256 in hashes.items() if sha256 is not None]
-        texts: dict[str, str] = {}
-        for start in range(0, len(wanted), AT_ONCE):
-            part = runs.c.id.in_(wanted[start : start + AT_ONCE])
-            texts |= {run: text for run, text in connection.execute(select(runs.c.id, runs.c.manifest).where(part))}
-        whole = dict(zip(texts, self._manifests(connection, texts.values()), strict=True))
-        for event in read:
-            if event.type == RunCreated.type and event.run in whole:
-                if verify:
-                    shared.check(event.run, texts[event.run], hashes[event.run] or "")
-                event.body["manifest"] = whole[event.run]
+        created = {one.run: one for one in read if one.type == RunCreated.type and shared.manifest_hash(one.body)}
+        if not created:
+            return read
+        rows_of = connection.execute(select(runs.c.id, runs.c.manifest).where(runs.c.id.in_(created))).all()
+        for (run, text), manifest in zip(
+            rows_of, self._manifests(connection, [one[1] for one in rows_of]), strict=True
+        ):
+            if verify:
+                shared.check(created[run], text)
+            created[run].body["manifest"] = manifest
         return read
 
     def _restore(self, connection: Connection, parts: list[dict[str, Any]]) -> None:
@@ -82,9 +80,6 @@ class Reader(Database):
         found: list[dict[str, Any]] = [json.loads(text) for text in texts]
         self._restore(connection, found)
         return found
-
-    def _records(self, connection: Connection, found: Sequence[Any]) -> list[RunRecord]:
-        return list(map(_record, found, self._manifests(connection, (one.manifest for one in found))))
 
     async def query(
         self,
@@ -112,17 +107,15 @@ class Reader(Database):
 
     async def get_run(self, run: str) -> RunRecord | None:
         def read(connection: Connection) -> RunRecord | None:
-            found = connection.execute(select(*runs.c).where(runs.c.id == run)).all()
-            return self._records(connection, found)[0] if found else None
+            found = connection.execute(select(*runs.c).where(runs.c.id == run)).first()
+            return None if found is None else _record(found, *self._manifests(connection, [found.manifest]))
 
         return await self._read(read)
 
-    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunRecord]:
-        statement = _listed(*runs.c, session=session, limit=limit)
-        return await self._read(lambda connection: self._records(connection, connection.execute(statement).all()))
-
-    async def list_heads(self, *, session: str | None = None, limit: int | None = None) -> list[RunHead]:
-        statement = _listed(*(runs.c[name] for name in RunHead.model_fields), session=session, limit=limit)
+    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunHead]:
+        statement = _listed(*(runs.c[name] for name in RunHead.model_fields)).limit(limit)
+        if session is not None:
+            statement = statement.where(runs.c.session == session)
         return await self._read(lambda connection: [_head(found) for found in connection.execute(statement)])
 
     async def run_ids(self, beginning: str = "") -> list[str]:
@@ -318,10 +311,9 @@ def _blob_named(text: str) -> str | None:
     return sha256
 
 
-def _listed(*columns: ColumnElement[Any], session: str | None = None, limit: int | None = None) -> Select[Any]:
+def _listed(*columns: ColumnElement[Any]) -> Select[Any]:
     """Return a query of runs, newest first, without parts of runs."""
-    statement = select(*columns).where(~is_part(runs.c.id)).order_by(runs.c.created.desc(), runs.c.id.desc())
-    return (statement if session is None else statement.where(runs.c.session == session)).limit(limit)
+    return select(*columns).where(~is_part(runs.c.id)).order_by(runs.c.created.desc(), runs.c.id.desc())
 
 
 def _head(found: Result[Any]) -> RunHead:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from agentorchestra.core.errors import LogChangedError
-from agentorchestra.core.events import NewEvent, RunCreated
+from agentorchestra.core.events import Event, NewEvent, RunCreated
 from agentorchestra.core.ids import compact_encoder
 from agentorchestra.core.spec import ManifestHead, RunManifest
 
@@ -41,22 +41,15 @@ def stored(manifest: RunManifest, events: Sequence[E]) -> tuple[str, list[E], di
 
 def apart(events: Sequence[E]) -> tuple[list[E], dict[str, bytes]]:
     """Return events as they are stored, and the blobs that they name, by hash."""
-    blobs = dict[str, bytes]()
-    return [_apart(event, blobs) for event in events], blobs
-
-
-def _apart(event: E, blobs: dict[str, bytes]) -> E:
-    if not (parts := shared_parts(event.body)):
-        return event
-    try:
-        request, *messages = (
-            _shared(part, {"schemas"} if not index else {"content"} if part["role"] == "system" else (), blobs)
-            for index, part in enumerate(parts)
-        )
-    except (TypeError, ValueError, RecursionError):
-        return event  # it is no JSON, as its encoding says
-    effect = {**event.body["effect"], "request": {**request, "appended": messages}}
-    return event.model_copy(update={"body": {**event.body, "effect": effect}})
+    new, blobs = [*events], dict[str, bytes]()
+    for index, event in enumerate(events):
+        if parts := shared_parts(event.body):
+            request = _shared(parts[0], {"schemas"}, blobs)
+            names = ({"content"} if one.get("role") == "system" else set() for one in parts[1:])
+            request["appended"] = [_shared(*one, blobs) for one in zip(parts[1:], names, strict=True)]
+            body = {**event.body, "effect": {**event.body["effect"], "request": request}}
+            new[index] = event.model_copy(update={"body": body})
+    return new, blobs
 
 
 def _shared(fields: dict[str, Any], names: Iterable[str], blobs: dict[str, bytes]) -> dict[str, Any]:
@@ -94,12 +87,12 @@ def manifest_hash(body: dict[str, Any]) -> str | None:
     return manifest[_HASH] if manifest.keys() == {_HASH} else None
 
 
-def check(run: str, text: str, sha256: str) -> None:
+def check(event: Event, text: str) -> None:
     """Raise LogChangedError if the row of a run is not the one that its first event names."""
-    if _digest(text.encode()) != sha256:
+    if manifest_hash(event.body) != _digest(text.encode()):
         raise LogChangedError(
-            f"the log was changed: the manifest in the row of run {run} is not the one that event 1 names; restore the "
-            "log from a backup"
+            f"the log was changed: the manifest in the row of run {event.run} is not the one that event 1 names; "
+            "restore the log from a backup"
         )
 
 
