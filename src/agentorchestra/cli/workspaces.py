@@ -161,17 +161,15 @@ async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
         wanted = newest[0].id
     bare = wanted.removeprefix(_PREFIX).upper()
     fitting = await workspace.store.run_ids(_PREFIX + bare) if bare else []
-    if not fitting:
-        raise UnknownRunError(
-            f"no run {name!r} {where}; {did_you_mean(wanted, [LAST], '`agentorchestra runs` lists them')}"
-        )
     exact = [one for one in fitting if one == wanted]
     if not exact and len(fitting) > 1:
         listed = ", ".join(fitting[:3])
         raise UnknownRunError(f"{name!r} is the beginning of {len(fitting)} runs {where} ({listed}); give more of it")
-    found = await workspace.store.get_run((exact or fitting)[0])
+    found = await workspace.store.get_run((exact or fitting)[0]) if fitting else None
     if found is None:
-        raise UnknownRunError(f"the run {fitting[0]} {where} was just deleted; `agentorchestra runs` lists the others")
+        raise UnknownRunError(
+            f"no run {name!r} {where}; {did_you_mean(wanted, [LAST], '`agentorchestra runs` lists them')}"
+        )
     return found
 
 

@@ -47,7 +47,7 @@ class _Run:
         self.id = run
         self.created = rows.stamp(manifest.created)
         # As text, so that what is read is as new as what a database gives.
-        self.manifest = rows.manifest_json(manifest)
+        self.manifest = manifest.model_dump_json()
         self.status = RunStatus.CREATED
         # Flat rows of plain values: the garbage collector does not have to look into a log that only grows.
         self.events: list[tuple[Any, ...]] = []

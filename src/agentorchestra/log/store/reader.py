@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar
@@ -59,26 +59,22 @@ class Reader(Database):
             rows.event_of(values, json.loads(values[rows.BODY]) if sha256 is None else rows.body_of(large(sha256)))
             for values, sha256 in zip(found, named, strict=True)
         ]
-        self._restore(connection, [part for event in read for part in shared.shared_parts(event.body)])
+        self._restored(connection, [part for event in read for part in shared.shared_parts(event.body)])
         created = {one.run: one for one in read if one.type == RunCreated.type and shared.manifest_hash(one.body)}
         if not created:
             return read
         rows_of = connection.execute(select(runs.c.id, runs.c.manifest).where(runs.c.id.in_(created))).all()
-        for (run, text), manifest in zip(
-            rows_of, self._manifests(connection, [one[1] for one in rows_of]), strict=True
-        ):
+        texts = [text for _, text in rows_of]
+        for (run, text), whole in zip(rows_of, self._restored(connection, texts), strict=True):
             if verify:
                 shared.check(created[run], text)
-            created[run].body["manifest"] = manifest
+            created[run].body["manifest"] = whole
         return read
 
-    def _restore(self, connection: Connection, parts: list[dict[str, Any]]) -> None:
-        shared.restore(parts, lambda names: self._large(connection, names, in_table=True))
-
-    def _manifests(self, connection: Connection, texts: Iterable[str]) -> list[dict[str, Any]]:
-        """Return the manifests of rows, whole."""
-        found: list[dict[str, Any]] = [json.loads(text) for text in texts]
-        self._restore(connection, found)
+    def _restored(self, connection: Connection, parts: Sequence[str | dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return parts of rows, of which some may be JSON, with what they share in its place."""
+        found = [json.loads(part) if isinstance(part, str) else part for part in parts]
+        shared.restore(found, lambda names: self._large(connection, names, in_table=True))
         return found
 
     async def query(
@@ -108,7 +104,7 @@ class Reader(Database):
     async def get_run(self, run: str) -> RunRecord | None:
         def read(connection: Connection) -> RunRecord | None:
             found = connection.execute(select(*runs.c).where(runs.c.id == run)).first()
-            return None if found is None else _record(found, *self._manifests(connection, [found.manifest]))
+            return None if found is None else _record(found, *self._restored(connection, [found.manifest]))
 
         return await self._read(read)
 

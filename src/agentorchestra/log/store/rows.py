@@ -165,11 +165,6 @@ def check(values: Sequence[Any]) -> None:
         )
 
 
-def manifest_json(manifest: RunManifest) -> str:
-    """Return the manifest as JSON, defaults too: a later version may have others, and this run is pinned to these."""
-    return manifest.model_dump_json()
-
-
 def encode_append(epoch: int | None, events: Sequence[NewEvent], status: RunStatus | None) -> tuple[Row, ...]:
     """Return the rows of an append.
 

@@ -296,9 +296,7 @@ class Writer(Database):
                     seq += 1
                 results[i] = tuple(range(first, seq))
                 written += append.new
-        together = {sha256: data for append in appends for sha256, data in append.shared.items()}
-        if together:
-            self._insert_shared(connection, together)
+        self._insert_shared(connection, {name: data for append in appends for name, data in append.shared.items()})
         self._insert_large(connection, written)
         if values:
             self._insert_events(connection, values)
@@ -320,6 +318,8 @@ class Writer(Database):
 
     def _insert_shared(self, connection: Connection, data: dict[str, bytes]) -> None:
         """Insert what many runs name; what was put just now is not even locked."""
+        if not data:
+            return
         fresh = select(blobs.c.sha256).where(blobs.c.sha256.in_(data), ~self._stale)
         kind = rows.BODY_MEDIA_TYPE
         for sha256 in sorted(data.keys() - connection.execute(fresh).scalars()):
