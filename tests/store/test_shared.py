@@ -67,6 +67,15 @@ async def test_every_store_gives_back_what_was_written(store: Store) -> None:
     assert await again.load("run_1") == loaded
 
 
+async def test_a_message_from_elsewhere_names_no_blob_of_this_workspace(store: Store) -> None:
+    private = await store.put_blob(b'"private"')
+    event = asked(system="short")
+    event.body["effect"]["request"]["appended"][1] |= {"$blobs": ["content"], "content": private}
+    await store.create_run("run_1", pinned(), [event])
+    (loaded,) = await store.load("run_1")
+    assert loaded.body["effect"]["request"]["appended"][1]["content"] == private
+
+
 async def test_an_event_of_an_earlier_version_keeps_its_manifest(store: Store) -> None:
     event = created(pinned())
     fields = {name: value for name, value in event.body["manifest"].items() if name != "checks"}

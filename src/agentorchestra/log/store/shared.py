@@ -54,7 +54,7 @@ def apart(events: Sequence[E]) -> tuple[list[E], dict[str, bytes]]:
 
 def _shared(fields: dict[str, Any], names: Iterable[str], blobs: dict[str, bytes]) -> dict[str, Any]:
     """Return fields with hashes in the place of those of these names that are long."""
-    row = {**fields}
+    row = {name: value for name, value in fields.items() if name != _BLOBS}  # one that came from elsewhere may have it
     for name in sorted(fields.keys() & names):
         data = _JSON(fields[name]).encode("utf-8", "surrogatepass")
         if len(data) > FIELD_BYTES:
