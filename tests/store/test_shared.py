@@ -201,10 +201,10 @@ def test_commands_on_one_run_read_that_run_and_lists_read_heads(
     asyncio.run(grown(tmp_path, 40))
     for words, cost in zip(commands, before, strict=True):
         assert counted(*words, *where) == cost, words
-    for words, (statements, rows, size) in zip(lists, few, strict=True):
-        more = counted(*words, *where)
-        assert more[0] == statements, words
-        assert more[1] - rows <= 2 * 40 and more[2] - size < 40 * 2500, (words, more)
+    for listing, (statements, rows, size) in zip(lists, few, strict=True):
+        more = counted(*listing, *where)
+        assert more[0] == statements, listing
+        assert more[1] - rows <= 2 * 40 and more[2] - size < 40 * 2500, (listing, more)
     statements, _, size = counted("cost", *where)
     assert statements < 20 and size < 43 * 8192, (statements, size)
     assert "of 43 runs" in capsys.readouterr().out

@@ -6,18 +6,16 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, tuple_
-from sqlalchemy import Row as Result
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import AgentOrchestraError
 from agentorchestra.core.events import Event, RunCreated
 from agentorchestra.core.protocols import BlobInfo, Job, RunHead, RunRecord, RunState
 from agentorchestra.core.query import LogQuery
-from agentorchestra.core.spec import ManifestHead, RunManifest, RunStatus
+from agentorchestra.core.spec import ManifestHead, RunStatus
 from agentorchestra.log.store import deletion, histories, rows, shared
 from agentorchestra.log.store.blobs import no_blob, verified
 from agentorchestra.log.store.database import AT_ONCE, READERS, Database
@@ -104,7 +102,10 @@ class Reader(Database):
     async def get_run(self, run: str) -> RunRecord | None:
         def read(connection: Connection) -> RunRecord | None:
             found = connection.execute(select(*runs.c).where(runs.c.id == run)).first()
-            return None if found is None else _record(found, *self._restored(connection, [found.manifest]))
+            if found is None:
+                return None
+            (manifest,) = self._restored(connection, [found.manifest])
+            return RunRecord.model_validate({**found._asdict(), "manifest": manifest})
 
         return await self._read(read)
 
@@ -112,7 +113,14 @@ class Reader(Database):
         statement = _listed(*(runs.c[name] for name in RunHead.model_fields)).limit(limit)
         if session is not None:
             statement = statement.where(runs.c.session == session)
-        return await self._read(lambda connection: [_head(found) for found in connection.execute(statement)])
+
+        def read(connection: Connection) -> list[RunHead]:
+            return [
+                RunHead.model_validate({**one._asdict(), "manifest": ManifestHead.model_validate_json(one.manifest)})
+                for one in connection.execute(statement)
+            ]
+
+        return await self._read(read)
 
     async def run_ids(self, beginning: str = "") -> list[str]:
         statement = _listed(runs.c.id).where(runs.c.id >= beginning, runs.c.id < f"{beginning}~")
@@ -310,27 +318,3 @@ def _blob_named(text: str) -> str | None:
 def _listed(*columns: ColumnElement[Any]) -> Select[Any]:
     """Return a query of runs, newest first, without parts of runs."""
     return select(*columns).where(~is_part(runs.c.id)).order_by(runs.c.created.desc(), runs.c.id.desc())
-
-
-def _head(found: Result[Any]) -> RunHead:
-    return RunHead(manifest=ManifestHead.model_validate_json(found.manifest), **_columns(found))
-
-
-def _record(found: Result[Any], manifest: dict[str, Any]) -> RunRecord:
-    return RunRecord(
-        manifest=RunManifest.model_validate(manifest),
-        fork_seq=found.fork_seq,
-        accepted=None if found.accepted is None else datetime.fromisoformat(found.accepted),
-        **_columns(found),
-    )
-
-
-def _columns(found: Result[Any]) -> dict[str, Any]:
-    return {
-        "id": found.id,
-        "status": RunStatus(found.status),
-        "next_seq": found.next_seq,
-        "created": datetime.fromisoformat(found.created),
-        "parent_run": found.parent_run,
-        "imported": None if found.imported is None else datetime.fromisoformat(found.imported),
-    }
