@@ -361,7 +361,7 @@ def _runs_that_begin(ctx: click.Context, param: click.Parameter, incomplete: str
 
     async def ids() -> list[str]:
         async with opened(folder, app=False) as workspace:
-            return [one.id for one in await workspace.runs()]
+            return await workspace.store.run_ids()
 
     try:
         known = [LAST, *asyncio.run(ids())] if exists(folder) else []

@@ -279,12 +279,13 @@ async def _taken(
     workspace: Workspace[Any], runs: Iterable[str], wanted: Wanted, scores: Mapping[str, float | None], data: Data
 ) -> Any:
     """Yield the runs that are wanted, with their courses; count the others."""
-    records = {one.id: one for one in await workspace.runs()}
     for run_id in dict.fromkeys(runs):
         events = await workspace.events(run_id)  # raises for one that is not there
         result, score = await workspace.result(run_id), scores.get(run_id)
         usd = paid(result)
-        parts = records[run_id].manifest.parts
+        record = await workspace.store.get_run(run_id)
+        assert record is not None
+        parts = record.manifest.parts
         found = courses(Ledger.of(events))
         why = ""
         if result.status not in wanted.statuses:
@@ -301,7 +302,7 @@ async def _taken(
             data.left_out[why] += 1
             continue
         chosen = tuple(one for one in found if one.leads or wanted.agents == "all")
-        yield _Run(records[run_id], result, score, chosen)
+        yield _Run(record, result, score, chosen)
 
 
 # --- forms ----------------------------------------------------------------------------------------------

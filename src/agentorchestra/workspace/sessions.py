@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from agentorchestra.core.errors import SessionError
-from agentorchestra.core.protocols import RunRecord, Store
+from agentorchestra.core.protocols import RunHead, Store
 from agentorchestra.core.spec import Out, RunResult, RunSpec
 from agentorchestra.log.retention import GRACE_S, Collected, Retention
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
@@ -23,7 +23,7 @@ _BY_CODE = APART | {SCHEDULED, "frontier", "probe", "tips"}
 """Labels of runs that code began."""
 
 
-async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunRecord]]:
+async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunHead]]:
     """Return the name of a session and its turns, newest first.
 
     Args:
@@ -79,7 +79,7 @@ class Session:
         result: RunResult = await self._ws.run(task, output_type=output_type, out=out, **options)
         return result
 
-    async def turns(self) -> list[RunRecord]:
+    async def turns(self) -> list[RunHead]:
         """Return the turns, oldest first."""
         return (await turns_of(self._ws.store, self.name))[1][::-1]
 

@@ -32,7 +32,7 @@ class Conversation:
         """Read which turn of the session is the newest."""
         if self.session is not None:
             self.session, turns = await turns_of(self.workspace.store, self.session)
-            self.last = turns[0] if turns else None
+            self.last = await self.workspace.store.get_run(turns[0].id) if turns else None
 
     async def others(self) -> list[tuple[list[RunRecord], str]]:
         """Return the turns of the workspace's other conversations, the newest first, each with how its end stands."""
