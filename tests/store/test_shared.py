@@ -123,6 +123,11 @@ async def test_a_changed_manifest_is_found_and_damage_names_the_runs(tmp_path: P
     with pytest.raises(LogChangedError, match="the manifest in the row of run run_1 is not the one that event 1 names"):
         await store.load("run_1", verify=True)
     assert (await store.load("run_1"))[0].body["manifest"]["task"] == "count the goats"
+    (damage,) = (await store.inspect()).damage
+    assert damage.startswith(
+        "run run_1: event 1 cannot be read (the log was changed: the manifest in the row of run run_1"
+    )
+    tables(tmp_path, "UPDATE runs SET manifest = replace(manifest, 'goats', 'sheep')")
     tables(tmp_path, f"UPDATE blobs SET data = x'00' WHERE sha256 = '{source}'")
     (damage,) = (await store.inspect()).damage
     assert damage.endswith("; named by run_1")

@@ -178,7 +178,7 @@ class Reader(Database):
             lambda connection: inspect(
                 connection,
                 self._quick_check(connection),
-                lambda row: self._events(connection, [row]),
+                lambda row: self._events(connection, [row], verify=True),
                 lambda sha256: self._blob(connection, sha256, anew=True),
             )
         )

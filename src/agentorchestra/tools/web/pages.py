@@ -60,7 +60,7 @@ def _pairs(given: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
     return tuple((str(words), str(target)) for words, target in given)
 
 
-async def page_of(answer: Answer, url: str, reader: str, encoding: str = "") -> Page:
+async def page_of(answer: Answer, url: str, reader: str) -> Page:
     """Read what a site answered, in a bounded process; WebError (`bad_answer`) for what cannot be read."""
     shown = shown_address(answer.url)
     with tempfile.TemporaryDirectory(prefix="agentorchestra-page-") as folder:
@@ -72,7 +72,6 @@ async def page_of(answer: Answer, url: str, reader: str, encoding: str = "") -> 
             "media_type": "text/markdown" if reader == "service" and not declared else declared,
             "charset": answer.charset,
             "raw": reader == "raw",
-            "encoding": encoding,
         }
         try:
             result, _ = await run_async(Request(path, "page", asked=asked), LIMITS)

@@ -45,10 +45,9 @@ class PageReader:
             )
 
     async def page(
-        self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None, encoding: str = ""
+        self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None
     ) -> tuple[Page, bytes, bool]:
         """Return a page, the bytes it was read from, and whether it was kept from an earlier time (not if `fresh`)."""
-        fresh = fresh or bool(encoding)  # it is kept as it is read then
         address = parse_address(url)
         self.client.denied.refuse(address.url)  # before a service is asked for it, too
         reader = "text" if self.settings.reader == "crawler" else self.settings.reader
@@ -73,7 +72,7 @@ class PageReader:
         if not answer.ok:
             raise _no_success(answer)
         async with self._workers:
-            page = await page_of(answer, address.url, reader, encoding)
+            page = await page_of(answer, address.url, reader)
         if reader == "service":
             page = replace(page, final_url=address.url, redirects=())
         if not answer.broken:
