@@ -15,6 +15,7 @@ test_packages=(
     xvfb        # the desktop of the environment computer, with
     openbox     # its window manager and
     python3-tk  # programs with windows, which the tests drive (tests/environments/computer)
+    catdoc      # texts of Word before 2007 (tests/files)
     ffmpeg      # length, streams and frames of recordings (tests/files)
     vim         # programs that draw on a terminal: an editor,
     less        # a pager,

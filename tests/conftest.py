@@ -19,9 +19,6 @@ from agentorchestra.log.store.sqlite import SqliteStore
 from tests.postgres import Postgres, postgres
 from tests.registered import FOLDERS, begin_registered
 from tests.support.again import try_again
-from tests.support.forked import forked, forked_workers
-
-__all__ = ["forked", "forked_workers"]
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and every process they start inherits that:
 # tests that interrupt a process would wait for ever.

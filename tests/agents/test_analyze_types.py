@@ -20,8 +20,6 @@ from tests.agents.analysing import Reader, digits_heard, drawn, filmed, printed,
 from tests.files import makers
 from tests.support.web import serving
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 CHANCE = random.Random(2506)
 """Seeded: the same tests in every run."""
 

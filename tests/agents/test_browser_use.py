@@ -26,6 +26,7 @@ from agentorchestra.models.render import render_message
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from tests.agents.browsing import clerk, host_of, opened, page_of, ref_of, results_of, signing_in, task_of, team
 from tests.site.browser import PASSWORD, USER, browser_site
+from tests.support.runs import whole_runs
 
 
 @pytest.mark.long
@@ -92,7 +93,7 @@ async def test_a_run_that_does_not_ask_for_the_browser_pays_nothing_for_it(tmp_p
 
     async with opened(tmp_path, team(planner, clerk)) as ws:
         result = await ws.run("Look around.")
-        (record,) = await ws.runs()
+        (record,) = await whole_runs(ws)
     assert result.answer == "seen"
     assert "browser_use" not in offered
     assert "browser" not in record.manifest.tools
@@ -205,7 +206,7 @@ async def test_a_record_that_cannot_be_written_fails_nothing(tmp_path: Path) -> 
         run_id = await ws.create(task, system="browser_use")
         ws.runs_folder.joinpath(run_id).mkdir(parents=True, exist_ok=True)
         (ws.runs_folder / run_id / "browser").write_text("in the way")
-        (record,) = await ws.runs()
+        (record,) = await whole_runs(ws)
         assert record.manifest.max_steps == 50
         result = await ws.resume(run_id)
     assert (result.status, result.answer) == (RunStatus.COMPLETED, "1,204 shells"), result.error

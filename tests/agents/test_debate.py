@@ -23,6 +23,7 @@ from agentorchestra.log.ledger import Ledger
 from agentorchestra.models.render import parse_contents, render_message, without_contents
 from agentorchestra.testing import ScriptedModel, call, decide
 from tests.agents.debating import TOPIC, debater, reply_to, speak
+from tests.support.runs import whole_runs
 
 BOTH = ["finance_expert", "mathematics_expert"]
 
@@ -216,7 +217,7 @@ async def test_the_planner_has_no_experts_in_its_team(tmp_path: Path) -> None:
     models = {"scripted": ScriptedModel(planner)}
     async with Workspace(tmp_path / "ws", models=models) as ws:
         run = await ws.run("2 + 2?", model="scripted")
-        (record,) = [one for one in await ws.runs() if one.id == run.run_id]
+        (record,) = [one for one in await whole_runs(ws) if one.id == run.run_id]
         assert not {"debate", *BOTH} & {*record.manifest.agents} and not {"debate", *BOTH} & shown[0]
         assert {"debate", *BOTH} <= {*await ws.acp.list()}
     with_it = Settings(agents={"debate": AgentSettings(team=True)})
@@ -444,7 +445,7 @@ async def test_an_agent_for_debates_alone(tmp_path: Path) -> None:
         options = {"experts": ["broker", "Eve: knows hunter2-hunter2"]}
         run = await ws.create(TOPIC, system="debate", model="scripted", options=options)
         plain = await ws.create(TOPIC, model="scripted")
-        manifests = {one.id: one.manifest for one in await ws.runs()}
+        manifests = {one.id: one.manifest for one in await whole_runs(ws)}
         assert "broker" in manifests[run].agents and "broker" not in manifests[plain].agents
         assert "hunter2" not in str(manifests[run].options) and "Eve: knows" in str(manifests[run].options)
         assert (await ws.acp.info("broker")).metadata["within"] == ["debate"]

@@ -40,8 +40,6 @@ from tests.agents.researching import (
 from tests.site import Site, served
 from tests.site.pages import PAGES
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 PERSON_AT = f"/people/{LAST.lower()}"
 FIRST_QUERY = "keeper lighthouse Skerrow"
 

@@ -30,6 +30,7 @@ from tests.agents.generating import (
     writes,
 )
 from tests.site import served
+from tests.support.runs import whole_runs
 
 OTHER = "Write the number 2024 as a Roman numeral."
 
@@ -315,7 +316,7 @@ async def test_it_is_there_only_where_generated_code_could_run(tmp_path: Path) -
     settings = Settings.model_validate({"sandbox": {"backend": "none"}})
     async with Workspace(tmp_path / "none", settings=settings, **given) as ws:
         run = await ws.create("Rest.", model="scripted")
-        record = next(one for one in await ws.runs() if one.id == run)
+        record = next(one for one in await whole_runs(ws) if one.id == run)
         assert "tool_generator" not in record.manifest.agents and "worker" in record.manifest.agents
         result = await ws.run(TASK, system="tool_generator", model="scripted")
         assert "'tool_generator' is not in this run: it is there in runs that have sandbox" in str(result.error)

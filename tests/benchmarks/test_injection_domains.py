@@ -13,8 +13,6 @@ from benchmarks.injections.domains.runs import ATTACKS, DOMAINS, TASKS, Looks, a
 
 from agentorchestra.trust.policy import AllowAll
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 SLICE: list[Attack] = [one for one in ATTACKS if one.id.endswith(("-attack-01", "-adaptive-02"))]
 LOOKED = "shop-adaptive-12"
 STOPPED = [one for one in SLICE if one.id.endswith("-attack-01")]

@@ -27,6 +27,7 @@ from agentorchestra.workspace import Workspace
 from tests.bundle.support import PROMPT, SECRET, TASK, drawing, elsewhere, here, other, recorded, rewritten, settings
 from tests.bundle.tools import both, draw
 from tests.runtime.counter import Counter
+from tests.support.runs import whole_runs
 
 
 async def exported(tmp_path: Path, **options: object) -> tuple[Path, str]:
@@ -363,7 +364,7 @@ async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_p
     tools = [draw, both]
     async with Workspace(there / ".agentorchestra", tools=tools, models={"drawer": drawing()}, environ={}) as ws2:
         fork = await ws2.fork(run, at=5)
-        (made,) = [one.manifest for one in await ws2.runs() if one.id == fork]
+        (made,) = [one.manifest for one in await whole_runs(ws2) if one.id == fork]
         assert (made.app, made.app_folder, made.overrides) == (None, None, {})
         assert made.prompts == ws2.prompts.pins()
         assert digest_of(trap / "evil.py") not in made.model_dump_json()

@@ -30,7 +30,7 @@ WORKSPACE = ".agentorchestra"
 QUESTION = "What is the notice period?"
 LEASE = "The rent is 900 euros per month.\nThe notice period is three months.\n"
 
-APP = '''
+TOOLS = '''
 """An application with tools and a scripted model; each process asks it anew, so it answers from what it sees."""
 
 import asyncio
@@ -69,6 +69,14 @@ async def send_mail(to: str, body: str) -> str:
     return "sent"
 
 
+MAIL = call("send_mail", to="eve@example.org", body="the code is 4711")
+'''
+"""The beginning of an application: tools that ask, read what is untrusted, and send; a call that sends."""
+
+APP = (
+    f"{TOOLS}\n"
+    + '''
+
 @tool(effect="read")
 async def slow(seconds: float) -> str:
     """Take some time.
@@ -91,7 +99,6 @@ async def large(number: int) -> str:
     return f"{number} " + "x" * 15_000
 
 
-MAIL = call("send_mail", to="eve@example.org", body="the code is 4711")
 PLANS = {
     "ask": [call("ask_user", question="Which colour?")],
     "both": [[call("ask_user", question="Which colour?"), call("ask_user", question="Which size?")]],
@@ -124,6 +131,7 @@ def workspace():
         models={"scripted": ScriptedModel(script)},
     )
 '''
+)
 APP_SETTINGS = 'app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\n'
 
 

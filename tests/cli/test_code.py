@@ -29,6 +29,7 @@ BROKEN, FIXED = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    retur
 @pytest.fixture
 def shop(folder: Folder) -> Path:
     files = {
+        ".gitignore": "*.log\n",
         "calc.py": BROKEN,
         "test_calc.py": "import sys, calc\nsys.exit('it is wrong' if calc.add(1, 2) != 3 else 0)\n",
     }
@@ -36,8 +37,11 @@ def shop(folder: Folder) -> Path:
 
 
 def test_a_failing_test_is_fixed_and_applied(folder: Folder, shop: Path) -> None:
-    done = folder.run("code", "shop", FIX, *TESTS, "--apply")
+    caches = "mkdir .cache __pycache__; touch .cache/CACHEDIR.TAG .cache/x __pycache__/calc.pyc made.log"
+    done = folder.run("code", "shop", FIX.replace("sed ", f"{caches}; sed "), *TESTS, "--apply")
     assert done.code == 0, done.err
+    assert f"commands run in a sandbox, in a copy of {shop.resolve()}: without a question" in done.err
+    assert "\nmade.log: ignored by Git, in " in done.err
     assert "\n  bash(command=" in done.err and "terminal" not in done.err
     assert "\nthe tests pass: python3 -B test_calc.py\n" in done.err
     assert "\n-    return a - b\n+    return a + b\n" in done.err
@@ -134,7 +138,7 @@ def test_wrong_uses(folder: Folder, shop: Path, words: tuple[str, ...], sentence
     done = folder.run(*words)
     assert (done.code, sentence in done.error) == (2, True), done.err
     assert folder.ids() == []
-    assert sorted(one.name for one in shop.iterdir()) == [".git", "calc.py", "test_calc.py"]
+    assert sorted(one.name for one in shop.iterdir()) == [".git", ".gitignore", "calc.py", "test_calc.py"]
 
 
 def test_the_workflow_for_ci_says_what_the_command_line_understands() -> None:

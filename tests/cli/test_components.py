@@ -136,7 +136,7 @@ def test_a_tool_that_was_edited(app: Folder) -> None:
     assert app.run("tools", "info", "send_mail@1.0.0", "--json").json["version"] == "1.0.0"
 
     back = app.run("tools", "restore", "send_mail@1.0.0", "--reason", "the old one was right")
-    assert back.out == "tool send_mail@1.0.0 is what its name means now\n"
+    assert back.out == "tool send_mail@1.0.0 is what its name means now, in place of 1.1.0\n"
     # The edited code is at hand all the same; the choice of the user stays.
     assert app.run("tools", "info", "send_mail", "--json").json["version"] == "1.0.0"
     forward = app.run("tools", "restore", "send_mail@1.1.0", "--json").json

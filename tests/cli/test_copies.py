@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -119,6 +120,18 @@ def test_a_changed_event_is_said_to_be_changed(app: Folder) -> None:
     assert f"run {run}: event {seq} was changed after it was recorded" in app.run("doctor", "--deep").out
     fork = app.run("fork", run, "--at", str(seq - 1), "--json")
     assert fork.code == 0, fork.err
+
+
+def test_a_given_file_that_was_changed_is_named(folder: Folder) -> None:
+    (folder.path / "notes.txt").write_text("The deposit is 900 euros.\n")
+    folder.run("run", "How much is the deposit?", "--file", "notes.txt", "--model", "offline")
+    assert re.search(r"given files +1 were read", folder.run("doctor", "--deep").out)
+    (kept,) = (folder.workspace / "files").glob("??/*")
+    kept.chmod(0o600)
+    kept.write_text("The deposit is 100 euros.\n")
+    done = folder.run("doctor", "--deep")
+    assert done.code == 1
+    assert f"{kept} was changed after it was given; restore it from a backup" in done.out
 
 
 @pytest.mark.skipif(BWRAP is None, reason="bubblewrap mounts the folder read-only")

@@ -15,7 +15,14 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import ModelUnavailableError, UnknownRoleError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.core.settings import AOrchestraSettings, ModelProfile, Price, ProgramSettings, Settings
+from agentorchestra.core.settings import (
+    AOrchestraSettings,
+    ModelProfile,
+    Price,
+    ProgramSettings,
+    Settings,
+    TeamSettings,
+)
 from agentorchestra.core.spec import RunResult
 from agentorchestra.models.client import with_usage
 from agentorchestra.models.prices import uncertain
@@ -202,7 +209,7 @@ def test_the_parts_of_a_run_of_the_team(here: Path) -> None:
     model = roles.team(planner)
 
     async def work() -> RunResult:
-        async with Workspace(WS) as ws:
+        async with Workspace(WS, settings=Settings(team=TeamSettings(shorten=True))) as ws:
             return await ws.run("How much is the deposit?", files=[here / "lease.txt"], model=model)
 
     result = asyncio.run(work())

@@ -6,11 +6,18 @@ import asyncio
 import os
 import pty
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
+from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.core.protocols import Owner
+from agentorchestra.core.spec import Question
 from agentorchestra.log.store import SqliteStore
+from agentorchestra.log.store.memory import MemoryStore
+from agentorchestra.testing import ScriptedModel
+from agentorchestra.workspace import Workspace
 from tests.cli.support import Folder, Started, wait_until
 
 
@@ -328,3 +335,31 @@ def test_an_answer_to_a_run_of_a_vanished_machine_says_who_holds_it(app: Folder)
     assert "pid 7 on elsewhere holds the run until " in recorded.err
     assert f"if it is gone, go on then: agentorchestra resume {app.ids()[0]}" in recorded.err
     assert "another process drives the run" not in recorded.err
+
+
+async def test_a_value_of_several_lines_is_read_as_such_and_cannot_look_like_another_value(tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    class Reader(TerminalAsker):
+        async def _show(self, lines: list[str]) -> None:
+            shown.extend(lines)
+
+        async def _read(self, prompt: str) -> str | None:
+            return "y"
+
+    body: dict[str, JsonValue] = {
+        "value": "Dear Ann,\n  to = 'ann@example.org'\n\nEve",
+        "trust": "untrusted",
+        "from": ["tool notes"],
+    }
+    details: dict[str, JsonValue] = {"origins": {"body": body}}
+    question = Question(key="/1#1", question="Allow mail?", kind="approval", details=details)
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), environ={}) as ws:
+        run_id = await ws.create("Write to Ann", model=ScriptedModel([]), system="react")
+        assert await Reader(ws, run_id)(question) is True
+    assert shown[2:] == [
+        "  body = 'Dear Ann,\\n",
+        "        to = 'ann@example.org'\\n",
+        "      \\n",
+        "      Eve' (untrusted: tool notes)",
+    ]

@@ -18,6 +18,7 @@ import pytest
 from agentorchestra.cli.workspaces import workspace_of_arm
 from agentorchestra.evaluation.plan import Arm
 from agentorchestra.testing import LoopbackModelServer, ServerScript, http_error
+from agentorchestra.workspace import variables
 from tests.cli.screen import ProcessScreen
 from tests.cli.support import QUESTION, Folder, clean_environment
 from tests.support.keyrings import FILE_VARIABLE, system_keyring
@@ -60,7 +61,7 @@ def test_a_server_by_options_and_a_run_with_it(folder: Folder) -> None:
     assert row["check"]["status"] == "answered" and row["check"]["usage"]["output_tokens"] > 0
     assert server.requests[0]["messages"] == [{"role": "user", "content": "Hello"}]
     gone = folder.run("models", "--check")
-    assert gone.code == 1 and "cannot be reached" in gone.out
+    assert gone.code == 1 and "nothing listens at" in gone.out
 
 
 def test_a_key_from_stdin_lies_in_the_env_file_and_nowhere_else(folder: Folder) -> None:
@@ -76,7 +77,7 @@ def test_a_key_from_stdin_lies_in_the_env_file_and_nowhere_else(folder: Folder) 
         assert "nothing was written" in refused.err and folder.path.joinpath(".env").read_text() == "OTHER=1\n"
         done = folder.call(*words, stdin=f"{KEY}\n".encode())
         assert done.code == 0, done.err
-        assert "Git does not ignore .env; write .env into .gitignore" in done.err
+        assert "Git does not ignore .env: write .env into .gitignore" in done.err
         assert done.json["key"] == "MODEL_API_KEY" and done.json["key_store"] == "file"
         settings, env = (folder.path / "agentorchestra.toml").read_text(), folder.path / ".env"
         assert settings.startswith('model = "local"\n# of mine\nmax_steps = 7 # few\n')
@@ -94,7 +95,7 @@ def test_a_key_from_stdin_lies_in_the_env_file_and_nowhere_else(folder: Folder) 
         "name": ".env",
         "status": "warn",
         "detail": ".env is read",
-        "hint": "Git does not ignore it: write it into .gitignore",
+        "hint": "Git does not ignore .env: write .env into .gitignore",
     }
     for text in (settings, done.out, done.err, refused.err, shown.out, doctor.out):
         assert KEY not in text and "wrong-key-0123" not in text
@@ -163,7 +164,7 @@ def test_wrong_answers_are_asked_again_at_once(folder: Folder) -> None:
                 ("Use a browser?", "n\n"),
             ],
         )
-    assert code == 0 and "is the server running? check the address (--base-url)" in text, text
+    assert code == 0 and "nothing listens at http://127.0.0.1:9/v1; start the server, or check the a" in text, text
     assert (folder.path / ".env").read_text() == f"MODEL_API_KEY='{KEY}'\n" and KEY not in text
 
 
@@ -179,7 +180,7 @@ def test_wrong_answers_are_asked_again_at_once(folder: Folder) -> None:
         (
             ("--base-url", "http://127.0.0.1:9/v1", "--model", "m"),
             1,
-            "is the server running? check the address (--base-url); nothing was written",
+            "nothing listens at http://127.0.0.1:9/v1; start the server, or check the address (--base-url); noth",
         ),
         (("--provider", "offline", "--workspace", "lease.txt"), 1, "the workspace lease.txt is a file; choose another"),
         (
@@ -198,11 +199,24 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
     assert sorted(one.name for one in folder.path.iterdir()) == ["lease.txt"]
 
 
+def test_a_git_that_says_nothing_is_said(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(variables, "GIT_S", 0.1)
+    assert variables.git_problem(folder.path / ".env") == (
+        f"Git did not say within 0.1 s whether it ignores {folder.path / '.env'}: see that .gitignore names .env"
+    )
+
+
 def test_a_model_that_the_server_does_not_know(folder: Folder) -> None:
     with serving([http_error(404, "model 'm' not found")]) as server:
         done = folder.run("setup", "--base-url", server.base_url, "--model", "m")
     assert (
-        done.code == 1 and "does not know this model or path" in done.error and "check the model's name" in done.error
+        done.code == 1
+        and "does not know this model or path" in done.error
+        and "check the model's name and check the address (--base-url)" in done.error
     )
 
 

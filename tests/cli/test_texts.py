@@ -43,6 +43,22 @@ def test_an_edited_prompt_is_used_from_the_next_run_on_and_can_be_taken_back(app
     assert not asked_of_otters(app)
 
 
+def test_the_last_edit_of_a_prompt_is_taken_back_without_a_version(folder: Folder) -> None:
+    def text(name: str) -> str:
+        return str(folder.run("prompts", "show", name).out)
+
+    first, including = text("available_tools"), text("planner")
+    folder.write("edited.md", f"{first}{OTTERS}\n")
+    assert folder.run("prompts", "edit", "available_tools", "--from", "edited.md").code == 0
+    assert OTTERS in text("planner")
+    back = folder.run("prompts", "restore", "available_tools")
+    assert back.out.startswith("prompt available_tools@1.0.0 is what its name means now, in place of 1.0.1; with it ")
+    assert "planner, " in back.out
+    assert (text("available_tools"), text("planner")) == (first, including)
+    again = folder.run("prompts", "restore", "available_tools")
+    assert again.out == "prompt available_tools@1.0.0 is what its name means now, as before\n"
+
+
 def test_what_includes_an_edited_prompt_changes_with_it(folder: Folder) -> None:
     """`planner` includes `tool_rules`, which includes `available_tools`."""
     folder.environment["EDITOR"] = "sed -i '$ s/$/\\nBe kind to otters./'"

@@ -22,6 +22,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
         ("lease.txt", LEASE),
         ("notes/a.txt", "The roof was mended in May.\n"),
         ("empty.txt", ""),
+        ("meeting notes.txt", "The roof was mended in May.\n"),
         ("weights.gguf", b"GGUF\0\0"),
         ("picture.png", b"\x89PNG\r\n\x1a\n\xff"),
         ("lost/workspace.db", ""),
@@ -61,6 +62,7 @@ def test_nothing_was_made_beside_the_workspace(used: Folder) -> None:
     assert {one.name for one in Path(used.path).iterdir()} - {"notes", "void", "lost", ".agentorchestra"} == {
         "lease.txt",
         "empty.txt",
+        "meeting notes.txt",
         "weights.gguf",
         "picture.png",
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.environments.gits import git
+from tests.support.runs import whole_runs
 from tests.systems.support import seen, workspace
 
 from agentorchestra.agents.agent import Agent
@@ -117,7 +118,7 @@ async def test_an_agent_names_an_environment_that_the_top_agent_does_not_have(tm
         result = await ws.run("x", system="desk", model=model.name)
         assert result.answer == "kept", result.error
         assert (ws.run_folder(result.run_id) / "kept.txt").read_text() == "k"
-        (record,) = await ws.runs()
+        (record,) = await whole_runs(ws)
         assert "files" in record.manifest.tools and "terminal" not in record.manifest.tools
         known = "no environment 'nope'; there are: browser, computer, files, git"
         with pytest.raises(UnknownComponentError, match=known):

@@ -32,6 +32,7 @@ from agentorchestra.evaluation.scores import Score, attempts, judged_usd
 from agentorchestra.evaluation.statistics import mean
 from agentorchestra.systems.direct import direct
 from tests.evaluation.support import Trial, adds, adds_small, asked, sums, write_set
+from tests.support.runs import whole_runs
 
 GOOD, POOR = Arm(name="good", model="good"), Arm(name="poor", model="poor")
 BOTH = {"good": adds, "poor": adds_small}
@@ -59,7 +60,7 @@ async def test_two_models_are_compared_question_by_question(tmp_path: Path) -> N
     assert [one.partition(" ")[0] for one in named["Repeats"].rows[1][1:]] == ["71.4"] * 3
     # Repeats are not copies of each other: each has its own seed; arms of one repeat share theirs.
     async with trial.workspace(trial.folder) as workspace:
-        manifests = [one.manifest for one in await workspace.runs()]
+        manifests = [one.manifest for one in await whole_runs(workspace)]
     places = {(one.labels["question"], one.labels["repeat"]) for one in manifests}
     assert len({one.seed for one in manifests}) == len(places) == 14
 

@@ -28,6 +28,7 @@ from tests.evaluation import benchmark_data
 from tests.evaluation.support import Trial
 from tests.sandbox.images import add, libraries, system, write_image
 from tests.sandbox.support import usable
+from tests.support.runs import whole_runs
 
 WORKER = Arm(name="worker", system="react", model="worker")
 
@@ -143,7 +144,7 @@ async def test_the_tests_of_a_task_decide_and_run_once(tmp_path: Path) -> None:
     # What the machine is now says nothing: the tests are not run again.
     async with trial.workspace(trial.folder) as workspace:
         (workspace.run_folder(by_id["sort-jars"].run_id) / "sorted.txt").unlink()
-        limits = [one.manifest.budget.active_s for one in await workspace.runs()]
+        limits = [one.manifest.budget.active_s for one in await whole_runs(workspace)]
     assert limits == [90.0, 90.0]
     assert await trial.score(plan) == scores
     assert (await trial.run(plan)).asked == 0

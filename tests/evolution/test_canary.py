@@ -12,6 +12,7 @@ from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.evolution import canary
 from agentorchestra.evolution.canary import canaries, check_canaries
 from agentorchestra.testing import ScriptedModel, call
+from tests.support.runs import whole_runs
 
 LOUD = "- Shout."
 
@@ -46,7 +47,7 @@ async def test_a_share_of_the_runs_uses_a_candidate_and_says_so(tmp_path: Path) 
         version = await louder(ws)
         await ws.prompt_components.share("react", version, 0.5, reason="to see")
         found = await asked(ws, 24)
-        runs = {one.id: one.manifest for one in await ws.runs()}
+        runs = {one.id: one.manifest for one in await whole_runs(ws)}
         for run, answer in found:
             named = {"prompt:react": version} if answer == "YES" else {}
             assert runs[run].components == named

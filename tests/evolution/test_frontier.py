@@ -32,6 +32,7 @@ from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.evaluation.support import write_set
 from tests.evolution.optimising import under
+from tests.support.runs import whole_runs
 
 PLACE = "prompt:aorchestra/routing_rules"
 CANARY = "zanzibar-7719"
@@ -231,7 +232,8 @@ async def test_a_budget_that_ends_in_the_middle_goes_on_later(tmp_path: Path) ->
     asked = len(trials.asked)
     async with trials.workspace(trials.folder) as ws:
         places = [
-            (one.manifest.labels["question"], one.manifest.components["prompt:aorchestra"]) for one in await ws.runs()
+            (one.manifest.labels["question"], one.manifest.components["prompt:aorchestra"])
+            for one in await whole_runs(ws)
         ]
     assert len(places) == len({*places}) == 6, "each question is asked once of each version"
     await trials.learn(budget_usd=50.0, **spent)

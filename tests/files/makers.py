@@ -47,9 +47,11 @@ def page_picture() -> bytes:
     return out.getvalue()
 
 
+_WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
 def docx(lines: Sequence[str], table: Sequence[Sequence[str]] = (), header: str = "") -> bytes:
     """Paragraphs and a table, as little of Word's XML as Word reads."""
-    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     body = "".join(f"<w:p><w:r><w:t>{line}</w:t></w:r></w:p>" for line in lines)
     if table:
         rows = "".join(
@@ -57,6 +59,11 @@ def docx(lines: Sequence[str], table: Sequence[Sequence[str]] = (), header: str 
             for row in table
         )
         body += f"<w:tbl>{rows}</w:tbl>"
+    return docx_of(body, header)
+
+
+def docx_of(body: str, header: str = "") -> bytes:
+    """The XML of a body as a file of Word."""
     types = "application/vnd.openxmlformats-officedocument.wordprocessingml"
     parts = {
         "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
@@ -66,10 +73,10 @@ def docx(lines: Sequence[str], table: Sequence[Sequence[str]] = (), header: str 
         "_rels/.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
         '<Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/'
         'officeDocument" Target="word/document.xml"/></Relationships>',
-        "word/document.xml": f"<w:document {space}><w:body>{body}</w:body></w:document>",
+        "word/document.xml": f"<w:document {_WORD}><w:body>{body}</w:body></w:document>",
     }
     if header:
-        parts["word/header1.xml"] = f"<w:hdr {space}><w:p><w:r><w:t>{header}</w:t></w:r></w:p></w:hdr>"
+        parts["word/header1.xml"] = f"<w:hdr {_WORD}><w:p><w:r><w:t>{header}</w:t></w:r></w:p></w:hdr>"
     return zipped(parts)
 
 
@@ -86,7 +93,7 @@ def pptx(slides: Sequence[tuple[str, str]], notes: str = "", pictures: Mapping[s
         slide.notes_slide.notes_text_frame.text = notes
     for words, picture in (pictures or {}).items():
         slide.shapes.add_picture(io.BytesIO(picture), 0, 6_000_000)._element._nvXxPr.cNvPr.set("descr", words)
-    return _saved(deck)
+    return saved(deck)
 
 
 def xlsx(sheets: dict[str, Sequence[Sequence[Any]]], *, saved: dict[str, Any] | None = None) -> bytes:
@@ -116,7 +123,7 @@ def coloured_xlsx(colours: Sequence[str]) -> bytes:
     book.active.title = "S"
     for column, colour in enumerate(colours, 1):
         book.active.cell(1, column).fill = PatternFill("solid", fgColor=colour)
-    return _saved(book)
+    return saved(book)
 
 
 def replaced(archive: bytes, name: str, old: bytes, new: bytes) -> bytes:
@@ -140,7 +147,82 @@ def unsaved_xlsx(sheets: dict[str, Sequence[Sequence[Any]]]) -> bytes:
         sheet = book.create_sheet(name)
         for row in rows:
             sheet.append(list(row))
-    return _saved(book)
+    return saved(book)
+
+
+def xlsb(name: str, rows: Sequence[Sequence[str | float]]) -> bytes:
+    """One sheet as Excel keeps it in binary (MS-XLSB), as little of it as there can be."""
+
+    def record(kind: int, data: bytes = b"") -> bytes:
+        head = bytes([kind]) if kind < 128 else bytes([kind & 127 | 128, kind >> 7])
+        assert len(data) < 128
+        return head + bytes([len(data)]) + data
+
+    def text(value: str) -> bytes:
+        return struct.pack("<I", len(value)) + value.encode("utf-16-le")
+
+    sheet = record(129) + record(148, struct.pack("<4I", 0, len(rows) - 1, 0, max(map(len, rows)) - 1)) + record(145)
+    for y, row in enumerate(rows):
+        sheet += record(0, struct.pack("<IIHHBI", y, 0, 300, 0, 0, 0))
+        for x, value in enumerate(row):
+            where = struct.pack("<II", x, 0)
+            if value != "":
+                kind, data = (6, text(value)) if isinstance(value, str) else (5, struct.pack("<d", value))
+                sheet += record(kind, where + data)
+    sheet += record(146) + record(130)
+    about = record(156, struct.pack("<II", 0, 1) + text("r1") + text(name))
+    package = "http://schemas.openxmlformats.org/package/2006"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    return zipped(
+        {
+            "[Content_Types].xml": f'<Types xmlns="{package}/content-types"/>',
+            "xl/workbook.bin": record(131) + record(143) + about + record(144) + record(132),
+            "xl/_rels/workbook.bin.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
+            f'Type="{office}/worksheet" Target="worksheets/sheet1.bin"/></Relationships>',
+            "xl/worksheets/sheet1.bin": sheet,
+        }
+    )
+
+
+def doc(text: str) -> bytes:
+    """A text as Word 6 wrote it: a stream with a header of numbers, and the characters behind it."""
+    from xlwt.CompoundDoc import XlsDoc  # type: ignore[import-untyped]
+
+    body = text.replace("\n", "\r").encode("cp1252")
+    head = bytearray(0x300)
+    struct.pack_into("<HHHH", head, 0, 0xA5DC, 104, 0, 0x409)
+    struct.pack_into("<II", head, 0x18, len(head), len(head) + len(body))
+    struct.pack_into("<I", head, 0x34, len(body))
+    buffer = io.BytesIO()
+    XlsDoc().save(buffer, (bytes(head) + body).ljust(8192, b"\0"))
+    data = bytearray(buffer.getvalue())
+    name = "WordDocument\0".encode("utf-16-le")
+    at = data.index("Workbook\0".encode("utf-16-le"))  # the name by which xlwt keeps the stream
+    data[at : at + 66] = name.ljust(64, b"\0") + struct.pack("<H", len(name))
+    return bytes(data)
+
+
+def odp(slides: Sequence[Sequence[str]]) -> bytes:
+    """Slides of OpenDocument, a box for each text."""
+    from odf.draw import Frame, Page, TextBox  # type: ignore[import-untyped]
+    from odf.opendocument import OpenDocumentPresentation  # type: ignore[import-untyped]
+    from odf.style import MasterPage, PageLayout  # type: ignore[import-untyped]
+    from odf.text import P  # type: ignore[import-untyped]
+
+    deck = OpenDocumentPresentation()
+    layout = PageLayout(name="layout")
+    deck.automaticstyles.addElement(layout)
+    master = MasterPage(name="master", pagelayoutname=layout)
+    deck.masterstyles.addElement(master)
+    for texts in slides:
+        page = Page(masterpagename=master)
+        for text in texts:
+            frame, box = Frame(), TextBox()
+            box.addElement(P(text=text))
+            frame.addElement(box)
+            page.addElement(frame)
+        deck.presentation.addElement(page)
+    return saved(deck)
 
 
 def xls(sheets: Mapping[str, Sequence[Sequence[Any]]]) -> bytes:
@@ -154,15 +236,15 @@ def xls(sheets: Mapping[str, Sequence[Sequence[Any]]]) -> bytes:
             for x, value in enumerate(row):
                 if value is not None:
                     sheet.write(y, x, value)
-    return _saved(book)
+    return saved(book)
 
 
 def ods(sheets: Mapping[str, Sequence[Sequence[Any]]], hidden: str = "") -> bytes:
     """Sheets of OpenDocument; a cell is a value or a cell of odfpy's."""
-    from odf.opendocument import OpenDocumentSpreadsheet  # type: ignore[import-untyped]
-    from odf.style import Style, TableProperties  # type: ignore[import-untyped]
+    from odf.opendocument import OpenDocumentSpreadsheet
+    from odf.style import Style, TableProperties
     from odf.table import Table, TableCell, TableRow  # type: ignore[import-untyped]
-    from odf.text import P  # type: ignore[import-untyped]
+    from odf.text import P
 
     book = OpenDocumentSpreadsheet()
     style = Style(name="hidden", family="table")
@@ -184,7 +266,7 @@ def ods(sheets: Mapping[str, Sequence[Sequence[Any]]], hidden: str = "") -> byte
                 line.addElement(cell)
             sheet.addElement(line)
         book.spreadsheet.addElement(sheet)
-    return _saved(book)
+    return saved(book)
 
 
 def odt(lines: Sequence[str], table: Sequence[Sequence[str]] = ()) -> bytes:
@@ -207,10 +289,10 @@ def odt(lines: Sequence[str], table: Sequence[Sequence[str]] = ()) -> bytes:
                 line.addElement(cell)
             found.addElement(line)
         text.text.addElement(found)
-    return _saved(text)
+    return saved(text)
 
 
-def _saved(document: Any) -> bytes:
+def saved(document: Any) -> bytes:
     buffer = io.BytesIO()
     document.save(buffer)
     return buffer.getvalue()
@@ -337,8 +419,8 @@ def mp4(folder: Path, seconds: int, *, title: str = "") -> bytes:
 _END, _FREE, _NONE = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFF
 
 
-def msg(subject: str, body: str, sender: str = "Ann") -> bytes:
-    """A message as Outlook keeps it: streams of properties in a compound file."""
+def msg(subject: str, body: str, sender: str = "Ann", *, encoding: str = "utf-16-le", code_page: int = 0) -> bytes:
+    """A message as Outlook keeps it: streams of properties in a compound file, of bytes in another encoding."""
     streams = {
         "__substg1.0_001A001F": "IPM.Note",
         "__substg1.0_0037001F": subject,
@@ -346,11 +428,14 @@ def msg(subject: str, body: str, sender: str = "Ann") -> bytes:
         "__substg1.0_0C1A001F": sender,
         "__substg1.0_007D001F": f"From: {sender} <ann@example.org>\r\n\r\n",
     }
-    entries = {name: text.encode("utf-16-le") for name, text in streams.items()}
+    kind = "001F" if encoding == "utf-16-le" else "001E"
+    entries = {name[:-4] + kind: text.encode(encoding) for name, text in streams.items()}
     rows = b""
     for name, data in entries.items():
         tag = int(name[-8:], 16)
         rows += struct.pack("<IIII", tag, 6, len(data) + 2, 0)
+    if code_page:
+        rows += struct.pack("<IIII", 0x3FFD0003, 6, code_page, 0)
     entries["__properties_version1.0"] = bytes(8) + struct.pack("<IIII", 0, 0, 0, 0) + bytes(8) + rows
     return _compound(entries)
 

@@ -25,8 +25,6 @@ from agentorchestra.tools.files.read import Asked, document_blocks, read_blocks
 from agentorchestra.tools.files.readers import source_sync
 from agentorchestra.tools.files.views import LINE_CHARS, View, stretches, text_view
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 READ_ON = re.compile(r"Read on with (?:part='([^']+)'|view_range=\[(\d+), (\d+)\])")
 
 
@@ -228,7 +226,11 @@ def test_edit_takes_what_was_shown(text: str, data: st.DataObject) -> None:
         (b"one\r\ntwo\nthree\n\rfour\n", "one\ntwo\nthree\n\nfour", "Line ends: mixed (1 CRLF, 3 LF, 1 CR)."),
         ("ÿgrüße\n".encode("utf-16"), "ÿgrüße", "Read as UTF-16 LE with a byte order mark."),
         (b"\xef\xbb\xbfone\n", "one", "It begins with a byte order mark."),
-        ("größe süß öde\n".encode("cp1252"), "größe süß öde", "Read as Windows-1252; it is not valid UTF-8."),
+        (
+            "größe süß öde\n".encode("cp1252"),
+            "größe süß öde",
+            "Read as Windows-1252, a guess by its letters; if words look wrong, read it again with another `encoding`.",
+        ),
         (
             "größe ".encode() * 400 + b"\xff\nlast\n",
             "größe " * 400 + "�\nlast",

@@ -23,8 +23,6 @@ from agentorchestra.tools.files.folders import LISTED, by_folder, listing, match
 from agentorchestra.tools.files.readers import Stopped
 from agentorchestra.tools.files.storage import Kept, keep_files
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 Keep = Callable[..., Kept]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -13,16 +12,11 @@ from typing import Any
 
 import pytest
 from tests.files.conftest import MakePdf
-from tests.support.file_tools import Watched, place, search
 
 from agentorchestra.core.errors import FileInputError
-from agentorchestra.core.spec import FileRef
-from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.indexer import bring_up
-from agentorchestra.tools.files.readers import read_document
-from agentorchestra.tools.files.worker import ForkServer, Limits
-
-KINDS = {"application/json", "application/pdf", "text/html"}
+from agentorchestra.tools.files import worker
+from agentorchestra.tools.files.readers import check_input, read_document, read_document_sync
+from agentorchestra.tools.files.worker import Limits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
@@ -60,110 +54,125 @@ async def until(condition: Any) -> None:
         await asyncio.sleep(0.02)
 
 
+def forking() -> int:
+    """The process that forks the workers of this one."""
+    (kept,) = worker._kept
+    return kept.process.pid
+
+
 @pytest.mark.long
 async def test_the_same_documents_and_refusals(files: list[Path], tmp_path: Path) -> None:
     broken = tmp_path / "broken.pdf"
     broken.write_bytes(b"%PDF-1.4\nnothing\n%%EOF\n")
-    singly = [await read_document(path) for path in files]
+    singly = [await asyncio.to_thread(read_document_sync, path) for path in files]
     with pytest.raises(FileInputError) as refused:
         await read_document(broken)
-    async with ForkServer(KINDS) as server:
-        together = await asyncio.gather(*(read_document(path) for path in files * 3))
-        assert together == singly * 3
-        with pytest.raises(FileInputError) as caught:
-            await read_document(broken)
-        assert str(caught.value) == str(refused.value)
-        assert server._process is not None and children(server._process.pid) == []
-    assert not running(server._process.pid)
+    together = await asyncio.gather(*(read_document(path) for path in files * 3))
+    assert together == singly * 3
+    with pytest.raises(FileInputError) as caught:
+        read_document_sync(broken)
+    assert str(caught.value) == str(refused.value)
+    assert children(forking()) == []
+
+
+async def test_one_process_reads_all_files_of_a_process(files: list[Path]) -> None:
+    for path in files:
+        check_input(path)
+    first = forking()
+    threads = [asyncio.to_thread(read_document_sync, path) for path in files]
+    await asyncio.gather(*threads, *(read_document(path) for path in files))
+    assert forking() == first
+
+
+async def test_what_one_worker_loads_is_there_for_those_after_it(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/nowhere/at/all")  # another environment: a process that has loaded nothing
+    seen: list[list[str]] = []
+    outcome = worker.Forker.outcome
+
+    def noted(self: worker.Forker, *arguments: Any) -> Any:
+        found = outcome(self, *arguments)
+        seen.append([*self._load])
+        return found
+
+    monkeypatch.setattr(worker.Forker, "outcome", noted)
+    for _ in range(3):
+        await read_document(files[-1])
+    assert "pypdf" in seen[0] and seen[1:] == [[], []]
 
 
 async def test_a_file_that_takes_too_long_is_ended_and_the_others_go_on(slow_pdf: Path, files: list[Path]) -> None:
-    async with ForkServer({"application/pdf"}) as server:
-        await read_document(files[-1])
-        with pytest.raises(FileInputError, match=r"slow\.pdf could not be read within 0\.5 s"):
-            await read_document(slow_pdf, Limits(seconds=0.5))
-        assert server._process is not None and children(server._process.pid) == []
-        assert (await read_document(files[-1])).kind == "pdf"
+    await read_document(files[-1])
+    with pytest.raises(FileInputError, match=r"slow\.pdf could not be read within 0\.5 s"):
+        await read_document(slow_pdf, Limits(seconds=0.5))
+    await until(lambda: children(forking()) == [])
+    assert (await read_document(files[-1])).kind == "pdf"
 
 
 async def test_memory_is_bounded(files: list[Path]) -> None:
-    async with ForkServer({"application/pdf"}):
+    for _ in range(3):  # whatever is loaded already
         with pytest.raises(FileInputError, match=r"made\.pdf needs more than 16 MiB to be read"):
             await read_document(files[-1], Limits(memory_bytes=16 << 20))
+        await read_document(files[-1])
 
 
-async def test_a_cancelled_reader_leaves_no_worker(slow_pdf: Path) -> None:
-    async with ForkServer({"application/pdf"}) as server:
-        task = asyncio.create_task(read_document(slow_pdf))
-        assert server._process is not None
-        pid = server._process.pid
-        await until(lambda: children(pid))
-        (worker,) = children(pid)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await until(lambda: not running(worker))
+async def test_a_cancelled_reader_leaves_no_worker(slow_pdf: Path, files: list[Path]) -> None:
+    await read_document(files[1])
+    task = asyncio.create_task(read_document(slow_pdf))
+    await until(lambda: children(forking()))
+    (reader,) = children(forking())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: not running(reader))
 
 
-async def test_without_the_process_files_are_read_one_by_one(files: list[Path], slow_pdf: Path) -> None:
-    async with ForkServer(KINDS) as server:
-        assert server._process is not None
-        server._process.kill()
-        assert (await read_document(files[0])).kind == "text"
-        await server._process.wait()
-        assert (await read_document(files[-1])).kind == "pdf"
+async def test_another_process_forks_where_the_first_has_ended(files: list[Path], slow_pdf: Path) -> None:
+    await read_document(files[1])
+    task = asyncio.create_task(read_document(slow_pdf))
+    first = forking()
+    await until(lambda: children(first))
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(FileInputError, match=r"slow\.pdf was not read: all readers were ended"):
+        await task
+    assert (await asyncio.to_thread(read_document_sync, files[1])).kind == "text"
+    assert (await read_document(files[-1])).kind == "pdf"
+    assert forking() != first and not running(first)
+
+
+async def test_a_process_without_work_is_ended(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    idle, source = files[0].with_name("_worker.py"), Path(worker._COMMAND[-1])
+    (idle.parent / "formats").symlink_to(source.parent / "formats")
+    idle.write_text(source.read_text().replace("_IDLE_S = 60.0", "_IDLE_S = 0.01"))
+    monkeypatch.setattr(worker, "_COMMAND", (*worker._COMMAND[:-1], str(idle)))
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/nowhere")  # another environment: another process
+    assert (await read_document(files[1])).kind == "text"
+    (first,) = worker._kept
+    await until(lambda: not running(first.process.pid))
+    assert (await read_document(files[1])).kind == "text"
+    assert worker._kept[0] is not first
 
 
 _PARENT = """
 import asyncio, sys
 from pathlib import Path
-from agentorchestra.tools.files.readers import read_document
-from agentorchestra.tools.files.worker import ForkServer
+from agentorchestra.tools.files import worker
+from agentorchestra.tools.files.readers import read_document, read_document_sync
 
-async def main():
-    async with ForkServer({"application/pdf"}) as server:
-        print(server._process.pid, flush=True)
-        await read_document(Path(sys.argv[1]))
-
-asyncio.run(main())
+read_document_sync(Path(sys.argv[2]))
+print(worker._kept[0].process.pid, flush=True)
+asyncio.run(read_document(Path(sys.argv[1])))
 """
 
 
-async def test_all_end_with_a_killed_parent(slow_pdf: Path) -> None:
-    parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _PARENT, str(slow_pdf), stdout=asyncio.subprocess.PIPE
-    )
+async def test_all_end_with_a_killed_parent(slow_pdf: Path, files: list[Path]) -> None:
+    words = (sys.executable, "-c", _PARENT, str(slow_pdf), str(files[1]))
+    parent = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
     assert parent.stdout is not None
     server = int(await parent.stdout.readline())
     await until(lambda: children(server))
-    (worker,) = children(server)
+    (reader,) = children(server)
     os.kill(parent.pid, signal.SIGKILL)
     await parent.wait()
-    await until(lambda: not running(server) and not running(worker))
-
-
-async def test_a_folder_of_pages_is_indexed_by_forked_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = [tmp_path / f"page{number}.json" for number in range(30)]
-    for number, page in enumerate(pages):
-        page.write_text(json.dumps({"otter": number, "river": "Arn" if number == 17 else "Ulm"}))
-    started: list[Any] = []
-    original = asyncio.create_subprocess_exec
-
-    async def counted(*command: Any, **options: Any) -> Any:
-        started.append(command)
-        return await original(*command, **options)
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", counted)
-    ctx: Any = Watched([], tmp_path / "run")
-    ctx._paths = {page.name: page for page in pages}
-    ctx.manifest.files = tuple(
-        FileRef(name=page.name, sha256=page.name, size=page.stat().st_size, media_type="application/json")
-        for page in pages
-    )
-    blocks = await search(ctx, tmp_path, query="Arn")
-    assert place(blocks[0])[0] == "page17.json"
-    assert len(started) == 1
-    with PassageIndex() as index:
-        standing = await bring_up(ctx, index, ctx.manifest.files[:3])  # a few are not worth it
-        assert len(standing.readable) == 3
-    assert len(started) == 4
+    await until(lambda: not running(server) and not running(reader))

@@ -15,8 +15,6 @@ from agentorchestra.tools.files.places import Place, column_name, column_number,
 from agentorchestra.tools.files.quotes import place_text, quote_stands, verify_quote
 from agentorchestra.tools.files.readers import parse_table
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 
 @pytest.mark.parametrize(
     ("text", "canonical"),

@@ -22,8 +22,6 @@ from agentorchestra.tools.files.quotes import alike, place_of, quote_stands, sta
 from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.tools.files.tables import labelled_views, row_text, table_view
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 FAR = "far " * 500
 
 

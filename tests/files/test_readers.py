@@ -314,13 +314,12 @@ async def test_pages(make_pdf: MakePdf) -> None:
 
 
 def _workers(pid: int) -> list[psutil.Process]:
-    """The workers of this module's tests; those that other tests share (tests/support/forked.py) live on."""
+    """The workers of a process: children of the one that forks them, which lives on."""
     found = []
-    for child in psutil.Process(pid).children(recursive=True):
+    for child in psutil.Process(pid).children():
         with contextlib.suppress(psutil.NoSuchProcess):  # or a zombie
-            words = child.cmdline()
-            if "_worker.py" in " ".join(words) and "--fork" not in words:
-                found.append(child)
+            if "_worker.py" in " ".join(child.cmdline()):
+                found += [one for one in child.children() if one.status() != psutil.STATUS_ZOMBIE]
     return found
 
 

@@ -16,8 +16,6 @@ from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import ToolError
 from agentorchestra.tools.files import file_tools, verify_quote
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 
 @pytest.fixture
 def ctx(tmp_path: Path, make_pdf: MakePdf) -> Any:

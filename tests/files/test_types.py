@@ -33,8 +33,6 @@ from agentorchestra.tools.files.read import length_of
 from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.workspace import Workspace
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 CHANCE = random.Random(2506)
 """Seeded: the same tests in every run."""
 
@@ -125,8 +123,8 @@ CASES: list[Case] = [
         "t.docx",
         lambda f, _: makers.docx([FILL], [["Animal", "Grams"], list(f)]),
         OFFICE + "wordprocessingml.document",
-        "line 6",
-        "lines 4-6",
+        "line 7",
+        "table 1!B2",
     ),
     (
         "a.pptx",
@@ -447,7 +445,7 @@ def test_notes_headers_and_footers_are_read(tmp_path: Path) -> None:
     ids=["docx", "xls", "ods", "odt", "zip", "html", "json", "eml", "text"],
 )
 @pytest.mark.parametrize(
-    "name", ["a.xlsx", *(pytest.param(one, marks=pytest.mark.long) for one in ("a.bin", "a.png", "a"))]
+    "name", ["a.doc", *(pytest.param(one, marks=pytest.mark.long) for one in ("a.bin", "a.png", "a"))]
 )
 def test_the_content_decides_not_the_name(data: bytes, media_type: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / name

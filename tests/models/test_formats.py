@@ -192,7 +192,7 @@ async def test_silence_ends(format_: str) -> None:
 async def test_no_connection(format_: str) -> None:
     async with serving(format_, []) as (server, client):
         await server.stop()
-        with pytest.raises(ModelUnavailableError, match="cannot be reached"):
+        with pytest.raises(ModelUnavailableError, match="nothing listens at"):
             await client.request(asking(), media=no_media)
 
 

@@ -12,8 +12,10 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Mode, Provenance
 from agentorchestra.core.errors import (
     ModelAuthError,
+    ModelError,
     ModelRateLimitError,
     ModelRequestError,
+    ModelServerDownError,
     ModelUnavailableError,
     ScriptError,
 )
@@ -109,6 +111,26 @@ async def test_pauses_double_and_repeat_with_the_run() -> None:
         taken.append(pauses.taken)
     assert taken[0] == taken[1], "jitter comes from the run's generator"
     assert all(2**n * 0.5 <= pause <= 2**n for n, pause in enumerate(taken[0]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "attempts"),
+    [
+        (ModelServerDownError, {}, 3),
+        (ModelServerDownError, {"max_attempts": 5}, 5),
+        (ModelUnavailableError, {}, 7),
+    ],
+)
+async def test_a_server_nearby_that_nobody_started_is_not_waited_for(
+    kind: type[ModelError], fields: dict[str, Any], attempts: int
+) -> None:
+    pauses, context = Pauses(), Context()
+    model = ScriptedModel([kind("away")] * attempts, name="local", profile=ModelProfile(model="local", **fields))
+    handler = RequestModelHandler(ModelManager(Settings(), {}, extra={"local": model}), sleep=pauses)
+    with pytest.raises(kind):
+        await handler.execute(effect_of(asking()), context)
+    assert context.attempts == attempts
+    assert (sum(pauses.taken) <= 3) is (attempts == 3)
 
 
 async def test_a_pause_doubles_up_to_a_minute() -> None:

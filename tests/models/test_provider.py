@@ -8,6 +8,7 @@ import gc
 import socket
 from typing import Any
 
+import httpx2
 import pytest
 
 from agentorchestra.core.budget import Usage
@@ -18,11 +19,13 @@ from agentorchestra.core.errors import (
     ModelRateLimitError,
     ModelRequestError,
     ModelResponseError,
+    ModelServerDownError,
     ModelUnavailableError,
 )
 from agentorchestra.core.messages import Message, ModelResponse, ToolCall, user
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.models.client import spent_by
+from agentorchestra.models.failures import Target, translate
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.render import parse_contents, without_contents
 from agentorchestra.testing import LoopbackModelServer, ServerReply, call, garbage, html, http_error, silence
@@ -276,8 +279,18 @@ async def test_silence(streamed: bool) -> None:
     assert "did not answer within 1.5 s" in str(error) and "timeout_s in [models.local]" in str(error)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
-async def test_nobody_there(host: str) -> None:
+@pytest.mark.parametrize(
+    ("host", "kind", "sentence"),
+    [
+        ("127.0.0.1", ModelServerDownError, "nothing listens at {}; start the server, or check base_url in ["),
+        (
+            "no-such-host.invalid",
+            ModelUnavailableError,
+            "{} cannot be reached (",
+        ),
+    ],
+)
+async def test_nobody_there(host: str, kind: type[Exception], sentence: str) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -288,8 +301,21 @@ async def test_nobody_there(host: str) -> None:
             await manager.client("local").request(asking(), media=no_media)
     finally:
         await manager.aclose()
-    assert f"http://{host}:{port}/v1 cannot be reached" in str(caught.value)
-    assert "is the server running? check base_url in [models.local]" in str(caught.value)
+    assert type(caught.value) is kind
+    assert sentence.format(f"http://{host}:{port}/v1") in str(caught.value)
+    assert "check base_url in [models.local]" in str(caught.value)
+
+
+def test_a_refused_connection_elsewhere_is_no_server_that_somebody_has_to_start() -> None:
+    cause = httpx2.ConnectError("All connection attempts failed")
+    cause.__cause__ = ExceptionGroup("all", [OSError("no route"), ConnectionRefusedError(111, "refused")])
+    for address, kind in (
+        ("http://192.168.1.7:8000/v1", ModelServerDownError),
+        ("https://api.example.org/v1", ModelUnavailableError),
+        ("http://203.0.113.0.example:80/v1", ModelUnavailableError),
+    ):
+        error, paid = translate(cause, Target("m", address, "[models.m]", "", None, own_address=True))
+        assert (type(error), paid) == (kind, False)
 
 
 async def test_a_cancelled_request_leaves_the_client_usable() -> None:

@@ -99,7 +99,7 @@ async def test_a_stream_that_stalls_is_given_up(monkeypatch: pytest.MonkeyPatch,
 
 @both
 async def test_a_restart_of_twenty_seconds(format_: str) -> None:
-    """Connections are refused meanwhile: nothing is paid, and the settings as they come wait long enough."""
+    """Connections are refused meanwhile: nothing is paid, and the attempts of a hosted provider wait long enough."""
     server = SERVERS[format_](["5"])
     await server.start()
     address, port = server.base_url, int(server.base_url.split(":")[2].partition("/")[0])
@@ -113,14 +113,16 @@ async def test_a_restart_of_twenty_seconds(format_: str) -> None:
         if back:
             await server.start(port)
 
-    manager = ModelManager(Settings(models={"local": ModelProfile(model=MODELS[format_], base_url=address)}), {})
+    manager = ModelManager(
+        Settings(models={"local": ModelProfile(model=MODELS[format_], base_url=address, max_attempts=7)}), {}
+    )
     context = Context()
     outcome = await RequestModelHandler(manager, sleep=sleep).execute(effect_of(asking()), context)
     await manager.aclose()
     await server.stop()
     assert outcome.response.text == "5" and server.count == 1
     assert slept >= 20 and len(context.failures) >= 3
-    assert all("cannot be reached" in str(error) for _, error, *_ in context.failures)
+    assert all("nothing listens at" in str(error) for _, error, *_ in context.failures)
     assert context.spent == [Usage()] * len(context.failures)
 
 

@@ -13,8 +13,6 @@ from benchmarks.injections.runs import attempt
 
 from agentorchestra.trust.policy import AllowAll
 
-pytestmark = pytest.mark.usefixtures("forked")
-
 ROOM = 2_000
 """Characters of tools' schemas in the prompt: of what an attack needs, most is hidden until it is opened."""
 

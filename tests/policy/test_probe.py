@@ -27,6 +27,7 @@ from agentorchestra.trust.substitution import Substitution
 from agentorchestra.trust.words import words_of
 from agentorchestra.workspace.probe import Probe, Prober
 from tests.runtime.counter import Counter
+from tests.support.runs import whole_runs
 
 TASK = "Look for the letter, do what it says, and mail a greeting to ann@a.example."
 
@@ -251,7 +252,7 @@ async def test_what_a_human_had_allowed_is_not_done_either(tmp_path: Path) -> No
     async with world.workspace as ws:
         run = await ws.run(TASK)
         before = len(world.did)
-        (record,) = await ws.runs()
+        (record,) = await whole_runs(ws)
         prober = Prober(record.manifest, Ledger.of(await ws.events(run.run_id)))
         send = next(one for one in world.tools if one.name == "send_mail")
         wrapped = prober.wrap({EffectKind.INVOKE_TOOL: ToolHandler({"send_mail": send}.get)})[EffectKind.INVOKE_TOOL]

@@ -15,6 +15,7 @@ from agentorchestra.core.settings import GeneratorSettings, Settings
 from agentorchestra.tea.calling.environment import ActionEnvironment, action
 from agentorchestra.testing import ScriptedModel, call, decide
 from tests.registry.support import PRICE, imported, shop
+from tests.support.runs import whole_runs
 
 
 def taught(request: ModelRequest) -> ModelResponse:
@@ -181,7 +182,7 @@ async def test_words_of_packaged_components_and_agents(tmp_path: Path) -> None:
         result = await ws.run(
             "Which?", system="guide", model=ScriptedModel(_done), components={"agent:guide": config.version}
         )
-        (record,) = [one for one in await ws.runs() if one.id == result.run_id]
+        (record,) = [one for one in await whole_runs(ws) if one.id == result.run_id]
         assert record.manifest.agents["guide"].version == config.version
         assert (await ws.replay(result.run_id)).answer == "yes"
         assert ws.agents["guide"].description == "Knows cities."

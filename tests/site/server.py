@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from html import escape
+from typing import Any
 
 from aiohttp import web
 
@@ -312,6 +313,19 @@ async def _instructions(request: web.Request) -> web.Response:
     return web.Response(text=text, content_type="text/html")
 
 
+SCRIPTED = "<title>Shop</title><div id=root>Loading</div><script>createRoot('root')</script>"
+LIGHTHOUSE = "Маяк построен в 1887 году. Каждый вечер на нём зажигают огонь, который видно издалека."
+
+
+def _plain(page: str, charset: str = "utf-8") -> Any:
+    """Gives a page, whose charset no header tells."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=page.encode(charset), headers={"Content-Type": "text/html"})
+
+    return answer
+
+
 async def _truncated(request: web.Request) -> web.StreamResponse:
     """Breaks off in the middle."""
     response = web.StreamResponse(headers={"Content-Type": "text/html", "Content-Length": "5000"})
@@ -406,6 +420,9 @@ async def served() -> AsyncIterator[Site]:
             web.get("/trap/calendar/{number}", _calendar),
             web.get("/trap/instructions", _instructions),
             web.get("/trap/truncated", _truncated),
+            web.get("/trap/scripted", _plain(SCRIPTED)),
+            web.get("/trap/leading", _plain('<meta http-equiv="refresh" content="0; url=instructions">')),
+            web.get("/trap/legacy", _plain(f"<meta charset=utf-8><main><p>{LIGHTHOUSE}</p></main>", "cp1251")),
             *engine_routes(),
             web.get("/{path:.*}", _page),
         ]

@@ -33,7 +33,7 @@ COLUMNS = {
 """Of the first format."""
 
 _SECOND = {"runs": "session, imported", "blobs": "touched"}
-SINCE = dict.fromkeys(("0002", "0003", "0004"), _SECOND)
+SINCE = dict.fromkeys(("0002", "0003", "0004", "0005"), _SECOND)
 """Columns that later formats have besides."""
 
 

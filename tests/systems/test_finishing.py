@@ -173,3 +173,91 @@ async def test_its_own_earlier_answer_needs_no_source(tmp_path: Path) -> None:
         await session.run("How warm is it?", system="react", model=model)
         second = await session.run("Is that warm?", model=model)
         assert (second.answer, second.usage.requests) == ("Yes, it is warm.", 1)
+
+
+# -- later turns -------------------------------------------------------------------------------------------------------
+
+RENT = "The rent is 35.25 euros, for 1234 feet."
+
+
+async def later(folder: Path, *turns: tuple[Any, ...], system: str = "agentorchestra", first: Any = None) -> list[Any]:
+    """The results of the later turns of a session whose first one read the lease; a turn: its files, its replies."""
+    (folder / "lease.txt").write_text(f"{TERM}\n{RENT}\n")
+    (folder / "annex.txt").write_text("There is a garage.")
+    results = []
+    async with workspace(folder, ScriptedModel([])) as ws:
+        session = ws.session("flat")
+        model = ScriptedModel([call("done", answer="three months", sources=[CITED])])
+        await session.run("What is the notice period?", files=[folder / "lease.txt"], system=system, model=model)
+        for names, *replies in turns:
+            model = ScriptedModel([*replies])
+            results.append(await session.run("And now?", files=[folder / name for name in names], model=model))
+            assert (await ws.replay(results[-1].run_id)).answer == results[-1].answer_text
+    return results
+
+
+@pytest.mark.parametrize("system", ["react", "agentorchestra"])
+async def test_what_an_earlier_turn_read_is_not_asked_for(tmp_path: Path, system: str) -> None:
+    plain = ["apple", "Which of the two do you mean?", "Hello!", "35.25 euros", "It ended in 1945."]
+    found = await later(tmp_path, *(((), say(one)) for one in plain), system=system)
+    assert [(one.answer, one.usage.requests) for one in found] == [(one, 1) for one in plain]
+    assert {one.status for one in found} == {RunStatus.COMPLETED}
+
+
+async def test_what_this_turn_read_is(tmp_path: Path) -> None:
+    def asked(names: str) -> Any:
+        def reply(request: ModelRequest) -> ModelResponse:
+            assert f"what it takes from {names}, name, place and exact words. If it takes" in request.messages[-1].text
+            return say("A garage.")
+
+        return reply
+
+    again = call("read_file", name="lease.txt")
+    found = await later(
+        tmp_path,
+        (["annex.txt"], say("A garage."), asked("annex.txt")),
+        ([], again, say("A garage."), asked("lease.txt")),
+        system="react",
+    )
+    assert [(one.answer, one.usage.requests) for one in found] == [("A garage.", 2), ("A garage.", 3)]
+
+
+async def test_a_later_turn_of_a_run_from_before_ends_as_it_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creation, "CHECKS", 3)
+    (result,) = await later(tmp_path, ((), say("apple"), say("apple")))
+    assert (result.answer, result.usage.requests) == ("apple", 2)
+
+
+async def test_an_answer_that_is_given_again_is_not_asked_for_its_figures(tmp_path: Path) -> None:
+    (tmp_path / "lease.txt").write_text(TERM)
+    replies = [say("It was built in 1945."), say("It was built in 1945."), say('{"supported": true}')]
+    async with workspace(tmp_path, ScriptedModel([])) as ws:
+        model = ScriptedModel(replies)
+        result = await ws.run("How old is it?", files=[tmp_path / "lease.txt"], model=model, system="agentorchestra")
+    assert (result.status, result.answer, len(model.requests)) == (RunStatus.COMPLETED, "It was built in 1945.", 3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote"),
+    [
+        ("35,25 euros", "35.25 euros"),
+        ("35.25 euros", "35,25 euros"),
+        ("1,234 feet", "1,234 feet"),
+        ("1.234 feet", "1234 feet"),
+    ],
+)
+@pytest.mark.parametrize("system", ["react", "agentorchestra"])
+async def test_numbers_are_compared_by_value(tmp_path: Path, system: str, answer: str, quote: str) -> None:
+    cited: Any = {"source": "lease.txt", "place": "line 2", "quote": quote}
+    done = call("done", answer=answer, sources=[cited])
+    found = await later(tmp_path, ((), done), system=system)
+    assert [(one.answer, one.usage.requests) for one in found] == [(answer, 1)]
+    assert found[0].sources[0].quote in RENT and found[0].report == ""
+
+
+async def test_another_number_is_another_one(tmp_path: Path) -> None:
+    cited: Any = {"source": "lease.txt", "place": "line 2", "quote": "The rent is 352,5 euros"}
+    (result,) = await later(tmp_path, ((), *[call("done", answer="352,5", sources=[cited])] * 3), system="react")
+    assert result.sources == () and "352,5" in result.report

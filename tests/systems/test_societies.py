@@ -22,6 +22,7 @@ from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace import Workspace, load_settings
 from tests.chaos.support import python
+from tests.support.runs import whole_runs
 from tests.systems import harbours
 from tests.systems.harbours import AGENTS, PANEL, TASK, TOGETHER, landing, leads, scripted
 from tests.systems.test_coral import sent
@@ -130,7 +131,7 @@ async def test_agents_of_certain_systems_take_part_where_they_are_named(tmp_path
     async with workspace(tmp_path, scripted(), text, agents=[clerk, AGENTS[1]]) as ws:
         panel = await ws.create(TASK, system="panel")
         other = await ws.create(TASK)
-        named = {one.id: {*one.manifest.agents} for one in await ws.runs()}
+        named = {one.id: {*one.manifest.agents} for one in await whole_runs(ws)}
         assert {"clerk", "planner", "web_agent"} <= named[panel] and "document_agent" not in named[panel]
         assert not {"clerk", "planner", "web_agent"} & named[other]
         assert (await ws.resume(panel)).answer == TOGETHER
@@ -183,7 +184,7 @@ async def test_a_planner_that_delegates_to_a_society_delegates_to_all_of_it(tmp_
     model = ScriptedModel([call("submit_answer", answer=TOGETHER)], name="scripted")
     async with workspace(tmp_path, model, settings=settings) as ws:
         await ws.create(TASK)
-        (record,) = await ws.runs()
+        (record,) = await whole_runs(ws)
         result = await ws.run(TASK, system="coral")
         assert result.answer == TOGETHER
     assert "landing" not in {one.name for one in model.requests[0].tools}  # the orchestrator is no agent with tools

@@ -16,7 +16,9 @@ from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.errors import ModelRequestError
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.core.spec import AgentResult, RunStatus
+from agentorchestra.core.settings import Settings, TeamSettings
+from agentorchestra.core.spec import AgentResult, RunManifest, RunStatus
+from agentorchestra.evaluation.plan import Arm
 from agentorchestra.models.render import render_message, without_contents
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
@@ -399,7 +401,7 @@ async def test_the_formatter_makes_it_short_and_keeps_the_sources(tmp_path: Path
         found = re.search(r"amounts to (\d+)", seen(request).partition("<answer>")[2])
         return say(found[1] if found else "KEEP")
 
-    async with Workspace(tmp_path / "ws") as ws:
+    async with Workspace(tmp_path / "ws", settings=Settings(team=TeamSettings(shorten=True))) as ws:
         result = await ws.run("How much is it?", files=files, model=team(planner, formatter=formatter))
         assert (result.answer, result.report) == ("1284", LONG.format("1284"))
         assert [one.model_dump() for one in result.sources] == [DEPOSIT]
@@ -410,6 +412,32 @@ async def test_the_formatter_makes_it_short_and_keeps_the_sources(tmp_path: Path
         kept = await ws.run("How much is it?", files=files, model=team(planner, formatter=broken))
         assert (kept.status, kept.answer) == (RunStatus.COMPLETED, LONG.format("1284"))
         assert (await ws.replay(kept.run_id)).answer == kept.answer_text
+
+
+async def test_nobody_is_asked_for_a_short_form_unless_the_settings_say_so(tmp_path: Path, files: list[Path]) -> None:
+    model = team(lambda request: done(LONG.format("1284"), DEPOSIT))
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("How much is it?", files=files, model=model)
+        assert (result.answer, [role_of(one) for one in model.requests]) == (LONG.format("1284"), ["planner"])
+        record = await ws.store.get_run(result.run_id)
+    assert record is not None and not record.manifest.shorten
+    before = record.manifest.model_dump(mode="json", exclude={"shorten"})
+    assert RunManifest.model_validate(before).shorten  # a run from before there was the setting
+    assert Arm(name="one").settled(Settings()).team.shorten
+    assert not Arm(name="one").settled(Settings(team=TeamSettings(shorten=False))).team.shorten
+
+
+async def test_a_plain_answer_has_the_sources_of_the_agents_that_were_asked(tmp_path: Path, files: list[Path]) -> None:
+    def planner(request: ModelRequest) -> ModelResponse:
+        found = re.search(r"(\d+) euros", "".join(results(request)))
+        ask = decide(calls=[call("deep_analyzer", task="Find the deposit in lease.txt")])
+        return say(f"It is {found[1]} euros, to be paid at the beginning.") if found else ask
+
+    model = team(planner)
+    async with Workspace(tmp_path / "ws", settings=Settings(in_view_chars=0)) as ws:
+        result = await ws.run("How much is it?", files=files, model=model)
+    assert [role_of(one) for one in model.requests].count("planner") == 2
+    assert result.answer.startswith("It is 1284 euros") and [one.model_dump() for one in result.sources] == [DEPOSIT]
 
 
 # -- at the same time, after a crash -----------------------------------------------------------------------------------

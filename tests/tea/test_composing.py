@@ -15,6 +15,7 @@ from agentorchestra.tea.prompts.composition import composed
 from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace, packaged_prompts
+from tests.support.runs import whole_runs
 
 
 def written(folder: Path, **files: str) -> Path:
@@ -217,7 +218,7 @@ async def test_a_rewritten_part_is_a_version_that_agents_speak_with(tmp_path: Pa
         second = await ws.run("Is it?", **options)
         assert "Think of the sea" not in asked[0] and "\n- Think of the sea.\n" in asked[1]
         assert "another way" in asked[0] and "another way" not in asked[1]
-        versions = {record.id: record.manifest.prompts["react"].version for record in await ws.runs()}
+        versions = {record.id: record.manifest.prompts["react"].version for record in await whole_runs(ws)}
         assert versions[second.run_id] == changed.version != versions[first.run_id]
         with pytest.raises(PromptError, match="uses budget, which it does not declare"):
             await ws.prompt_components.setvars("react", {"profile": "{{ budget }}"})

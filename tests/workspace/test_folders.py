@@ -18,6 +18,7 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.files import storage as keep
 from agentorchestra.workspace import Workspace
+from tests.support.runs import whole_runs
 from tests.systems.support import seen
 
 COUNT = 3_000
@@ -103,7 +104,7 @@ async def test_a_prompt_lists_some_and_counts_the_others(tmp_path: Path) -> None
         assert result.answer.startswith("40 plan.csv | ")
         assert "The heron of Arnstadt was drawn by Ilse Brandt." in result.answer
         assert "Searched 20 of 20 files matching 'docs/1997'." in result.answer
-        (record,) = await ws.runs()
+        (record,) = await whole_runs(ws)
         assert record.manifest.left_out == (
             "Left out of docs/: unreadable: 1 (docs/empty.txt is empty; give a file with content)."
         )

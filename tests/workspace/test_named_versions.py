@@ -21,6 +21,7 @@ from agentorchestra.core.spec import RunSpec
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.web.bodies import Submission
 from tests.registry.support import PRICE, shop
+from tests.support.runs import whole_runs
 from tests.tea.test_memory_components import DIARY
 
 TASK = "What does a pear cost?"
@@ -68,7 +69,7 @@ async def test_a_run_uses_the_version_that_it_names_and_no_other_run_does(tmp_pa
         assert await priced(ws) == "12.5 euros"
         spec = RunSpec(task=TASK, model="scripted", system="react", components={"tool:price_of": version})
         result = await ws.run(spec)
-        manifest = next(one.manifest for one in await ws.runs() if one.id == result.run_id)
+        manifest = next(one.manifest for one in await whole_runs(ws) if one.id == result.run_id)
         assert manifest.components == {"tool:price_of": version}
         assert manifest.tools["price_of"].version == version
         called = [e.body["effect"]["component"] for e in await ws.events(result.run_id) if "effect" in e.body]

@@ -23,6 +23,7 @@ from agentorchestra.workspace.presets import find_preset, preset_names, with_pre
 from agentorchestra.workspace.presets.sheet import sheet, value_of
 from tests.agents.researching import TASK, lines_with, model
 from tests.browser import find_chromium
+from tests.support.runs import whole_runs
 from tests.systems.workforce import WORD, Workforce
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "presets"
@@ -178,7 +179,7 @@ async def test_runs_have_the_parts_of_their_preset(name: str, tmp_path: Path) ->
         }
         if name == "paper-004-lrf":  # the other one acts by programs
             result = await ws.run("Is it so?", model=ScriptedModel(model))
-            (record,) = await ws.runs()
+            (record,) = await whole_runs(ws)
             assert (result.answer, record.manifest.system, record.manifest.parts.tips) == ("yes", "oagents", False)
             assert "1. Look." in asked[-1].messages[-1].text
 
@@ -274,7 +275,7 @@ async def test_an_agent_that_is_the_system_keeps_its_own_steps(tmp_path: Path) -
         tmp_path / "w", preset="paper-001", settings=Settings(agents={"worker": AgentSettings(max_steps=33)})
     ) as ws:
         result = await ws.run("Is it so?", system="worker", model=scripted)
-        (record,) = await ws.runs()
+        (record,) = await whole_runs(ws)
         assert (result.answer, record.manifest.max_steps, record.manifest.preset) == ("yes", 33, "paper-001")
 
 

@@ -14,6 +14,7 @@ import pytest
 from agentorchestra import Workspace, open_workspace
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.testing import ScriptedModel, call, decide
+from tests.support.runs import whole_runs
 
 APP = """
 from agentorchestra import Workspace, tool
@@ -88,7 +89,7 @@ async def test_each_workspace_has_its_own_program(folders: tuple[Path, Path]) ->
         async with ws:
             result = await ws.run("What is there?", model=asking("stock"), system="react")
             assert result.answer == f"many in {place}: fruit of {place} many in {place}:"
-            (record,) = await ws.runs()
+            (record,) = await whole_runs(ws)
             assert (record.manifest.app, record.manifest.app_folder) == ("app:workspace", str(folder.parent))
             assert (await ws.replay(result.run_id, pin=True)).answer == result.answer
             assert (await ws.ecp.invoke("shelf", "look", {})).value == place
@@ -99,7 +100,7 @@ async def test_the_program_of_each_is_recorded_as_in_a_process_of_its_own(folder
     for folder in folders:
         async with open_workspace(folder) as ws:
             result = await ws.run("What is there?", model=asking("stock"), system="react")
-            (record,) = await ws.runs()
+            (record,) = await whole_runs(ws)
             pinned[folder] = [(await ws.tcp.info("stock")).content_hash, (await ws.ecp.info("shelf")).content_hash]
             assert record.manifest.tools["stock"].content_hash == pinned[folder][0]
             histories = [*vars(ws.tcp.history("stock")).values(), *vars(ws.ecp.history("shelf")).values()]

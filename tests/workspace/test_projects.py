@@ -191,13 +191,15 @@ async def test_a_folder_that_the_settings_mount_writable_is_not_asked_about(tmp_
 # -- what is copied ----------------------------------------------------------------------------------------------------
 
 
-def test_without_git_all_is_copied_but_installed_packages(tmp_path: Path) -> None:
+def test_without_git_all_is_copied_but_installed_packages_and_caches(tmp_path: Path) -> None:
     user = tmp_path / "user"
     write(user, {"a.py": "", ".env": "", "web/node_modules/x/i.js": "", "env/pyvenv.cfg": "", "env/lib/y.py": ""})
+    write(user, {"__pycache__/a.pyc": "", "sub/.pytest_cache/CACHEDIR.TAG": "", "sub/.pytest_cache/v/x": ""})
+    (user / "out/er").mkdir(parents=True)
     (user / "web/to").symlink_to("/etc")
     held = survey(user, FolderLimits())
     assert sorted(held.files) == [".env", "a.py", "web/to"]
-    assert held.seen == ["env", "web/node_modules"]
+    assert (held.seen, held.empty) == (["env", "web/node_modules"], ["out/er"])
 
 
 def test_of_a_repository_ignored_files_stay_and_packages_are_seen(tmp_path: Path) -> None:
@@ -206,13 +208,15 @@ def test_of_a_repository_ignored_files_stay_and_packages_are_seen(tmp_path: Path
     write(
         user, {"build/x": "", "vendor/y": "", "z.log": "", "sub/node_modules/q/i.js": "", "v/pyvenv.cfg": "", "v/l": ""}
     )
-    write(user, {".agentorchestra/log.db": ""})
+    write(user, {".agentorchestra/log.db": "", "__pycache__/a.pyc": "", "sub/cache/CACHEDIR.TAG": ""})
+    for name in ("sub/in", "new/in", "build/in", "other/in", ".agentorchestra/in", "v/in"):
+        (user / name).mkdir(parents=True)
     held = survey(user, FolderLimits(), ("vendor",), apart=user / ".agentorchestra")
     assert (sorted(held.files), held.seen) == (
         [".gitignore", "sub/a.py"],
         ["other", "sub/node_modules", "v", "vendor"],
     )
-    assert held.ignored == ["build/", "z.log"]
+    assert sorted(held.empty) == ["new/in", "sub/in"]
     below = survey(user / "sub", FolderLimits())
     assert (below.files, below.seen) == (["a.py"], ["node_modules"])
 
@@ -244,6 +248,35 @@ async def test_an_empty_folder_is_worked_on(tmp_path: Path) -> None:
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "done"), result.error
         await ws.apply(result.run_id)
     assert (tmp_path / "user" / "hello.txt").read_text() == "hello"
+
+
+@pytest.mark.parametrize("below", ["", "lib"])
+async def test_caches_and_ignored_files_that_a_run_made_are_no_changes(tmp_path: Path, below: str) -> None:
+    user = repository(tmp_path / "user", {".gitignore": "dist/\n", "lib/a.py": "", "lib/dist/kept.js": "1"})
+    git(user, "add", "-f", "lib/dist/kept.js")
+    (user / "lib/out").mkdir()
+    work = user / below
+    made = {
+        "__pycache__/a.pyc": "",
+        "x/.mypy_cache/CACHEDIR.TAG": "",
+        "x/.mypy_cache/3.12/a.json": "",
+        "env/pyvenv.cfg": "",
+        "dist/:made [1].js": "",
+        "new.log": "",
+        "new.py": "",
+        ("" if below else "lib/") + "dist/kept.js": "2",
+    }
+    writes = [call("files_write", path=path, content=text, overwrite=True) for path, text in made.items()]
+    writer = ScriptedModel([*writes, call("done", answer="done")])
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("x", system="react", model=writer, environments=["files"], project=work)
+        assert result.folder is not None and (Path(result.folder) / ("out" if below else "lib/out")).is_dir()
+        changed = await ws.changes(result.run_id)
+        wanted = sorted(["new.log", "new.py", [*made][-1]])
+        assert [one.path for one in changed.files] == wanted
+        assert changed.ignored == ("dist/:made [1].js",)
+        assert "kept.js" in result.diff and "made" not in result.diff
+        assert (await ws.apply(result.run_id)).changed == tuple(wanted)
 
 
 async def test_what_is_no_project_is_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from agentorchestra.core.spec import AgentSpec, RunSpec, RunStatus
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
+from tests.support.runs import whole_runs
 
 
 def notary(request: ModelRequest) -> ModelResponse:
@@ -37,7 +38,7 @@ async def test_a_session_goes_on_from_its_earlier_answers(tmp_path: Path) -> Non
         assert (second.answer, other.answer, alone.answer) == ("you had ['4711']", "you had []", "you had []")
         assert [one.content[0].trust.value for one in model.requests[1].messages if one.name == "task"] == ["user"]
         assert (await ws.replay(second.run_id)).answer == second.answer
-        records = {record.id: record.manifest for record in await ws.runs()}
+        records = {record.id: record.manifest for record in await whole_runs(ws)}
         assert [one.task for one in records[second.run_id].earlier] == ["Choose a number."]
     async with Workspace(tmp_path / "ws") as again:  # in another process too: it is in the log
         third = await again.run("And again, which one?", session="dice", model=ScriptedModel(notary), system="react")

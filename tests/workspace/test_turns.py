@@ -24,6 +24,7 @@ from agentorchestra.models.render import render_message
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
+from agentorchestra.workspace.sessions import conversations
 
 REACT: dict[str, Any] = {"system": "react"}
 
@@ -189,7 +190,8 @@ async def test_a_file_given_again_takes_its_new_content_and_another_one_gets_a_n
         assert "Given again, with other content than before in this session: note.txt." in told
         assert "note-2.txt" in told
         same = await session.run("read note-2.txt", files=[note], model=model, **REACT)
-        assert same.answer == "1\tthree" and not (await session.turns())[-1].manifest.given
+        newest = await ws.store.get_run(same.run_id)
+        assert same.answer == "1\tthree" and newest is not None and not newest.manifest.given
 
 
 async def test_a_run_that_is_over_reads_nothing_and_is_gone_on_from_by_its_id(tmp_path: Path) -> None:
@@ -323,3 +325,39 @@ async def test_an_agent_that_gets_the_users_words_of_a_later_turn_is_told_what_w
         second = await ws.run("And why?", session="s", model=ScriptedModel(team), system="agentorchestra")
         assert "was told: True" in second.answer
         assert (await ws.replay(second.run_id)).answer == second.answer_text
+
+
+async def test_what_was_told_to_a_turn_at_work_is_part_of_the_conversation_in_every_system(tmp_path: Path) -> None:
+    def speaks(request: ModelRequest) -> ModelResponse:
+        return decide(calls=[call("done", answer="Red.")]) if request.tools else ModelResponse(text="Red.")
+
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), environ={}) as ws:
+        options = {"experts": ["deep_analyzer", "deep_researcher"], "rounds": 1}
+        first = await ws.create(
+            "Which colour?", begins=True, session="s", model=ScriptedModel(speaks), system="debate", options=options
+        )
+        await ws.tell(first, "It is for a door.")
+        await ws.resume(first)
+        for system in ("direct", "react"):
+            model = ScriptedModel(speaks)
+            await ws.run("And why?", session="s", model=model, system=system)
+            shown = "\n".join(map(render_message, model.requests[0].messages))
+            asked, told, answered = (shown.index(one) for one in ("Which colour?", "It is for a door.", "Red."))
+            assert asked < told < answered, system
+
+
+async def test_what_code_began_is_no_conversation_and_one_that_was_branched_has_the_turns_before(
+    tmp_path: Path,
+) -> None:
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), environ={}) as ws:
+        model = ScriptedModel(worker)
+        first = await ws.run("one", model=model, session="s", **REACT)
+        await ws.run("alone", model=model, **REACT)
+        await ws.run("two", model=model, session="s", **REACT)
+        fork = await ws.fork(first.run_id)
+        await ws.resume(fork, model=model)
+        await ws.run("other", model=model, session=fork, **REACT)
+        for label in ("schedule", "evaluation", "probe"):
+            await ws.run(label, model=model, labels={label: "x"}, **REACT)
+        talks = [[one.manifest.task for one in turns] for turns in await conversations(ws.store)]
+        assert talks == [["one", "other"], ["one", "two"], ["alone"]]

@@ -35,6 +35,7 @@ from agentorchestra.log.store import MemoryStore, SqliteStore
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace, load_settings, open_workspace
+from tests.support.runs import whole_runs
 from tests.systems.support import seen
 
 SENT: list[str] = []
@@ -261,7 +262,7 @@ async def test_dollars_need_a_price(tmp_path: Path) -> None:
         with pytest.raises(BudgetError, match="the price of model 'unknown' is unknown"):
             await ws.run("x", model="unknown", budget=Budget(cost_usd=1), system="react")
         ids = {name: await ws.create("x", model=name, system="react") for name in profiles}
-        limits = {record.id: record.manifest.budget.cost_usd for record in await ws.runs()}
+        limits = {record.id: record.manifest.budget.cost_usd for record in await whole_runs(ws)}
         assert {name: limits[ids[name]] for name in ids} == {"free": None, "unknown": None, "priced": 1.0}
 
 
@@ -397,7 +398,7 @@ async def test_an_application_is_found_again(tmp_path: Path) -> None:
     async with open_workspace(tmp_path / "ws") as ws:
         result = await ws.run("How many apples?", model=ScriptedModel(model), system="react")
         assert result.answer == "12"
-        (record,) = await ws.runs()
+        (record,) = await whole_runs(ws)
         assert (record.manifest.app, record.manifest.app_folder) == ("shop_for_test:workspace", str(tmp_path))
         assert "stock" in record.manifest.tools
 

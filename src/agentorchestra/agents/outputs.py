@@ -16,6 +16,7 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.messages import ToolCall
+from agentorchestra.core.spec import CHECKS, COUNTED, TURN
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.context import BranchContext
@@ -192,21 +193,37 @@ def is_among(form: str, known: Collection[str]) -> bool:
     return form.count(".") < 2 and any(abs(float(one) - float(form)) <= 0.5001 / 10**places for one in finer)
 
 
-def unproven(answer: str, known: Sequence[str], shown: Sequence[Output], *, apart: bool = True) -> list[str]:
+_GROUPS, _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), re.compile(r"(?<=\d),(?=\d+(?![\d,]))")
+
+
+def with_points(text: str) -> str:
+    """Return a text whose numbers have points alone: 1,234 is 1234, and 35,25 is 35.25."""
+    return _DECIMAL_COMMA.sub(".", _GROUPS.sub("", text))
+
+
+def missing(answer: str, text: str, there: Collection[str] = (), *, checks: int = CHECKS) -> list[str]:
+    """Return the figures of an answer that a text does not have, by their values; `there` are forms it has besides."""
+    points = with_points if checks >= TURN else str
+    known = {*there, *figures(text, digits=1), *figures(points(text), digits=1)}
+    found = figures(answer).items()
+    return [one for form, one in found if not any(is_among(each, known) for each in (form, *figures(points(one))))]
+
+
+def unproven(answer: str, known: Sequence[str], shown: Sequence[Output], *, checks: int = CHECKS) -> list[str]:
     """Return the figures of an answer that are nowhere known; they may be rounded.
 
     Args:
         known: the task, and what the answer cites.
         shown: what the run was given. A result of a program or a tool proves a figure.
             What was read does so only in a long answer, which is an account of it: a short one has to cite it.
-        apart: whether figures with a blank between them may be two, as programs print them.
+        checks: of the run. From COUNTED on figures with a blank between them may be two, as programs print them.
     """
     account = len(answer.split()) > SHORT_ANSWER
     texts = [f"{one.asked}\n{one.text}" if account else one.result for one in shown]
     text = "\n".join([*known, *texts])
-    there = figures(text, digits=1) | figures(text.replace(",", ", "), digits=1)  # "1999,41" may be two cells
-    there |= figures(re.sub(r"[ \u00a0\u202f]", "\n", text), digits=1) if apart else {}
-    return [written for form, written in figures(answer).items() if not is_among(form, there)]
+    there = figures(text.replace(",", ", "), digits=1)  # "1999,41" may be two cells
+    there |= figures(re.sub(r"[ \u00a0\u202f]", "\n", text), digits=1) if checks >= COUNTED else {}
+    return missing(answer, text, there, checks=checks)
 
 
 def computed(answer: str, task: str, shown: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:

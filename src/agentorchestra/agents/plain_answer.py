@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from agentorchestra.agents.conversation import begun_with
 from agentorchestra.agents.outputs import SEARCH
 from agentorchestra.core.content import Trust
-from agentorchestra.core.effects import Provenance
+from agentorchestra.core.effects import Provenance, provenance_of
 from agentorchestra.core.messages import ModelResponse, ToolSchema
+from agentorchestra.core.spec import TURN
 from agentorchestra.loop import State
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tools.todo import Plans
@@ -42,7 +44,7 @@ def refusal_of(response: ModelResponse, ctx: BranchContext[Any]) -> str:
 def open_work(state: State, ctx: BranchContext[Any], finish: ToolSchema | None) -> str:
     """Return what is to be done before plain words end an agent's work, "" where they end it.
 
-    That are open steps of its own plan, and sources of what was read, if `finish`, which ends its work, takes sources.
+    That are open steps of its own plan, and sources of what it read, if `finish`, which ends its work, takes sources.
     """
     if ctx.manifest.checks < PLAIN or state.must_answer in ("steps", "budget"):
         return ""
@@ -55,11 +57,23 @@ def open_work(state: State, ctx: BranchContext[Any], finish: ToolSchema | None) 
         reason = f"your plan has open steps: {', '.join(open_steps)}. Carry them out, or mark them with todo, before "
         reason += "you answer"
         return f"{reason}. If nothing of it is left to do, give the answer again"
-    own = Provenance(kind="agent", ref=ctx.actor, trust=Trust.UNTRUSTED)  # its answers of earlier turns
-    untrusted = [one for one in state.sources if one.trust is Trust.UNTRUSTED and one not in (FILE_NAMES, own)]
-    read = [one.ref for one in untrusted if one.kind in ("file", "web", "agent") or one.ref == SEARCH]
+    read = read_by(state, ctx)
     if not read or finish is None or "sources" not in finish.parameters.get("properties", {}):
         return ""
     reason = f"your answer lacks its sources. Call {finish.name} with the same answer and, for what it takes from "
     reason += f"{', '.join(read[:5])}, name, place and exact words"
     return f"{reason}. If it takes nothing from there, give the answer again"
+
+
+def read_by(state: State, ctx: BranchContext[Any]) -> list[str]:
+    """Return the names of the files, pages and searches that an agent read, in a session those of this turn alone.
+
+    What an agent says that it asked is not among them: that agent gave its own sources.
+    """
+    by_turn = ctx.manifest.checks >= TURN
+    turn = [block for one in (*state.told, *state.messages[state.steps_at :]) for block in one.content]
+    sources = provenance_of(turn) if by_turn and begun_with(ctx) is not None else state.sources
+    own = Provenance(kind="agent", ref=ctx.actor, trust=Trust.UNTRUSTED)  # its answers of earlier turns
+    untrusted = [one for one in sources if one.trust is Trust.UNTRUSTED and one not in (FILE_NAMES, own)]
+    kinds = ("file", "web") if by_turn else ("file", "web", "agent")
+    return [one.ref for one in untrusted if one.kind in kinds or one.ref == SEARCH]

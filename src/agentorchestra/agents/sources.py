@@ -12,12 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
-from agentorchestra.agents.outputs import MOST_RESULT, PROGRAMS, SILENT, Output, outputs, pieces_of
+from agentorchestra.agents.outputs import MOST_RESULT, PROGRAMS, SILENT, Output, outputs, pieces_of, with_points
 from agentorchestra.core.content import Source, SourceKind, TextBlock, Trust, unnumbered
 from agentorchestra.core.effects import FINISH, EffectKind
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import canonical_json
-from agentorchestra.core.spec import AgentResult, Citation
+from agentorchestra.core.spec import TURN, AgentResult, Citation
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
@@ -99,6 +99,12 @@ async def look_up(cited: Sequence[Citation], ctx: BranchContext[Any]) -> LookupR
     if ctx.manifest.checks >= SORTED:
         sure = {*found.held, *found.misquoted}
         _sort_others([one for one in dict.fromkeys(cited) if one not in sure], ctx, found)
+    wrong = (*found.misquoted, *found.unknown) if ctx.manifest.checks >= TURN else ()
+    again = {one.model_copy(update={"quote": with_points(one.quote)}): one for one in wrong}
+    if again.keys() - {*wrong}:  # their numbers may have another form there
+        found.held |= {again[one]: held for one, held in (await look_up([*again], ctx)).held.items()}
+        found.misquoted = [one for one in found.misquoted if one not in found.held]
+        found.unknown = [one for one in found.unknown if one not in found.held]
     return found
 
 

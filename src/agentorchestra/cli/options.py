@@ -78,7 +78,22 @@ class FilePath(ParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
-class GivenFile(FilePath):
+class GivenPath(FilePath):
+    """A file or a folder of the user's; where nothing is there, what is meant is looked for beside it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = super().convert(value, param, ctx)
+        if path != STDIN and not os.path.lexists(path) and path.parent.is_dir():
+            names = sorted(os.listdir(path.parent))  # noqa: PTH208 - names
+            if cut_off := [one for one in names if one.startswith(f"{path.name} ")]:
+                whole = shlex.quote(str(path.parent / cut_off[0]))
+                self.fail(f"{path} does not exist; put a name with blanks into quotation marks: {whole}", param, ctx)
+            if close := nearest(path.name, names):
+                self.fail(f"{path} does not exist; did you mean {str(path.parent / close[0])!r}?", param, ctx)
+        return path
+
+
+class GivenFile(GivenPath):
     """A file that is given with a task."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
@@ -89,12 +104,7 @@ class GivenFile(FilePath):
                 param,
                 ctx,
             )
-        path = super().convert(value, param, ctx)
-        if path != STDIN and not os.path.lexists(path) and path.parent.is_dir():
-            close = nearest(path.name, os.listdir(path.parent))  # noqa: PTH208 - names
-            if close:
-                self.fail(f"{path} does not exist; did you mean {str(path.parent / close[0])!r}?", param, ctx)
-        return path
+        return super().convert(value, param, ctx)
 
 
 class Pair(ParamType):
@@ -296,12 +306,7 @@ def on_ask_option(what: str, code: int = 3) -> Callable[[F], F]:
     )
 
 
-def task_on_stdin() -> str:
-    """Return the task, read from stdin to its end; raise UsageError if it is no text."""
-    return task_in(STDIN)
-
-
-def task_in(file: Path) -> str:
+def task_in(file: Path = STDIN) -> str:
     """Return the task that a file holds, or stdin (`-`); raise UsageError if it is no text."""
     where = "stdin" if file == STDIN else str(file)
     try:
@@ -356,7 +361,7 @@ def _runs_that_begin(ctx: click.Context, param: click.Parameter, incomplete: str
 
     async def ids() -> list[str]:
         async with opened(folder, app=False) as workspace:
-            return [one.id for one in await workspace.runs()]
+            return await workspace.store.run_ids()
 
     try:
         known = [LAST, *asyncio.run(ids())] if exists(folder) else []

@@ -9,7 +9,7 @@ import re
 import shlex
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
@@ -65,9 +65,23 @@ def say(line: str, *, red: bool = False, diff: bool = False) -> None:
 
 
 def emit(text: str) -> bool:
-    """Print a result on stdout; return False if nobody reads any more, OutputError on a full disk."""
+    """Print a result on stdout; return False if nobody reads any more.
+
+    Raises:
+        OutputError: if it cannot be written although somebody may read it (a full disk).
+    """
+    return _emitted(lambda: sys.stdout.write(f"{text}\n"), "the run itself")
+
+
+def emit_bytes(data: bytes) -> bool:
+    """Print bytes as they are; see `emit`."""
+    return _emitted(lambda: sys.stdout.buffer.write(data), "what was asked for")
+
+
+def _emitted(write: Callable[[], object], what: str) -> bool:
     try:
-        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+        write()
         sys.stdout.flush()
         return True
     except BrokenPipeError:
@@ -79,22 +93,7 @@ def emit(text: str) -> bool:
         gone = (errno.EPIPE, errno.EBADF, *((errno.EIO,) if terminal else ()))
         if isinstance(exc, OSError) and exc.errno in gone:
             return False
-        raise OutputError(f"standard output cannot be written: {exc}; the run itself is in the log") from None
-
-
-def emit_bytes(data: bytes) -> bool:
-    """Print bytes as they are; return whether somebody may read on; raise OutputError as `emit`."""
-    sys.stdout.flush()
-    try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return True
-    except BrokenPipeError:
-        _silence(sys.stdout)
-        return False
-    except (OSError, ValueError) as exc:
-        _silence(sys.stdout)
-        raise OutputError(f"standard output cannot be written: {exc}; what was asked for is in the log") from None
+        raise OutputError(f"standard output cannot be written: {exc}; {what} is in the log") from None
 
 
 def _is_terminal(stream: TextIO) -> bool:

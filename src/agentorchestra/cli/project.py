@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+ON_A_COPY = "commands run in a sandbox, in a copy of {}: without a question; its diff follows"
+"""The line with which work on a folder of the user's begins."""
+
 MOST_LINES = 1000
 """Lines of a diff that are shown after a run."""
 
@@ -144,8 +147,9 @@ async def _land(
         changes = await workspace.changes(result.run_id)
     except ProjectError as exc:
         return _Landed((f"error: {one_line(str(exc), 2000)}",), failed=True)
-    large = f"{first_names(changes.left_out, 5)}: too large for the diff, in {result.folder} only"
-    lines = (one_line(large, 1000),) if changes.left_out else ()
+    reasons = {"too large for the diff": changes.left_out, "ignored by Git": changes.ignored}
+    kept = (f"{first_names(files, 5)}: {why}, in {result.folder} only" for why, files in reasons.items() if files)
+    lines = tuple(one_line(line, 1000) for line in kept)
     if not changes.files:
         return _Landed((*lines, f"nothing was changed in the copy of {place}"))
     wanted = landing.apply or landing.branch is not None

@@ -18,6 +18,7 @@ from agentorchestra.cli.options import (
     together,
 )
 from agentorchestra.cli.output import clean, plural, say
+from agentorchestra.cli.project import ON_A_COPY
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import UnknownRoleError
 from agentorchestra.core.names import did_you_mean
@@ -25,32 +26,16 @@ from agentorchestra.core.spec import RunResult, RunSpec
 from agentorchestra.workspace import DEFAULT_COST_USD, Workspace
 
 ROLES = (
-    "planner",
-    "analyzer",
-    "reporter",
-    "formatter",
-    "summariser",
-    "judge",
-    "verifier",
-    "policy",
-    "worker",
-    "browser",
-    "debate",
-    "expert",
-    "main",
-    "child",
-    "reviewer",
-    "agent",
-    "vision",
-    "hearing",
-    "video",
+    "planner, analyzer, reporter, formatter, summariser, judge, verifier, policy, worker, browser, debate, "
+    "expert, main, child, reviewer, agent, vision, hearing, video"
 )
 """What packaged agents and tools play; the user's own may name others."""
 
 
 def check_roles(workspace: Workspace[Any], roles: tuple[tuple[str, str], ...]) -> None:
     """Refuse a role that no agent plays with an UnknownRoleError. One that only tools give is named in the settings."""
-    known = sorted({*ROLES, *workspace.settings.roles, *(agent.role for agent in workspace.agents.values())})
+    own = {*workspace.settings.roles, *(agent.role for agent in workspace.agents.values())}
+    known = sorted({*ROLES.split(", ")} | own)
     for name, _ in roles:
         if name not in known:
             raise UnknownRoleError(
@@ -69,7 +54,7 @@ spec_options = together(
         help="How agents work on it: a system, or a program or society of yours.  [default: from the settings]",
     ),
     model_option,
-    role_option(", ".join(ROLES)),
+    role_option(ROLES),
     option(
         "--session",
         metavar="S",
@@ -105,6 +90,8 @@ async def drive_new(
             say(f"files: {plural(len(manifest.files), 'file')}")
         if manifest.left_out:
             say(manifest.left_out)
+        if manifest.project is not None:
+            say(ON_A_COPY.format(manifest.project.path))
     for note in workspace.notes:
         say(clean(f"warning: {note}"))
     by_default = (spec.budget is None or spec.budget.cost_usd is None) and workspace.settings.budget.cost_usd is None

@@ -42,7 +42,10 @@ class TerminalAsker:
     async def _asked(self, question: Question) -> str | bool | None:
         lines = ["", question.question]
         for line in argument_lines(question):
-            lines += [f"  {part}" for part in textwrap.wrap(line, _columns() - 3, break_on_hyphens=False)]
+            # A break in a value is a break here too, behind its sign; what goes on stands deeper than a value begins.
+            pieces = line.replace("\\n", "\\n\n").split("\n")
+            parts = [part for one in pieces for part in textwrap.wrap(one, _columns() - 7, break_on_hyphens=False)]
+            lines += [f"{'      ' if place else '  '}{part}" for place, part in enumerate(parts)]
         await self._show(lines)
         look = asyncio.create_task(self._answered_elsewhere(question.key))
         ask = asyncio.create_task(self._approval() if question.kind == "approval" else self._text())

@@ -11,7 +11,7 @@ import click
 
 from agentorchestra.core.errors import AgentOrchestraError, NoWorkspaceError, UnknownRunError
 from agentorchestra.core.names import did_you_mean
-from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.protocols import RunHead, RunRecord
 from agentorchestra.core.spec import UNTESTED, RunResult
 from agentorchestra.workspace import DEFAULT_FOLDER, Workspace, load_app, load_settings, open_workspace
 from agentorchestra.workspace.variables import ENV_FILE
@@ -127,7 +127,7 @@ async def opened_run(
         yield workspace, record
 
 
-def task_folder_of(record: RunRecord) -> Path | None:
+def task_folder_of(record: RunHead) -> Path | None:
     """Return the folder whose task a run works on; None for none, and for a run that came from elsewhere."""
     place = record.manifest.task_folder
     return Path(place) if place and record.imported is None else None
@@ -158,18 +158,19 @@ async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
         newest = await workspace.runs(limit=1)
         if not newest:
             raise UnknownRunError(f'there is no run yet {where}; start one with `agentorchestra run "..."`')
-        return newest[0]
+        wanted = newest[0].id
     bare = wanted.removeprefix(_PREFIX).upper()
-    fitting = [one for one in await workspace.runs() if one.id.removeprefix(_PREFIX).startswith(bare)] if bare else []
-    if not fitting:
+    fitting = await workspace.store.run_ids(_PREFIX + bare) if bare else []
+    exact = [one for one in fitting if one == wanted]
+    if not exact and len(fitting) > 1:
+        listed = ", ".join(fitting[:3])
+        raise UnknownRunError(f"{name!r} is the beginning of {len(fitting)} runs {where} ({listed}); give more of it")
+    found = await workspace.store.get_run((exact or fitting)[0]) if fitting else None
+    if found is None:
         raise UnknownRunError(
             f"no run {name!r} {where}; {did_you_mean(wanted, [LAST], '`agentorchestra runs` lists them')}"
         )
-    exact = [one for one in fitting if one.id == wanted]
-    if not exact and len(fitting) > 1:
-        listed = ", ".join(one.id for one in fitting[:3])
-        raise UnknownRunError(f"{name!r} is the beginning of {len(fitting)} runs {where} ({listed}); give more of it")
-    return (exact or fitting)[0]
+    return found
 
 
 def _option(name: str, default: Any) -> Any:

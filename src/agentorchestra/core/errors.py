@@ -1,17 +1,24 @@
 """The error tree.
 
-    AgentOrchestraError ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel,
-    UnknownSystem, UnknownRole, │     UnknownRun, UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget,
-    ToolDefinition, Prompt, │     Answer, Fork, Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest,
-    Source, Transformation, │     Mcp, WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker, Session
-    (SessionBusy), │     RunOver, Chat, │     SandboxUnavailable, Image, SystemDefinition, Evaluation, │     TaskFolder,
-    Project (ApplyConflict), Evidence, PolicyFile, RunUnderWay, │     Proposal (LostPlaceholder, Growth, Unloadable,
-    SchemaChange, Rights, Overlap) ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull,
-    StoreUnavailable, Fenced, │     StoreResource, DuplicateEvent, LogChanged, ComponentConflict ├── DoorError:
-    Diverged, BudgetExhausted, Suspended, ConcurrentUse, Replay ├── ModelError: ModelAuth, ModelRateLimit,
-    ModelUnavailable, ModelResponse, │     ModelRequest (ModelContext, ModelSchema, ModelMedia), Script ├── ToolError:
-    Web, Edit (AmbiguousText, NotText, Patch, Undo), EnvironmentLost, Job, Keys ├── Resource ├── Cluster: LostLock ├──
-    RunNotCompleted └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat
+    AgentOrchestraError
+    ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRole,
+    │     UnknownRun, UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt,
+    │     Answer, Fork, Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation,
+    │     Mcp, WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker, Session (SessionBusy),
+    │     RunOver, Chat,
+    │     SandboxUnavailable, Image, SystemDefinition, Evaluation,
+    │     TaskFolder, Project (ApplyConflict), Evidence, PolicyFile, RunUnderWay,
+    │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
+    ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
+    │     StoreResource, DuplicateEvent, LogChanged, ComponentConflict
+    ├── DoorError: Diverged, BudgetExhausted, Suspended, ConcurrentUse, Replay
+    ├── ModelError: ModelAuth, ModelRateLimit, ModelUnavailable (ModelServerDown), ModelResponse,
+    │     ModelRequest (ModelContext, ModelSchema, ModelMedia), Script
+    ├── ToolError: Web, Edit (AmbiguousText, NotText, Patch, Undo), EnvironmentLost, Job, Keys
+    ├── Resource
+    ├── Cluster: LostLock
+    ├── RunNotCompleted
+    └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat
 
 Names end in `Error`, but for RunNotCompleted. Every message names the bad value and what to do next.
 UndeclaredToolWarning and HookWarning are no errors: Python's `warnings` tells them, the first in one line.
@@ -449,6 +456,10 @@ class ModelUnavailableError(ModelError):
     """The provider is unreachable, silent or failing."""
 
     retryable = True
+
+
+class ModelServerDownError(ModelUnavailableError):
+    """Nothing listens at an address of this machine or its private network: somebody has to start the server."""
 
 
 class ModelResponseError(ModelError):

@@ -22,7 +22,7 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.mail import Mail
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.query import LogQuery
-from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec, ManifestHead, RunManifest, RunStatus
 
 DepsT_co = TypeVar("DepsT_co", covariant=True)
 
@@ -296,19 +296,25 @@ class Owner(BaseModel, frozen=True):
         return f"{self.host}:{self.pid}:{self.started:.2f}"
 
 
-class RunRecord(BaseModel, frozen=True):
-    """A row of `runs`."""
+class RunHead(BaseModel, frozen=True):
+    """What lists show of a run."""
 
     id: str
     status: RunStatus
-    manifest: RunManifest
+    manifest: ManifestHead
     next_seq: int
     created: datetime
     parent_run: str | None = None
-    fork_seq: int | None = None
     imported: datetime | None = None
     """When it came from elsewhere (a bundle, a file of events). What such a run names (an application, tools, texts of
     modules) is another's: reading and replaying it executes none of it."""
+
+
+class RunRecord(RunHead, frozen=True):
+    """A row of `runs`, with the whole manifest."""
+
+    manifest: RunManifest
+    fork_seq: int | None = None
     accepted: datetime | None = None  # when a server took it on; None for a run that somebody else drives
 
 
@@ -478,8 +484,11 @@ class Store(Protocol):
     async def get_run(self, run: str) -> RunRecord | None:
         """Return the run's row, None where there is none."""
 
-    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunRecord]:
+    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunHead]:
         """Return the runs, newest first; no parts of runs (`ids.PART`), nor does a `query` that names no runs."""
+
+    async def run_ids(self, beginning: str = "") -> list[str]:
+        """Return the ids of the same runs, newest first; those alone that begin so."""
 
     async def waiting(self) -> list[tuple[Event, bool]]:
         """Return the last `run_ended` of each waiting run, and whether events came after it; one query."""

@@ -372,7 +372,7 @@ class BrowserSettings(BaseModel, frozen=True, extra="forbid"):
         private: services of one's own that pages may reach, `HOST:PORT` each; None for those of `web.private`.
         logins: by host, the environment variables whose values agents may fill in there, by names; unseen by them. Two
             of a host are also the user and the password, in this order, where its server asks for them by HTTP.
-        launch_s: seconds the browser has to start.
+        launch_s: seconds the browser may do nothing while it starts; a start has ten times as many at most.
         load_s: seconds a page has to load.
         call_s: seconds any other call on a page has. What takes longer is stopped, closed or killed, in this order.
         looks_at_once: snapshots and pictures of pages taken at the same time, over all runs; waiting costs no time.
@@ -470,6 +470,7 @@ class TeamSettings(BaseModel, frozen=True, extra="forbid"):
         agents: those that the planner has; None for all (000, table 4). Agents that work for others stay with them.
         systems: systems that the planner may delegate to besides its agents, such as `aorchestra`.
         models: that a delegation may choose from, by profile or `provider:model`; none: each agent has its role's.
+        shorten: whether a request (role `formatter`) cuts a long answer to the short form that a task asks for.
     """
 
     verify: Literal["web", "off"] = "web"
@@ -477,6 +478,7 @@ class TeamSettings(BaseModel, frozen=True, extra="forbid"):
     agents: tuple[str, ...] | None = None
     systems: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    shorten: bool = False
 
 
 class ResearchSettings(BaseModel, frozen=True, extra="forbid"):

@@ -336,15 +336,17 @@ class Exchange(BaseModel, frozen=True):
     """An earlier task of the same session and how it ended."""
 
     run_id: str
-    task: str
+    task: str  # and what the user told the agents while they worked
     answer: str
     status: RunStatus = RunStatus.COMPLETED
 
 
-CHECKS = 3  # the way in which new runs read replies and check answers; see `RunManifest.checks`
+CHECKS = 4  # the way in which new runs read replies and check answers; see `RunManifest.checks`
 
 # from it on a judge is shown a page once, tables of PDFs count once, and a window holds what its model counts
 COUNTED = 3
+
+TURN = 4  # from it on sources are asked for what this turn read, and numbers are compared by value
 
 
 class Project(BaseModel, frozen=True):
@@ -378,16 +380,28 @@ class PartOf(BaseModel, frozen=True):
     key: str
 
 
-class RunManifest(BaseModel, frozen=True):
-    """Everything a run is pinned to; a fresh process can drive it from this and the log.
-
-    Defaults are for the runs that were made before there was the field.
-    """
+class ManifestHead(BaseModel, frozen=True):
+    """The part of a manifest that lists of runs show and choose by; no store keeps a field of it apart from the row."""
 
     task: str
     system: str = "react"
     model: str = "offline"
     files: tuple[FileRef, ...] = ()
+    labels: dict[str, str] = {}
+    created: datetime
+    session: str | None = None  # the session of which it is a turn, None for a run of its own
+    previous: str | None = None  # the turn before it; None for the first one, and for runs from before there were turns
+    preset: str = NO_PRESET  # of the settings that it was started with; it goes on with no other
+    task_folder: str = ""  # the folder whose task it is, in Terminal-Bench's format; "" for none
+    image: str = ""  # SHA-256 of the config of the image that its terminal lies on; "" for none
+
+
+class RunManifest(ManifestHead, frozen=True):
+    """Everything a run is pinned to; a fresh process can drive it from this and the log.
+
+    Defaults are for the runs that were made before there was the field.
+    """
+
     left_out: str = ""  # a sentence on what of the given folders was not taken, "" for nothing
     tools: dict[str, Pinned] = {}
     prompts: dict[str, Pinned] = {}
@@ -396,12 +410,10 @@ class RunManifest(BaseModel, frozen=True):
     max_steps: int = 20
     on_ask: OnAsk = "wait"
     on_uncertain: OnUncertain = "report"
-    labels: dict[str, str] = {}
     app: str | None = None
     app_folder: str | None = None
     output_schema: dict[str, Any] | None = None
     distribution: str = ""
-    created: datetime
     # `parent_run`, `fork_seq`: the run it was forked from, and the last event they have in common
     parent_run: str | None = None
     fork_seq: int | None = None
@@ -410,8 +422,6 @@ class RunManifest(BaseModel, frozen=True):
     overrides: dict[str, JsonValue] = {}
     # where the time of its effects begins, for a fork its first ancestor's creation; None for `created`
     began: datetime | None = None
-    session: str | None = None  # the session of which it is a turn, None for a run of its own
-    previous: str | None = None  # the turn before it; None for the first one, and for runs from before there were turns
     given: tuple[str, ...] = ()  # names of the files that came with this turn, where it is not the first one
     # the session's earlier tasks and answers, oldest first, as they were when the run was created
     earlier: tuple[Exchange, ...] = ()
@@ -446,22 +456,20 @@ class RunManifest(BaseModel, frozen=True):
     environments: tuple[str, ...] = ()  # names of the packaged environments that its top agent works in
     # what its system was told besides the task: of a `debate`, the experts and rounds
     options: dict[str, JsonValue] = {}
-    preset: str = NO_PRESET  # of the settings that it was started with; it goes on with no other
     keep_tools: Keep = "workspace"  # where tools stay that are generated in it (`generator.keep`)
-    # how replies are read and answers checked: 3 with replies in all their forms, with what is open where plain words
-    # would be the answer, and with what was read counted as COUNTED says; 2 with sources that are sorted into held,
-    # misquoted and unknown, and with the figures of answers that no other agent took part in; 1 with what tools and
-    # programs gave, 0 without
+    # how replies are read and answers checked: 4 as TURN says; 3 with replies in all their forms, with what is open
+    # where plain words would be the answer, and with what was read counted as COUNTED says; 2 with sources that are
+    # sorted into held, misquoted and unknown, and with the figures of answers that no other agent took part in; 1 with
+    # what tools and programs gave, 0 without
     checks: int = 0
     # how `python` and `bash` work: 1 in the folder of a terminal that their agent has, and pictures that they make are
     # named; 0 apart from it, and pictures are shown
     programs: int = 0
     society: SocietySettings | None = None  # who takes part and leads, where its system is a society
     parts: PartSettings = PartSettings()  # see the settings
+    shorten: bool = True  # whether the team's answer is put into a short form, see `TeamSettings`
     # the versions that it names, by `KIND:NAME`; everything else is as the names mean it
     components: dict[str, str] = {}
-    task_folder: str = ""  # the folder whose task it is, in Terminal-Bench's format; "" for none
-    image: str = ""  # SHA-256 of the config of the image that its terminal lies on; "" for none
     policy_plan: Literal["off", "on"] = "off"  # whether policy has a plan made from the user's words (`policy.plan`)
     # whether a model looks again at calls that the plan allows (`policy.review`)
     policy_review: Literal["off", "on"] = "off"

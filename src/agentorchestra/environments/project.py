@@ -3,8 +3,8 @@
 A work tree of git's own would let agents write into the user's repository, whose hooks and configuration are programs
 that the user runs. So what they get is a copy with a small `.git` of its own; the objects of the repository are seen
 there read-only. What is taken is what git would take: tracked files and untracked ones that are not ignored, as they
-are on the disk now. Ignored files stay where they are, since secrets lie in them (`.env`). The folders of installed
-packages (`.venv`, `node_modules`) are too many files to copy: commands see them read-only where they are.
+are on the disk now. Ignored files stay where they are, since secrets lie in them (`.env`); so do caches. The folders
+of installed packages (`.venv`, `node_modules`) are too many files to copy: commands see them read-only where they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from agentorchestra.environments.repository import Repository, repository_at
 from agentorchestra.sandbox.ground import chooses_users, new_user
 from agentorchestra.sandbox.machine import WORK, python_base
 from agentorchestra.sandbox.shell import Mount
+from agentorchestra.tools.files.folders import NEVER
 
 GIT = ".git"
 ALTERNATE = f"{GIT}/alternate"
@@ -37,8 +38,8 @@ ALTERNATE = f"{GIT}/alternate"
 _UNTOUCHED = "untouched"
 """The name of a file beside a new run's folder: nobody has worked there since it was copied."""
 
-_VENV, _NODE = "pyvenv.cfg", "node_modules"
-"""What the makers of virtual environments put into each, and the name that npm defines for its packages."""
+_VENV, _CACHE, _NODE = "pyvenv.cfg", "CACHEDIR.TAG", "node_modules"
+"""What is put into virtual environments, and into caches (https://bford.info/cachedir); how npm names packages."""
 
 _NOT_THERE = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/workspace")
 _GITLINK = "160000"
@@ -56,14 +57,14 @@ class Survey:
         repository: whose work tree it lies in, None for none.
         files: files and links that are copied, relative to it.
         seen: folders that are seen read-only, relative to it.
-        ignored: what git ignores and nobody sees, as git lists it.
+        empty: folders with nothing in them, relative to it.
     """
 
     folder: Path
     repository: Repository | None
     files: list[str]
     seen: list[str]
-    ignored: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
 
 
 def survey(folder: Path, limits: FolderLimits, see: Sequence[str] = (), *, apart: Path | None = None) -> Survey:
@@ -88,7 +89,8 @@ def survey(folder: Path, limits: FolderLimits, see: Sequence[str] = (), *, apart
     held = _of_git(folder, repository, names) if repository is not None else _of_disk(folder, names)
     if apart is not None and (apart := apart.resolve()).is_relative_to(folder):
         inside = str(apart.relative_to(folder))
-        held.files[:] = [one for one in held.files if one != inside and not one.startswith(f"{inside}/")]
+        for paths in (held.files, held.empty):
+            paths[:] = [one for one in paths if one != inside and not one.startswith(f"{inside}/")]
     if len(held.seen) > _MOST_SEEN:
         raise ProjectError(
             f"{folder} has {len(held.seen):,} folders of installed packages, and commands can see {_MOST_SEEN}; name a "
@@ -105,28 +107,31 @@ def _of_git(folder: Path, repository: Repository, names: frozenset[str]) -> Surv
         (seen if mode == _GITLINK else files)[path] = None  # of a submodule what is checked out
     others = repository.listed("ls-files", "--others", "--exclude-standard")
     packages = {one.rpartition("/")[0] for one in others if one.rpartition("/")[2] == _VENV}
+    caches = made_anew(others)
     for path in others:
         at = next((place for place in _folders_of(path) if place.rpartition("/")[2] == _NODE or place in packages), "")
         if at or path.endswith("/"):  # a repository of its own
             seen[at or path.rstrip("/")] = None
-        else:
+        elif path not in caches:
             files[path] = None
-    ignored = []
+    untracked = repository.listed("ls-files", "--others", "--exclude-standard", "--directory")
+    folders = (one for one in untracked if one.endswith("/") and one.rstrip("/") not in seen)
+    empty = [f"{one}{below}".rstrip("/") for one in folders for below in _of_disk(folder / one, names).empty]
     for path in repository.listed("ls-files", "--others", "--ignored", "--exclude-standard", "--directory"):
         place = path.rstrip("/")
         if path.endswith("/") and (place.rpartition("/")[2] in names or (folder / place / _VENV).is_file()):
             seen[place] = None
-        else:
-            ignored.append(path)
-    return Survey(folder, repository, [*files], _outermost(folder, seen), ignored)
+    return Survey(folder, repository, [*files], _outermost(folder, seen), empty)
 
 
 def _of_disk(folder: Path, names: frozenset[str]) -> Survey:
-    files, seen = list[str](), list[str]()
+    files, seen, empty = list[str](), list[str](), list[str]()
     for at, folders, found in os.walk(folder):
         base = os.path.relpath(at, folder)
         prefix = "" if base == "." else f"{base}/"
         below = []
+        if not folders and not found:
+            empty.append(prefix.rstrip("/"))
         for name in sorted(folders):
             if (Path(at) / name).is_symlink():
                 files.append(prefix + name)
@@ -136,7 +141,16 @@ def _of_disk(folder: Path, names: frozenset[str]) -> Survey:
                 below.append(name)
         folders[:] = below
         files += [prefix + name for name in found]
-    return Survey(folder, None, files, _outermost(folder, seen))
+    caches = made_anew(files)
+    return Survey(folder, None, [one for one in files if one not in caches], _outermost(folder, seen), empty)
+
+
+def made_anew(files: Collection[str]) -> set[str]:
+    """Return those of a folder's files that lie in caches and installed packages: programs make them anew."""
+    marked = {one.rpartition("/")[0] for one in files if one.rpartition("/")[2] in (_VENV, _CACHE)} - {""}
+    return {
+        one for one in files if any(place in marked or place.rpartition("/")[2] in NEVER for place in _folders_of(one))
+    }
 
 
 def _folders_of(path: str) -> Iterator[str]:
@@ -151,7 +165,7 @@ def _outermost(folder: Path, found: Iterable[str]) -> list[str]:
 
 
 def _check_size(held: Survey, limits: FolderLimits) -> None:
-    deep = next((one for one in held.files if one.count("/") >= MAX_DEPTH), None)
+    deep = next((one for one in (*held.files, *held.empty) if one.count("/") >= MAX_DEPTH), None)
     if deep is not None:
         raise ProjectError(f"{deep[:200]}... lies more than {MAX_DEPTH - 1} folders deep in {held.folder}; ignore it")
     each = [_size(f"{held.folder}/{path}") for path in held.files]
@@ -281,10 +295,10 @@ class Copier:
 
     @property
     def _points(self) -> list[str]:
-        """The empty folders: others are seen on them, or git takes a folder for none of its own without them."""
+        """The empty folders: the project's, where others are seen, and without which git takes a folder for none."""
         repository = self._held.repository
         own = [ALTERNATE, f"{GIT}/refs/heads"] if repository is not None and not repository.prefix else []
-        return [*self._held.seen, *own]
+        return [*self._held.seen, *self._held.empty, *own]
 
     def _copy(self, source: int, target: int, name: str, path: str) -> bytes | None:
         """Copy a file or a link; return a file's bytes, None for what no snapshot has."""

@@ -60,10 +60,14 @@ def repository_at(folder: Path) -> Repository | None:
     return Repository(folder, lines[0], git, Path(os.path.normpath(folder / lines[2])), head)
 
 
-def run_git(folder: Path, *words: str, data: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-    """Run git in a folder and return what it prints; ProjectError with what git says. Blocks."""
+def run_git(folder: Path, *words: str, data: bytes = b"", env: Mapping[str, str] | None = None, most: int = 0) -> bytes:
+    """Run git in a folder and return what it prints; exit codes up to `most` are none of failure. Blocks.
+
+    Raises:
+        ProjectError: with what git says.
+    """
     done = _started(folder, words, data, env)
-    if done.returncode != 0:
+    if not 0 <= done.returncode <= most:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         raise ProjectError(f"git {words[0]} failed in {folder}: {said[-1] if said else 'no reason given'}")
     return done.stdout

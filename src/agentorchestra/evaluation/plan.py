@@ -63,6 +63,7 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
             EvaluationError: a setting that there is not, that does not fit, or that would carry over what was learnt.
         """
         values = settings.model_dump(exclude_unset=True)
+        values.setdefault("team", {}).setdefault("shorten", True)  # questions ask for a bare answer
         for name, value in {**self.settings, **self.kept_apart}.items():
             if name in ISOLATED and self.settings.get(name, value) != value:
                 raise EvaluationError(

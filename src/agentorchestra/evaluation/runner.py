@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import AgentOrchestraError, EvaluationError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.protocols import RunHead
 from agentorchestra.core.spec import RunResult, RunSpec, RunStatus
 from agentorchestra.evaluation.checks import Workspaces, on_machine
 from agentorchestra.evaluation.plan import JUDGES, Arm, Plan, folder_of, run_usd, write
@@ -77,8 +77,8 @@ def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
     return made
 
 
-async def found_runs(workspace: Workspace[Any], plan: Plan) -> dict[Place, RunRecord]:
-    found: dict[Place, RunRecord] = {}
+async def found_runs(workspace: Workspace[Any], plan: Plan) -> dict[Place, RunHead]:
+    found: dict[Place, RunHead] = {}
     for one in await workspace.runs():
         labels = one.manifest.labels
         if labels.get("evaluation") == plan.name and "arm" in labels:
@@ -131,7 +131,7 @@ class Runner:
         self._slots = asyncio.Semaphore(self._at_once)
         self._freed = asyncio.Condition()
         self._held = 0.0
-        self._records: dict[Place, RunRecord] = {}
+        self._records: dict[Place, RunHead] = {}
         self._paid: dict[str, float | None] = {}
         self._settled: set[tuple[str, str, int]] = set()
         self._refused: dict[tuple[str, str], str] = {}
@@ -315,7 +315,7 @@ class Runner:
             if settled or result.status not in ENDED:
                 return
 
-    def _open(self, record: RunRecord) -> bool:
+    def _open(self, record: RunHead) -> bool:
         return record.status not in ENDED or (self._again and record.status is RunStatus.FAILED)
 
     def _spec(self, question: EvalQuestion, arm: Arm, repeat: int, attempt: int, workspace: Workspace[Any]) -> RunSpec:

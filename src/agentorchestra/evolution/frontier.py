@@ -1,9 +1,12 @@
 """Learning to orchestrate at a cost: rounds of edits to an orchestrator's prompt (002, sec. 3.3 and 4.3.4).
 
     the prompt as it is ─> trajectories: (score, US dollars) each
-          ^                        │ │                        v │            an optimiser reads them and edits the
-          prompt ─> a candidate version │                        │ │                        v └── the best of ── the
-          front of accuracy and cost ── its own trajectories
+          ^                        │
+          │                        v
+          │            an optimiser reads them and edits the prompt ─> a candidate version
+          │                        │
+          │                        v
+          └── the best of ── the front of accuracy and cost ── its own trajectories
 
 Nothing else about the orchestrator changes, and no weights do. A round begins with the prompt of the front that answers
 best (of equals the cheaper one). What is learnt is a candidate version: whether it is taken into use is for the gate or

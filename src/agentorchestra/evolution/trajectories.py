@@ -1,8 +1,9 @@
 """Training data from recorded runs: what agents were shown and what they did, as trainers take it (002, sec. 3.3).
 
     a run's log ─> courses: the decisions of an agent, each with the request as it was asked
-                       │ ├─> records for supervised fine-tuning: a whole course, or (state -> action) for each step └─>
-                       preference pairs: two actions in one state, from runs and their forks, by how they ended
+                       │
+                       ├─> records for supervised fine-tuning: a whole course, or (state -> action) for each step
+                       └─> preference pairs: two actions in one state, from runs and their forks, by how they ended
 
 The records are those of TRL's dataset formats (https://huggingface.co/docs/trl/dataset_formats): conversational
 `language modeling`, `prompt-completion` and `preference`, with a column `tools`. In the Hermes form calls stand as
@@ -278,12 +279,13 @@ async def _taken(
     workspace: Workspace[Any], runs: Iterable[str], wanted: Wanted, scores: Mapping[str, float | None], data: Data
 ) -> Any:
     """Yield the runs that are wanted, with their courses; count the others."""
-    records = {one.id: one for one in await workspace.runs()}
     for run_id in dict.fromkeys(runs):
         events = await workspace.events(run_id)  # raises for one that is not there
         result, score = await workspace.result(run_id), scores.get(run_id)
         usd = paid(result)
-        parts = records[run_id].manifest.parts
+        record = await workspace.store.get_run(run_id)
+        assert record is not None
+        parts = record.manifest.parts
         found = courses(Ledger.of(events))
         why = ""
         if result.status not in wanted.statuses:
@@ -300,7 +302,7 @@ async def _taken(
             data.left_out[why] += 1
             continue
         chosen = tuple(one for one in found if one.leads or wanted.agents == "all")
-        yield _Run(records[run_id], result, score, chosen)
+        yield _Run(record, result, score, chosen)
 
 
 # --- forms ----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -308,6 +309,13 @@ class Ledger:
                 if isinstance(said, str):
                     words.append(said)
         return words + [told.text for _, told in self.told]
+
+    def heard(self) -> list[str]:
+        """Return what was told to the run and read by an agent at work, in the order in which it was told."""
+        values = [one.outcome.value for one in self.records.values() if one.kind is EffectKind.RECEIVE and one.outcome]
+        read = Counter(str(text) for texts in values if isinstance(texts, list) for text in texts)
+        inbox = [told.text for _, told in self.told if not told.to]
+        return [text for place, text in enumerate(inbox) if inbox[:place].count(text) < read[text]]
 
     def last_words(self) -> int:
         """Return the event with what the user said last besides the task, 0 for nothing."""

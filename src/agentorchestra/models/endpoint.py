@@ -21,3 +21,4 @@ class Endpoint:
     address: str | None  # the server, None for the provider's own
     key_env: str  # the variable the key comes from, "" where none is sent
     key: str | None  # its value
+    section: str = ""  # where its profile is written, for sentences

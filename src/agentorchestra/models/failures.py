@@ -19,11 +19,13 @@ from agentorchestra.core.errors import (
     ModelRequestError,
     ModelResponseError,
     ModelSchemaError,
+    ModelServerDownError,
     ModelUnavailableError,
 )
 from agentorchestra.core.messages import ModelRequest, ToolSchema
 from agentorchestra.models.endpoint import Endpoint
 from agentorchestra.models.media import kind_of
+from agentorchestra.models.prices import is_loopback
 from agentorchestra.models.providers import PROVIDERS
 
 OPENAI_ADDRESS = "https://api.openai.com/v1"
@@ -53,7 +55,7 @@ class Target:
         own = endpoint.address is not None
         entry = PROVIDERS.get(endpoint.provider)
         in_settings = endpoint.in_settings and (endpoint.profile.base_url is not None or not own)
-        section = f"[models.{endpoint.name}]" if in_settings else entry.address_env if entry is not None and own else ""
+        section = endpoint.section if in_settings else entry.address_env if entry is not None and own else ""
         address = endpoint.address or (OPENAI_ADDRESS if endpoint.provider.startswith("openai") else "")
         address = shown_address(address) if address else endpoint.provider
         return cls(endpoint.profile.model, address, section, endpoint.key_env, endpoint.key, own)
@@ -67,14 +69,14 @@ class Target:
             return f"check the key in {self.key_env}"
         if self.section.startswith("["):
             return f"no key was sent: name its variable with api_key_env in {self.section}"
-        return "no key was sent: set OPENAI_API_KEY"
+        return "no key was sent" if self.own_address else "no key was sent: set OPENAI_API_KEY"
 
     @property
     def address_advice(self) -> str:
         if not self.own_address:
             return "check the network connection"
         where = f"base_url in {self.section}" if self.section.startswith("[") else self.section
-        return f"is the server running? check {where}"
+        return f"check {where}"
 
     def said(self, value: object) -> str:
         text = " ".join(_TAG.sub(" ", _text(value)).split())
@@ -138,7 +140,7 @@ def of_status(
             f"{target} failed ({told}); try again later: a resumed run goes on from here", retry_after_s=retry_after_s
         )
     if status == 404:
-        where = f" and {target.address_advice.removeprefix('is the server running? ')}" if target.own_address else ""
+        where = f" and {target.address_advice}" if target.own_address else ""
         return ModelRequestError(f"{target} does not know this model or path ({told}); check the model's name{where}")
     if status in (400, 413, 422) and _TOO_LONG.search(said or ""):
         return ModelContextError(
@@ -157,11 +159,13 @@ _TOO_LONG = re.compile(
 """How providers and local servers say that a prompt does not fit; they have no common code for it."""
 
 
-def unreachable(target: Target, reason: object) -> ModelError:
-    """Return the error of a connection that could not be made, or broke before an answer."""
-    return ModelUnavailableError(
-        f"{target} cannot be reached ({target.said(reason) or 'no connection'}); {target.address_advice}"
-    )
+def unreachable(target: Target, reason: object, *, refused: bool = False) -> ModelError:
+    """Return the error of a connection that could not be made (`refused`: by its machine) or broke before an answer."""
+    advice = target.address_advice
+    if refused and is_loopback(target.address, nearby=True):
+        return ModelServerDownError(f"nothing listens at {target.address}; start the server, or {advice}")
+    advice = f"is the server running? {advice}" if target.own_address else advice
+    return ModelUnavailableError(f"{target} cannot be reached ({target.said(reason) or 'no connection'}); {advice}")
 
 
 def broken_off(target: Target, reason: object) -> ModelError:
@@ -372,7 +376,9 @@ def _transport(exc: BaseException, target: Target) -> tuple[ModelError, bool]:
         ConnectionRefusedError,
     )
     if any(isinstance(one, never) for one in chain):
-        return unreachable(target, reason), False
+        causes = [part for one in chain for part in getattr(one, "exceptions", (one,))]  # of each address of a name
+        refused = any(isinstance(one, ConnectionRefusedError) for one in causes)
+        return unreachable(target, reason, refused=refused), False
     sent = (httpx2.ReadError, httpx2.ReadTimeout, httpx2.RemoteProtocolError, ConnectionResetError, httpx2.WriteError)
     if any(isinstance(one, sent) or type(one).__name__ == "ServerDisconnectedError" for one in chain):
         return broken_off(target, reason), True

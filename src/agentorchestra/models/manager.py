@@ -73,7 +73,10 @@ class ModelManager:
 
     Attributes:
         everywhere: where a request of a model waits for those of other processes; None where there are none.
+        section: where the profile of a name is written, for sentences.
     """
+
+    section = "[models.{}]"
 
     everywhere: Callable[[str], AbstractAsyncContextManager[None]] | None = None
 
@@ -265,7 +268,7 @@ class ModelManager:
         elif entry is not None:
             address = self._environ.get(entry.address_env) or entry.address
         key_env, key = self._key(name, profile, provider, address)
-        return Endpoint(name, profile, in_settings, provider, model, address, key_env, key)
+        return Endpoint(name, profile, in_settings, provider, model, address, key_env, key, self.section.format(name))
 
     def _key(self, name: str, profile: ModelProfile, provider: str, address: str | None) -> tuple[str, str | None]:
         """Return the variable and value of the key; a server on this machine needs none."""

@@ -112,12 +112,14 @@ def _known_as(provider: str, model: str) -> str | None:
     return name
 
 
-def is_loopback(address: str) -> bool:
+def is_loopback(address: str, *, nearby: bool = False) -> bool:
+    """Return True if an address is on this machine; with `nearby` also for a number of a private network."""
     host = urlsplit(address).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        number = ipaddress.ip_address(host)
+        return number.is_private if nearby else number.is_loopback
     except ValueError:
         return False
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from agentorchestra.core.errors import ModelError, ModelRateLimitError
+from agentorchestra.core.errors import ModelError, ModelRateLimitError, ModelServerDownError
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.client import spent_by
 
 MAX_WAIT_S = 60.0  # the longest pause that doubling comes to; a provider that asks for a longer one gets it
 BEFORE_OTHERS = 3  # attempts at a model whose fallback waits: another one is there sooner than a server is up again
+DOWN = 3  # attempts where nothing listens on this machine or nearby: somebody has to start the server
 UNSURE = 3  # attempts that may have been paid and brought nothing: more of them are not risked
 
 
@@ -22,6 +23,7 @@ class RetryPolicy:
     rate_limit_s: float  # seconds it waits in all for a rate limit (429), which is no failure
     backoff_s: float  # the first pause; it doubles with each, up to `MAX_WAIT_S`
     chance: random.Random  # for jitter, from the run's own generator
+    down: int = DOWN  # attempts where nothing listens nearby
     _failed: int = field(default=0, init=False)
     _unsure: int = field(default=0, init=False)
     _limited: int = field(default=0, init=False)
@@ -32,7 +34,8 @@ class RetryPolicy:
         """Return the policy of a model; `last` means that no fallback waits behind it."""
         attempts = profile.max_attempts if last else min(profile.max_attempts, BEFORE_OTHERS)
         limited = profile.rate_limit_s if last else min(profile.rate_limit_s, MAX_WAIT_S)
-        return cls(attempts, limited, profile.backoff_s, chance)
+        down = attempts if "max_attempts" in profile.model_fields_set else min(attempts, DOWN)
+        return cls(attempts, limited, profile.backoff_s, chance, down)
 
     def pause(self, error: ModelError) -> float | None:
         """Return the seconds until the next attempt after a failed one, None where there is none."""
@@ -48,7 +51,8 @@ class RetryPolicy:
             return wait if self._waited <= self.rate_limit_s else None
         self._failed += 1
         self._unsure += spent_by(error).uncertain
-        if self._failed >= self.attempts or self._unsure >= UNSURE:
+        most = self.down if isinstance(error, ModelServerDownError) else self.attempts
+        if self._failed >= most or self._unsure >= UNSURE:
             return None
         wait = self._doubled(self._failed) if asked is None else asked
         return wait if wait <= max(self.rate_limit_s, MAX_WAIT_S) else None

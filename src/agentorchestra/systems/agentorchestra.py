@@ -6,7 +6,7 @@
 
 The planner sees the agents, never the tools they hold. An answer that does not hold goes back to it with the reason.
 Where one agent answered the whole task with evidence, that is the answer, and the planner is not asked again. At last
-the answer is put into the form that the task asks for.
+the answer is put into the form that the task asks for, in evaluations and where `team.shorten` says so.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SHORT_WORDS = 12  # answers of at most so many words are not reformatted
 
 @dataclass(frozen=True)
 class AgentOrchestra:
-    """The system: plan, delegate, check, answer."""
+    """Plans, has the agents that fit do the parts, checks, answers."""
 
     settings: TeamSettings = field(default_factory=TeamSettings)
 
@@ -90,7 +90,7 @@ class AgentOrchestra:
         written = _report(ctx)
         if written is not None:
             return _with_report(result, written)
-        return await formatted(result, spec, ctx, kit, told=check.told)
+        return await formatted(result, spec, ctx, kit, told=check.told) if ctx.manifest.shorten else result
 
 
 # -- early finish ------------------------------------------------------------------------------------------------------

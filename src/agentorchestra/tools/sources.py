@@ -41,7 +41,12 @@ _NAMED_TEXT = (
     *(".txt", ".text", ".log", ".rst", ".tex", ".bib", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".srt", ".vtt"),
     *(".pdb", ".py", ".js", ".ts", ".c", ".h", ".cpp", ".java", ".go", ".rs", ".sh", ".sql", ".css", ".r"),
 )
-_WORKBOOKS = ("spreadsheetml.sheet", "opendocument.spreadsheet", "vnd.ms-excel")
+_WORKBOOKS = (
+    "spreadsheetml.sheet",
+    "opendocument.spreadsheet",
+    "vnd.ms-excel",
+    "vnd.ms-excel.sheet.binary.macroEnabled.12",
+)
 _ARCHIVES = ("application/zip", "application/x-tar", "application/gzip", "application/x-bzip2", "application/x-xz")
 
 
@@ -185,12 +190,12 @@ def _read(found: SourceContent, document: Document, chars: int) -> SourceContent
     found.notes += document.notes
     pieces: list[Piece] = []
     rows: list[Piece] = []
+    alone = {path for path, _ in leaves(document, tables=False)}  # the other tables stand in the text of theirs too
     for path, leaf in leaves(document):
         if isinstance(leaf, TableDocument):
-            # Tables of PDFs stand in the text of their pages too.
             head = [[*leaf.header]] if leaf.first_row > 1 else []
             found.tables[path] = [*head, *([*row] for row in leaf.rows)]
-            if not isinstance(document, PdfDocument):
+            if path in alone:
                 rows += _pieces(path, leaf)
         elif isinstance(leaf, TextDocument) and is_media(leaf.media_type):
             found.media.append(joined(found.name, path))

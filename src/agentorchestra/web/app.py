@@ -36,7 +36,7 @@ from agentorchestra.core.errors import (
     UsageError,
     WorkspaceStateError,
 )
-from agentorchestra.core.protocols import Acceptance, RunRecord
+from agentorchestra.core.protocols import Acceptance, RunHead, RunRecord
 from agentorchestra.core.settings import ServeSettings
 from agentorchestra.core.spec import FINAL, Question, RunStatus
 from agentorchestra.evolution.canary import check_canaries
@@ -378,7 +378,7 @@ class WebApp:
         return {"run_id": run_id, "status": (await self._ws.result(run_id)).status}
 
 
-def _about(record: RunRecord, how: Standing | None) -> dict[str, Any]:
+def _about(record: RunHead, how: Standing | None) -> dict[str, Any]:
     manifest = record.manifest
     return {
         "run_id": record.id,

@@ -9,6 +9,7 @@ replaced.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import hashlib
 import json
@@ -27,7 +28,7 @@ from agentorchestra.environments.beneath import OutsideError, closing, open_file
 from agentorchestra.environments.folder import read_manifest
 from agentorchestra.environments.manifest import Entry, Manifest
 from agentorchestra.environments.packs import Blobs, Contents
-from agentorchestra.environments.project import GIT
+from agentorchestra.environments.project import GIT, made_anew
 from agentorchestra.environments.repository import Repository, repository_at, run_git
 
 Read = Callable[[str], Awaitable[bytes]]
@@ -76,12 +77,16 @@ class Applied(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """All that a run changed; `left_out` are files too large for a snapshot, which are in no diff."""
+    """All that a run changed, without the caches that it made.
+
+    In no diff are `left_out`, files too large for a snapshot, and `ignored`, new ones that git ignores.
+    """
 
     project: Project
     files: tuple[Change, ...] = ()
     left_out: tuple[str, ...] = ()
     folders: frozenset[str] = frozenset()  # that the project began with
+    ignored: tuple[str, ...] = ()
 
     def diff(self) -> str:
         """Return them as git writes them. Blocks."""
@@ -108,14 +113,28 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
         data = await contents.read_artifact(ArtifactRef(name=one.path, sha256=one.content, size=one.size))
         return File(data, runs=_runs(one))
 
+    caches = made_anew(after)
+    fresh = [path for path in after if path not in before and path not in caches]
+    ignored = await asyncio.to_thread(_ignored, Path(project.path), fresh) if project.repository else set[str]()
     for path in sorted({*before, *after}):
+        if path not in before and (path in caches or path in ignored):
+            continue
         old, new = before.get(path), after.get(path)
         if old is None or new is None or (old.kind, old.content, _runs(old)) != (new.kind, new.content, _runs(new)):
             found.append(Change(path, await file(old), await file(new)))
     had = {one.path for one in began.left_out}
     new_large = tuple(one.path for one in now.left_out if one.path not in had)
     folders = frozenset(one.path for one in began.entries if one.kind == "folder")
-    return Changes(project, tuple(found), new_large, folders)
+    return Changes(project, tuple(found), new_large, folders, tuple(sorted(ignored)))
+
+
+def _ignored(root: Path, paths: Sequence[str]) -> set[str]:
+    """Return those of new paths that git ignores in the user's folder, none where that is gone. Blocks."""
+    listed, literal = b"".join(b"./%b\0" % os.fsencode(one) for one in paths), {"GIT_LITERAL_PATHSPECS": "0"}
+    printed = b""
+    with suppress(ProjectError, FileNotFoundError):  # no repository of this machine, or a path below a link
+        printed = run_git(root, "check-ignore", "-z", "--stdin", data=listed, env=literal, most=1)
+    return {os.fsdecode(one).removeprefix("./") for one in printed.split(b"\0") if one}
 
 
 def _runs(one: Entry) -> bool:

@@ -32,7 +32,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.names import did_you_mean
-from agentorchestra.core.protocols import Acceptance, Owner, RunRecord
+from agentorchestra.core.protocols import Acceptance, Owner, RunHead, RunRecord
 from agentorchestra.core.settings import PartSettings, RoleSettings
 from agentorchestra.core.spec import (
     CHECKS,
@@ -131,7 +131,8 @@ class RunCreator:
             find_system(spec.system, catalog.systems)
         await parts.ready()
         session, turns = await self._turns(spec.session)
-        spec = _as_before(spec, turns[0].manifest) if turns else spec
+        last = await self._parts.record(turns[0].id) if turns else None
+        spec = _as_before(spec, last.manifest) if last else spec
         system = spec.system or settings.system
         name = settings.model if spec.model is None else spec.model
         if system not in catalog.agents:
@@ -173,10 +174,10 @@ class RunCreator:
         seeing = pinned["media_models"]
         self._check_heard(spec.files, seeing)
         blind = not (seeing.get("image") or seeing.get("document"))
-        before = turns[0].manifest.files if turns else ()
+        before = last.manifest.files if last else ()
         if before:
             await parts.fetch_files(turns[0].id, before)
-        project = turns[0].manifest.project if turns else None
+        project = last.manifest.project if last else None
         if turns:
             _check_same_project(spec, project)
         surveyed = await self._surveyed(spec) if not turns else None
@@ -226,7 +227,7 @@ class RunCreator:
             tests=spec.tests.strip(),
             created=parts.clock.now(),
         )
-        left = await self._left_by(turns[0]) if turns else None
+        left = await self._left_by(last) if last else None
         await self._write(run_id, manifest, accepted, maker=parts.engine.owner if begins else None, begins=left)
         self._equipper.given.keep(run_id, equipment)
         return run_id
@@ -333,6 +334,7 @@ class RunCreator:
                 name for name, one in _clients(asked, models) if one.native_tools and one.profile.may_force
             ),
             "choices": settings.team.models,
+            "shorten": settings.team.shorten,
             "sandbox": self._catalog.sandbox,
             "keep_tools": settings.generator.keep,
             "app": host.app,
@@ -510,7 +512,7 @@ class RunCreator:
                 )
         return "" if name == NONE else name
 
-    async def _turns(self, wanted: str | None) -> tuple[str | None, list[RunRecord]]:
+    async def _turns(self, wanted: str | None) -> tuple[str | None, list[RunHead]]:
         """Return the name of a session and its turns, newest first, of which the last one is over.
 
         Raises:
@@ -535,7 +537,7 @@ class RunCreator:
         events = await self._parts.store.load(record.id, verify=True)
         return state_after(record.manifest, events, self._catalog.agents)
 
-    async def _earlier(self, runs: Sequence[RunRecord]) -> tuple[Exchange, ...]:
+    async def _earlier(self, runs: Sequence[RunHead]) -> tuple[Exchange, ...]:
         """Return a session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""
         found: list[Exchange] = []
         for record in runs:
@@ -545,20 +547,18 @@ class RunCreator:
             ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
             answer = str(ended.result.get("answer") or "") if isinstance(ended, RunEnded) else ""
             if answer:
-                told = Exchange(
-                    run_id=record.id, task=record.manifest.task, answer=_whole(answer), status=record.status
-                )
-                found.append(told)
+                words = "\n\n".join([record.manifest.task, *Ledger.of(events).heard()])
+                found.append(Exchange(run_id=record.id, task=words, answer=_whole(answer), status=record.status))
             if len(found) == EARLIER_MOST:
                 break
         return tuple(reversed(found))
 
-    async def _remembered(self, runs: Sequence[RunRecord]) -> dict[str, JsonValue]:
+    async def _remembered(self, runs: Sequence[RunHead]) -> dict[str, JsonValue]:
         """Return what agents remember at the end of a session's latest run: what it began with, and what it left."""
         for record in runs:
             if record.status not in FINAL:
                 continue
-            kept = dict(record.manifest.kept)
+            kept = dict((await self._parts.record(record.id)).manifest.kept)
             records = Ledger.of(await self._parts.store.load(record.id)).records
             for key in sorted(key for key in records if key.branch == "/"):
                 outcome = records[key].outcome

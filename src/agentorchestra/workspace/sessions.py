@@ -8,18 +8,22 @@ from typing import Any
 from typing_extensions import Unpack
 
 from agentorchestra.core.errors import SessionError
-from agentorchestra.core.protocols import RunRecord, Store
+from agentorchestra.core.protocols import RunHead, Store
 from agentorchestra.core.spec import Out, RunResult, RunSpec
 from agentorchestra.log.retention import GRACE_S, Collected, Retention
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.workspace.equipment import RunOptions
+from agentorchestra.workspace.schedules import LABEL as SCHEDULED
 from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
 
 APART = frozenset({"evaluation", "evolution", "judges"})
 """Labels of runs that are compared with each other, or judge: no candidate gets one by chance, and nobody goes on."""
 
+_BY_CODE = APART | {SCHEDULED, "frontier", "probe", "tips"}
+"""Labels of runs that code began."""
 
-async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunRecord]]:
+
+async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunHead]]:
     """Return the name of a session and its turns, newest first.
 
     Args:
@@ -33,12 +37,21 @@ async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunRecord]]:
     return session, turns if first is None else [*turns, first]
 
 
-async def newest_run(store: Store) -> str:
-    """Return the newest run asked for by itself (no evaluation, no lone call); SessionError where there is none."""
-    for one in await store.list_runs():
-        if one.manifest.system not in (CALLS, SCHEDULE) and not APART & one.manifest.labels.keys():
-            return one.id
-    raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')
+async def conversations(store: Store) -> list[list[RunRecord]]:
+    """Return the turns of each conversation, oldest first; the conversation with the newest turn comes first.
+
+    A run that somebody asked for by itself is one of a single turn. What code began is none: evaluations, schedules.
+    """
+    runs = await store.list_runs()
+    by_id, newest = {one.id: one for one in runs}, dict[str, RunRecord]()
+    for one in runs:
+        if one.manifest.system not in (CALLS, SCHEDULE) and not _BY_CODE & one.manifest.labels.keys():
+            newest.setdefault(one.manifest.session or one.id, one)
+    talks = [[one] for one in newest.values()]
+    for turns in talks:
+        while (before := by_id.get(turns[0].manifest.previous or "")) is not None:
+            turns.insert(0, before)
+    return talks
 
 
 class Session:
@@ -66,7 +79,7 @@ class Session:
         result: RunResult = await self._ws.run(task, output_type=output_type, out=out, **options)
         return result
 
-    async def turns(self) -> list[RunRecord]:
+    async def turns(self) -> list[RunHead]:
         """Return the turns, oldest first."""
         return (await turns_of(self._ws.store, self.name))[1][::-1]
 

@@ -1,8 +1,9 @@
 """Tasks in folders, in the format of Terminal-Bench 2 (Harbor): read before a run, and checked after it.
 
-    TASK/instruction.md           what is asked TASK/task.toml                limits TASK/environment/Dockerfile   the
-    machine; WORKDIR, ENV, COPY and ADD are carried out where there is no image TASK/tests/test.sh            the check,
-    which leaves a reward in /logs/verifier/reward.txt
+    TASK/instruction.md           what is asked
+    TASK/task.toml                limits
+    TASK/environment/Dockerfile   the machine; WORKDIR, ENV, COPY and ADD are carried out where there is no image
+    TASK/tests/test.sh            the check, which leaves a reward in /logs/verifier/reward.txt
 
 The format: https://www.harborframework.com/docs/tasks
 """

@@ -46,7 +46,7 @@ def state_after(manifest: RunManifest, events: Sequence[Event], agents: Mapping[
     record = ledger.records.get(top)
     trust = record.outcome.trust if record is not None and record.outcome is not None else Trust.UNTRUSTED
     history = _history(ledger, own, branch) if converses(manifest.system, agents) else None
-    messages, native = history or (_words_only(manifest, begins), begins.native)
+    messages, native = history or (_words_only(manifest, begins, ledger.heard()), begins.native)
     messages = (*messages, *_end(messages, events, manifest.system, trust))
     received = Received(manifest, begins)
     for one in ledger.records.values():
@@ -144,10 +144,11 @@ def _result(effect: Effect, outcome: Outcome | None) -> Outcome:
     return outcome
 
 
-def _words_only(manifest: RunManifest, begins: TurnState) -> tuple[Message, ...]:
-    """Return the conversation with the task alone, for a system that had none."""
-    order = TextBlock(text=manifest.task, trust=Trust.USER)
-    return (*begins.messages, Message(role="user", name=TASK if begins.messages else None, content=(order,)))
+def _words_only(manifest: RunManifest, begins: TurnState, heard: Sequence[str]) -> tuple[Message, ...]:
+    """Return the conversation with the user's words alone, for a system that had none."""
+    order, *later = (TextBlock(text=text, trust=Trust.USER) for text in (manifest.task, *heard))
+    task = Message(role="user", name=TASK if begins.messages else None, content=(order,))
+    return (*begins.messages, task, *(Message(role="user", content=(words,)) for words in later))
 
 
 def _end(messages: Sequence[Message], events: Sequence[Event], system: str, trust: Trust) -> tuple[Message, ...]:

@@ -13,6 +13,7 @@ from agentorchestra.core.errors import KeyStoreError, SettingsError
 from agentorchestra.core.settings import Settings
 
 ENV_FILE = ".env"
+GIT_S = 10  # seconds that git has to say whether it ignores a file
 SERVICE = "agentorchestra"
 """The name under which the keyring holds keys; the user there is the variable's name."""
 
@@ -103,13 +104,16 @@ def keep_in_file(file: Path, name: str, value: str) -> None:
         ) from None
 
 
-def git_may_take(file: Path) -> bool:
-    """Return True if a file lies in a Git repository that does not ignore it."""
+def git_problem(file: Path) -> str:
+    """Return why Git may take a file along, "" if it ignores it or has no repository there."""
     command = ["git", "-C", str(file.absolute().parent), "check-ignore", "--quiet", file.name]
     try:
-        return subprocess.run(command, capture_output=True, check=False, timeout=10).returncode == 1
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+        known = subprocess.run(command, capture_output=True, check=False, timeout=GIT_S).returncode == 1
+    except OSError:
+        return ""
+    except subprocess.TimeoutExpired:
+        return f"Git did not say within {GIT_S} s whether it ignores {file}: see that .gitignore names {file.name}"
+    return f"Git does not ignore {file}: write {file.name} into .gitignore" if known else ""
 
 
 def keep_in_keyring(name: str, value: str) -> None:

@@ -36,7 +36,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.events import Event, PauseRequested, Rated, Told
 from agentorchestra.core.policy import Policy
-from agentorchestra.core.protocols import Acceptance, Environment, RunRecord, Store
+from agentorchestra.core.protocols import Acceptance, Environment, RunHead, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import (
@@ -875,7 +875,6 @@ class Workspace(Generic[Deps]):
 
     async def events(self, run_id: str, *, after: int = 0) -> list[Event]:
         """Return the run's log."""
-        await self._parts.record(run_id)
         return await self.store.load(run_id, after=after)
 
     async def due(self) -> list[str]:
@@ -919,11 +918,12 @@ class Workspace(Generic[Deps]):
     async def schedules(self) -> list[ScheduleState]:
         """Return the schedules that are not removed, oldest first."""
         over = {*FINAL, RunStatus.CANCELLED}
-        found = [one for one in await self.runs() if one.manifest.system == SCHEDULE and one.status not in over]
-        return [state_of(one, await self.events(one.id), self._clock.now()) for one in reversed(found)]
+        heads = [one for one in await self.runs() if one.manifest.system == SCHEDULE]
+        found = [await self._parts.record(one.id) for one in reversed(heads) if one.status not in over]
+        return [state_of(one, await self.events(one.id), self._clock.now()) for one in found]
 
-    async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
-        """Return the workspace's runs, newest first."""
+    async def runs(self, *, limit: int | None = None) -> list[RunHead]:
+        """Return the workspace's runs, newest first, each with the head of its manifest."""
         return await self._parts.store.list_runs(limit=limit)
 
     async def backup(self, target: str | Path) -> None:

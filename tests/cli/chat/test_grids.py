@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import re
+import shlex
+import shutil
 import signal
 import struct
+import subprocess
+import sys
 import termios
 from collections.abc import Callable
 
 import pytest
 
 from tests.cli.chat.support import ChatFolder, ChatTerminal, outbox
-from tests.cli.support import LEASE
+from tests.cli.support import LEASE, wait_until
 
 pytestmark = pytest.mark.long
 
@@ -311,6 +316,53 @@ def test_branches_retries_and_saved_prompts(chats: ChatFolder) -> None:
         chat.says("SAY anew", "Answer 1: SAY")
         assert chat.leave("/exit\r") == 0
     assert "## You\n\nSAY hello\n\nto everybody\n\n## Answer\n\nAnswer 1" in (chats.path / "talk.md").read_text()
+
+
+def test_a_plain_chat_names_what_was_interrupted_and_opens_a_page_without_the_noise_of_its_programs(
+    chats: ChatFolder,
+) -> None:
+    opener = chats.path / "bin" / "xdg-open"
+    opener.parent.mkdir()
+    opener.write_text('#!/bin/sh\necho "no method available" >&2\ntouch opened\nexit 3\n')
+    opener.chmod(0o755)
+    with chats.chat() as chat:
+        in_a_tool(chats, chat)
+        chat.process.send_signal(signal.SIGKILL)
+        chat.process.wait(30)
+    chats.run("run", "--no-out", "SAY something")
+    with chats.chat("chat", PATH=f"{opener.parent}:{os.environ['PATH']}") as chat:
+        chat.shows(
+            "not over yet: WAIT for it; agentorchestra chat --resume run_", "/resume lists 2 other conversations"
+        )
+        chat.says("SAY something", "[1] completed")
+        chat.says("/open", "for a browser:", "file://")
+        chat.wait((chats.path / "opened").exists)
+        assert chat.leave() == 0
+        assert "no method available" not in chat.everything
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs a terminal that wraps its lines anew: tmux")
+def test_a_smaller_terminal_keeps_no_lines_of_what_was_drawn(chats: ChatFolder) -> None:
+    def tmux(*words: str) -> str:
+        command = ["tmux", "-S", str(chats.path / "tmux"), "-f", "/dev/null", *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def shows(ready: Callable[[str], object]) -> str:
+        wait_until(lambda: bool(ready(tmux("capture-pane", "-p"))))
+        return tmux("capture-pane", "-p")
+
+    chats.hold()
+    chat = shlex.join(["env", "-C", str(chats.path), sys.executable, "-m", "agentorchestra", "chat"])
+    tmux("new-session", "-d", "-x", "100", "-y", "40", chat)
+    try:
+        shows(lambda text: "/help" in text)
+        tmux("send-keys", "WAIT for something of which a line on the screen says more than forty characters", "Enter")
+        shows(lambda text: "> wait(number=1)" in text)
+        tmux("resize-window", "-x", "40", "-y", "12")
+        text = shows(lambda text: "..." in text and "approvals asked (Shift-Tab)\n" in text)
+        assert text.count("react running") == text.count("running, ") == 1, text
+    finally:
+        tmux("kill-server")
 
 
 def test_no_colour(chats: ChatFolder) -> None:

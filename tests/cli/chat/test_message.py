@@ -8,7 +8,7 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from agentorchestra.cli.chat.message import MessageCompleter, files_in, kept_as_file
+from agentorchestra.cli.chat.message import MessageCompleter, files_here, files_in, files_named, kept_as_file
 from agentorchestra.core.errors import ChatError
 from tests.cli.support import Folder
 
@@ -36,6 +36,31 @@ def test_files_are_named_with_an_at(
 def test_a_file_that_is_not_there_is_refused(name: str) -> None:
     with pytest.raises(ChatError, match=f"there is no file '{name}' to attach; correct its path"):
         files_in(f"Read @{name}")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("What is in a.csv?", ["a.csv"]),
+        ('Compare `a.csv`, docs/b.md and "my file.pdf".', ["a.csv", "docs/b.md", "my file.pdf"]),
+        ("What is in @a.csv? I mean a.csv", []),
+        ("aa.csv, a.csv.old, a.csvs, README, docs, gone.txt", []),
+        ("Not .hidden.txt, large.txt, link.txt, ../x/a.csv, /etc/hosts.conf", []),
+        ("x" * 5000 + ".txt", []),
+    ],
+)
+def test_files_of_the_folder_that_a_message_names_are_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, names: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name in ("a.csv", "docs/b.md", "my file.pdf", "README", ".hidden.txt", "agentorchestra.toml"):
+        (tmp_path / name).touch()
+    with (tmp_path / "large.txt").open("wb") as large:
+        large.truncate(10_000_001)
+    (tmp_path / "link.txt").symlink_to(".hidden.txt")
+    assert files_named(text) == [Path(name) for name in names]
+    assert list(files_here()) == [Path("a.csv"), Path("my file.pdf")]
 
 
 def test_a_long_text_becomes_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

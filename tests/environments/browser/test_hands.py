@@ -114,8 +114,8 @@ async def _answer(request: web.Request) -> web.StreamResponse:
 
 
 @asynccontextmanager
-async def site_at_work(folder: Path, logins: bool = False) -> AsyncIterator[Site]:
-    """A site, and a workspace whose browser may visit it."""
+async def site_at_work(folder: Path, name: str = "localhost") -> AsyncIterator[Site]:
+    """A site, and a workspace whose browser may visit it, with a login for one of its names."""
     find_chromium()
     app = web.Application()
     app.router.add_get("/{path:.*}", _answer)
@@ -123,7 +123,7 @@ async def site_at_work(folder: Path, logins: bool = False) -> AsyncIterator[Site
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host = f"127.0.0.1:{runner.addresses[0][1]}"
-    named: dict[str, tuple[str, ...]] = {host: ("ARCHIVE_USER", "ARCHIVE_PASSWORD")} if logins else {}
+    named: dict[str, tuple[str, ...]] = {host.replace("127.0.0.1", name): ("ARCHIVE_USER", "ARCHIVE_PASSWORD")}
     settings = Settings(browser=BrowserSettings(private=(host, host.replace("127.0.0.1", "localhost")), logins=named))
     try:
         async with Workspace(folder, settings=settings, policy=AllowAll()) as ws:
@@ -135,8 +135,11 @@ async def site_at_work(folder: Path, logins: bool = False) -> AsyncIterator[Site
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 @real
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
-    async with site_at_work(tmp_path_factory.mktemp("hands")) as site:
-        yield site
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ARCHIVE_USER", "ada")
+        patch.setenv("ARCHIVE_PASSWORD", "lovelace")
+        async with site_at_work(tmp_path_factory.mktemp("hands")) as site:
+            yield site
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -252,16 +255,27 @@ async def test_no_address_shows_a_password(site: Site) -> None:
     assert not await site.did("go_to_url", url="http://ada:geheim@127.0.0.1:1/x") and "geheim" not in site.said
 
 
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_login_by_http_is_for_its_host_only(site: Site) -> None:
+    there = site.host.replace("127.0.0.1", "localhost")
+    await site.do("go_to_url", url=f"http://{there}/locked")
+    assert 'heading "The archive"' in await site.state()
+    assert "lovelace" not in site.said + await site.state()
+    # The same server by another name, for which no login is named.
+    assert not await site.did("go_to_url", url=f"http://{site.host}/locked")
+    assert site.said == f"{site.host} asks for user and password by HTTP; the setting browser.logins names none for it"
+
+
 @pytest.mark.long
 @pytest.mark.real
 async def test_a_site_that_asks_by_http_is_given_its_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHIVE_USER", "ada")
     monkeypatch.setenv("ARCHIVE_PASSWORD", "lovelace")
-    async with site_at_work(tmp_path / "known", logins=True) as site:
+    async with site_at_work(tmp_path / "known", name="127.0.0.1") as site:
         await site.open("/locked")
         assert 'heading "The archive"' in await site.state()
         assert "lovelace" not in site.said
     monkeypatch.setenv("ARCHIVE_PASSWORD", "wrong")
-    async with site_at_work(tmp_path / "wrong", logins=True) as site:
+    async with site_at_work(tmp_path / "wrong", name="127.0.0.1") as site:
         await site.open("/locked")
         assert 'heading "Locked"' in await site.state()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -248,10 +249,53 @@ async def test_a_chromium_that_does_not_start(site: Troubles, tmp_path: Path) ->
     program.write_text(f"#!/bin/sh\necho $$ >{tmp_path}/pid\nexec sleep 1000\n")
     program.chmod(0o755)
     shared = chromium.SharedBrowser(BrowserSettings(executable=str(program), launch_s=3))
-    with pytest.raises(ToolError, match=r"Chromium (could not be started: .*imeout|did not start within 3 s)"):
+    with pytest.raises(ToolError, match=r"did not start, and did nothing for 3 s \(browser.launch_s\)"):
         await shared.browser(object())
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
     assert not shared.alive and shared.pid is None
+
+
+@pytest.mark.long
+@pytest.mark.real
+async def test_a_chromium_that_starts_slowly_is_waited_for(tmp_path: Path) -> None:
+    """It does something all the time, for longer than `launch_s`, and then starts."""
+    program, begun, go = tmp_path / "chromium", tmp_path / "begun", tmp_path / "go"
+    program.write_text(
+        f'#!/bin/sh\necho $$ >>{begun}\nwhile [ ! -e {go} ]; do sleep 0.1; done\nexec {find_chromium()} "$@"\n'
+    )
+    program.chmod(0o755)
+    launch_s = 3.0
+    shared = chromium.SharedBrowser(BrowserSettings(executable=str(program), launch_s=launch_s))
+    user = object()
+    start = asyncio.create_task(shared.browser(user))
+    done, _ = await asyncio.wait({start}, timeout=2 * launch_s)
+    assert not done, "it was given up"
+    go.touch()
+    assert (await start).is_connected()
+    assert len(begun.read_text().split()) == 1, "it was started once"
+    await shared.release(user)
+
+
+async def test_a_start_is_put_off_by_life_only() -> None:
+    """The limit is moved with each sign of life, and not beyond ten times as long."""
+    launched, seconds, clock = chromium._Launched(), 0.01, asyncio.get_running_loop().time
+    signs = iter([1, 2, 2, 2, 3])  # at the beginning, then at each look
+    over = asyncio.Event()
+
+    def life() -> Any:
+        if (sign := next(signs, None)) is None:
+            over.set()
+        return sign or 3
+
+    launched._life = life  # type: ignore[method-assign]
+    moved: list[float] = []
+    limit: Any = SimpleNamespace(expired=lambda: False, reschedule=moved.append)
+    begun = clock()
+    watching = asyncio.create_task(launched._put_off(limit, seconds))
+    await over.wait()
+    watching.cancel()
+    await launched.end(1)
+    assert len(moved) == 2 and all(begun < when <= clock() + seconds * chromium.MOST_STARTS for when in moved)
 
 
 async def test_the_state_says_why_there_is_no_browser(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from tests.environments.browser.looking import Eyes, eyes
 from tests.support.again import real
 
+from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.view.references import locate
 from agentorchestra.environments.browser.view.screenshots import clear_screenshot, marked_screenshot
 from agentorchestra.environments.browser.view.snapshot import Node, parse
@@ -50,7 +51,7 @@ async def test_icons_without_words_have_references_that_stay_with_them(eye: Eyes
         </script>"""
     )
     assert len(re.findall(r"\[x\d+\] clickable", text)) >= 4, text
-    milk = re.search(r'"Milk"\n +- \[(x\d+)\] clickable \(span "one"\)', text)
+    milk = re.search(r'"Milk"\n +- \[(x\d+)\] clickable \(span "one", class "trash"\)', text)
     assert milk is not None, text  # it stands in the item it belongs to
     eggs = re.search(r'"Eggs"\n +- \[(x\d+)\]', text)
     assert eggs is not None, text
@@ -186,6 +187,80 @@ async def test_frames_in_frames(eye: Eyes) -> None:
     assert await locate(eye.page, ref) is None
 
 
+# -- places, marks, menus ----------------------------------------------------------------------------------------------
+
+
+def bare(text: str) -> str:
+    """Return a view without its references and its first line."""
+    return re.sub(r"\[\w+\] ", "", text.partition("\n")[2])
+
+
+async def test_what_only_the_probe_finds_comes_where_the_document_has_it(eye: Eyes) -> None:
+    items = "".join(f"<li>Item {n} <i id=plus{n}></i></li>" for n in range(3))
+    boxes = "".join(
+        f"<path id=s{n} d='M0 0H9V9H0Z' transform='translate({n * 20})' /><text>{n}</text>" for n in range(2)
+    )
+    text = await eye.show(
+        f"""<style>ul {{ width:200px }} i, b {{ display:block; position:absolute; width:20px; height:20px }}
+        i {{ left:300px }} b {{ left:500px; top:5px }}</style><ul>{items}</ul><svg>{boxes}</svg>
+        <form><label>Photo <input type=file hidden></label><button>Send</button></form><p>before <b id=last></b></p>
+        <script>for (const one of document.querySelectorAll("i, path, b")) one.onclick = () => 0</script>"""
+    )
+    assert bare(text) == (
+        '- list\n  - listitem: "Item 0"\n    - clickable (i "plus0")\n  - listitem: "Item 1"\n'
+        '    - clickable (i "plus1")\n  - listitem: "Item 2"\n    - clickable (i "plus2")\n- img\n'
+        '  - clickable (path "s0")\n  - "0"\n  - clickable (path "s1")\n  - "1"\n'
+        '- file "Photo" (file, invisible)\n- button "Send"\n- paragraph: "before"\n  - clickable (b "last")'
+    ), text
+
+
+async def test_marks_that_are_drawn_by_style_sheets_and_states_in_classes(eye: Eyes) -> None:
+    text = await eye.show(
+        """<style>td, #b div { width:30px; height:30px; } .x { background:red } .o::after { content:"O" }
+        .fa::before { content:"\\f00c" }</style><table><tr><td class=x><td class=o><td></table>
+        <div id=b><div id=c0 class="cell x"></div><div id=c1 class="cell o"></div><div id=c2 class=cell></div></div>
+        <ul><li class="todo done">Milk</li><li class=todo>Eggs <i class="fa fa-check"></i></li></ul>
+        <a class="tab active" href=#a>A</a><a class=tab href=#b>B</a><button><i class="fa fa-times"></i></button>
+        <h2 class=left>Names</h2><h2 class=right>say nothing</h2>
+        <script>for (const one of document.querySelectorAll("td, #b div")) one.onclick = () => 0</script>"""
+    )
+    shown = bare(text)
+    for line in (
+        '- row: (empty) (clickable, td "x") | "O" (clickable, class "o") | (empty) (clickable)',
+        '- clickable (div "c0", class "cell x")\n',
+        '- clickable "O" (class "o")\n- clickable (div "c2", class "cell")\n',
+        '- listitem (class "done"): "Milk"\n',
+        '- listitem: "Eggs"\n    - generic (class "fa fa-check")\n',
+        'link "A" (class "active") -> #a\n- link "B" -> #b\n',
+        '- button (button "fa fa-times")\n',
+        '- heading "Names" (level 2)\n- heading "say nothing" (level 2)',
+    ):
+        assert line in shown, f"{line}\n{text}"
+    before = eye.view
+    await eye.page.evaluate("c2.classList.add('x')")
+    await eye.see()
+    told = difference(before, eye.view)  # type: ignore[arg-type]
+    assert told is not None and 'class "cell x"' in told, "a mark that is set is a change"
+    read = (await eye.page.evaluate(script("rendered.js"), 100_000))["html"]
+    assert '<td class="o">O</td>' in read, "the text of the page has them too"
+
+
+async def test_an_element_whose_hover_opens_a_menu_says_so(eye: Eyes) -> None:
+    text = await eye.show(
+        """<style>li ul { display:none; position:absolute } li:hover > ul { display:block } .all, .m:hover { color:red }
+        @media screen { .m ~ div, .w div { visibility:hidden } .m:hover ~ div, .w:hover .in { visibility:visible } }
+        .tip:hover b { font-weight:bold }</style><ul><li>Products<ul><li><a href=/a>Alpha</a></ul><li>About</ul>
+        <a class=m href=#m>Account</a><div><button>Log out</button></div><p class=tip>No <b>menu</b></p>
+        <section class=w><h2>Tools</h2><div class=in>More</div></section>"""
+    )
+    shown = bare(text)
+    for line in ('listitem (hover shows more): "Products"', '"About"\n', '"Account" (hover shows more)', '"No menu"'):
+        assert line in shown, f"{line}\n{text}"
+    assert 'button "Log out" (invisible)' in shown and shown.count("hover shows more") == 3, text
+    await (await eye.at("listitem .*Products")).hover()
+    assert 'link "Alpha"' in await eye.see()
+
+
 # -- fields ------------------------------------------------------------------------------------------------------------
 
 
@@ -207,11 +282,30 @@ async def test_what_fields_are(eye: Eyes) -> None:
         'file "Photo"',
         'accepts "image/*"',
         'button "Send" (disabled)',
-        'textbox "Text" (shows "say"): "hello \\"you\\" e1"',
+        'textbox "Text" (textarea, shows "say"): "hello \\"you\\" e1"',
         "(suggests values)",
     ):
         assert line in text, f"{line}\n{text}"
     assert re.search(r'"Date" \([^)]*date[^)]*readonly', text), text
+
+
+async def test_values_of_fields_are_exact(eye: Eyes) -> None:
+    text = await eye.show(
+        """<input aria-label=A value="  two  blanks "><textarea rows=5 aria-label=B>a\n\tb  \n</textarea>
+        <input aria-label=C value=" "><input aria-label=D value=D><input aria-label=F value="[e1]  x">
+        <input type=search aria-label=E value='back\\slash "quote" a&nbsp;b&#8203;'>
+        <input type=password aria-label=G value="  secret  ">"""
+    )
+    shown = bare(text).splitlines()
+    assert shown == [
+        '- textbox "A": "  two  blanks "',
+        '- textbox "B" (textarea): "a\\n\\tb  \\n"',
+        '- textbox "C": " "',
+        '- textbox "D": "D"',
+        '- textbox "F": "e1  x"',
+        r'- searchbox "E" (search): "back\\slash \"quote\" a\xa0b\u200b"',
+        '- textbox "G" (password): "(the value is hidden)"',
+    ], text
 
 
 async def test_secret_values_are_nowhere(eye: Eyes) -> None:

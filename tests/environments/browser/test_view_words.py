@@ -267,6 +267,16 @@ def test_labels_stand_apart_also_where_elements_crowd() -> None:
             assert x >= a + wide or a >= x + width or y >= b + high or b >= y + height, (one.mark, other.mark)
 
 
+def test_a_label_hides_no_slice_of_a_small_pie() -> None:
+    """Its slices lie all around each of them; beside the pie there is room."""
+    boxes = [(100 + 14 * dx, 100 + 14 * dy, 18, 18) for dx in range(3) for dy in range(3)]
+    marks = [Mark(f"x{n}", box, "clickable", "") for n, box in enumerate(boxes)]
+    for label in place_labels(marks, Image.new("L", (300, 300), 255)):
+        x, y, width, height = label.box
+        for a, b, wide, high in boxes:
+            assert x >= a + wide or a >= x + width or y >= b + high or b >= y + height, label
+
+
 def test_a_label_hides_no_words_where_there_is_room() -> None:
     picture = Image.new("RGB", (200, 100), "white")
     picture.paste((0, 0, 0), (20, 40, 60, 50))  # words to the left

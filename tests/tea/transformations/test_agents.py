@@ -21,6 +21,7 @@ from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.testing import ScriptedModel, call, decide
+from tests.support.runs import whole_runs
 from tests.tea.transformations.support import probed, workspace
 
 SCRIBE = Agent(name="scribe", description="Writes down what it is told.", prompt="worker")
@@ -121,7 +122,7 @@ async def test_an_agent_has_its_parts_and_whoever_calls_it_has_not(tmp_path: Pat
 
     async with workspace(tmp_path, probe, agents=[hand]) as ws:
         result = await ws.run("probe", system="probe", model=ScriptedModel(writes))
-        manifest = (await ws.runs())[0].manifest
+        manifest = (await whole_runs(ws))[0].manifest
     assert "'write_down' is not among the tools this agent may use" in result.answer
     assert "'written'" in result.answer and SENT[0] == "hello"
     assert "write_down" in manifest.tools

@@ -169,6 +169,7 @@ async def test_a_long_page_is_read_in_parts_with_its_headings_first(site: Site, 
     assert len(site.asked("/long")) == 1
 
 
+MORE = tuple(f"/trap/{name}" for name in ("charset", "instructions", "truncated", "scripted", "leading", "legacy"))
 TOO_LARGE = ("/trap/endless", "/trap/big")
 
 
@@ -177,7 +178,6 @@ async def test_traps_become_observations_and_the_run_goes_on(site: Site, tmp_pat
         "/trap/bomb": "is empty",
         "/trap/binary": "holds binary data",
         "/trap/silent": "fell silent for 2 s",
-        "/trap/truncated": "broke off in the middle of its answer",
         "/trap/loop/0": "redirects in a circle",
         "/trap/redirect?to=http://169.254.169.254/latest": "is not on the public network (link-local",
         "/trap/redirect?to=http://127.0.0.1:1/": "is not on the public network (loopback",
@@ -193,6 +193,23 @@ async def test_traps_become_observations_and_the_run_goes_on(site: Site, tmp_pat
             assert shown(outcome).count("\n") < 3 and len(shown(outcome)) < 800
         wrong = await ctx.call_tool("fetch", url=f"{site.address}/trap/charset")
         assert "Die Fähre fährt über den Sund." in shown(wrong)
+        broken = await ctx.call_tool("fetch", url=f"{site.address}/trap/truncated")
+        assert "Note: the site broke off: this is what came of it; fresh=true tries again." in shown(broken)
+        assert "It was a dark and" in shown(broken)
+        again = await ctx.call_tool("fetch", url=f"{site.address}/trap/truncated")  # it was not kept
+        assert again.ok and "kept since" not in shown(again)
+        scripted = await ctx.call_tool("fetch", url=f"{site.address}/trap/scripted")
+        assert "the environment `browser` shows it" in shown(scripted) and "createRoot" not in shown(scripted)
+        leading = await ctx.call_tool("fetch", url=f"{site.address}/trap/leading")
+        assert "High tide is at noon." in shown(leading) and "by 1 redirect(s)" in shown(leading)
+        guessed = await ctx.call_tool("fetch", url=f"{site.address}/trap/legacy")
+        assert "Маяк построен" in shown(guessed) and "Read as Windows-1251, a guess by its letters (it says" in shown(
+            guessed
+        )
+        named = await ctx.call_tool("fetch", url=f"{site.address}/trap/legacy", encoding="koi8-r")
+        assert "лЮЪЙ ОНЯРПНЕМ" in shown(named) and "guess" not in shown(named)
+        unknown = await ctx.call_tool("fetch", url=f"{site.address}/trap/legacy", encoding="klingon")
+        assert "cannot be read: the encoding 'klingon' is unknown; give a name such as 'cp1251'" in shown(unknown)
         endless = await ctx.call_tool("fetch", url=f"{site.address}/trap/endless")
         assert "Note: it is longer; only its beginning was read." in shown(endless)
         big = await ctx.call_tool("fetch", url=f"{site.address}/trap/big")
@@ -203,7 +220,7 @@ async def test_traps_become_observations_and_the_run_goes_on(site: Site, tmp_pat
         hidden = await ctx.call_tool("fetch", url=f"{site.address}/trap/instructions")
         assert "High tide is at noon." in shown(hidden) and "Ignore what" not in shown(hidden)
 
-    named = [f"{site.address}{path}" for path in (*traps, "/trap/charset", "/trap/instructions", *TOO_LARGE)]
+    named = [f"{site.address}{path}" for path in (*traps, *MORE, *TOO_LARGE)]
     await in_run(tmp_path / "ws", web_of(site), work, "\n".join(named))
     assert not site.asked("/private/")
 

@@ -23,7 +23,7 @@ from agentorchestra.core.errors import AgentOrchestraError, SettingsError, ToolE
 from agentorchestra.core.settings import WebSettings
 from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.bodies import Body
-from agentorchestra.tools.web.http import Answer, WebClient
+from agentorchestra.tools.web.http import Answer, WebClient, refresh_of
 from tests.support.web import serving
 from tests.tools.web.traps import listening
 
@@ -86,6 +86,64 @@ async def test_what_comes_drop_by_drop_ends_with_the_time_for_all_of_it(path: st
             WebError, match=r"was not read within 0\.4 s; try it later, or read another page|proper HTTP"
         ):
             await client_of(traps.address).get(f"{traps.address}{path}", timeout_s=0.4)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "why"),
+    [
+        ("/short", b"no more than this", "the site broke off"),
+        ("/cut-gzip", b"words words ", "the site broke off"),
+        ("/slow-body", b"s", "it came too slowly"),
+    ],
+)
+async def test_a_part_of_a_text_is_given_where_that_is_enough(path: str, body: bytes, why: str) -> None:
+    async with listening() as traps:
+        client = client_of(traps.address)
+        answer = await client.get(f"{traps.address}{path}", timeout_s=2, cut=True)
+        assert answer.body.startswith(body) and answer.broken == why and not answer.cut
+        with pytest.raises(WebError):  # of other kinds a part is of no use
+            await client.get(f"{traps.address}{path}", timeout_s=0.4)
+
+
+def html(head: str, **more: str) -> Answer:
+    return Answer("http://a.org/", 200, {"content-type": "text/html"} | more, f"<html><head>{head}</head>".encode())
+
+
+@pytest.mark.parametrize(
+    ("head", "target"),
+    [
+        ('<meta http-equiv="refresh" content="0; url=/next">', "/next"),
+        ("<META content='3;URL=\"http://b.org/x?a=1&amp;b=2\"' HTTP-EQUIV=Refresh >", "http://b.org/x?a=1&b=2"),
+        ('<meta http-equiv="refresh" content="0;url=\'next.html\'">', "next.html"),
+        ('<meta http-equiv="refresh" content="60; url=/later">', ""),  # it is there to be read
+        ('<meta http-equiv="refresh" content="5">', ""),  # itself
+        ('<!-- <meta http-equiv="refresh" content="0; url=/old"> -->', ""),
+        ('<noscript><meta http-equiv="refresh" content="0; url=/plain"></noscript>', ""),
+        ("<script>x = '<meta http-equiv=refresh content=\"0; url=/y\">'</script>", ""),
+        ('<meta name="refresh" content="0; url=/next">', ""),
+    ],
+)
+def test_where_a_page_leads_by_itself(head: str, target: str) -> None:
+    assert refresh_of(html(head)) == target
+
+
+async def test_a_page_that_leads_elsewhere_is_a_redirect_and_is_judged_like_one() -> None:
+    async def leading(request: web.Request) -> web.Response:
+        if request.path == "/end":
+            return web.Response(text="<p>the end</p>", content_type="text/html")
+        where = {"/a": "b", "/b": "/end", "/self": "/self", "/in": "http://127.0.0.1:1/", "/file": "file:///etc/passwd"}
+        target = where.get(request.path) or f"/{int(request.path[1:]) + 1}"
+        return web.Response(text=f'<meta http-equiv="refresh" content="0; url={target}">', content_type="text/html")
+
+    async with serving(leading) as address:
+        client = client_of(address)
+        answer = await client.get(f"{address}/a", refresh=True)
+        assert (answer.url, answer.redirects) == (f"{address}/end", (f"{address}/a", f"{address}/b"))
+        assert (await client.get(f"{address}/self", refresh=True)).url == f"{address}/self"
+        assert (await client.get(f"{address}/a")).url == f"{address}/a"  # only for who reads pages
+        for path, said in (("/in", "is not on the public"), ("/file", "only http and https"), ("/1", "more than ")):
+            with pytest.raises(WebError, match=said):
+                await client.get(f"{address}{path}", refresh=True)
 
 
 @pytest.mark.long

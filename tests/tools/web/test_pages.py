@@ -14,14 +14,12 @@ import pytest
 from agentorchestra.core.errors import WebError
 from agentorchestra.tools.files.formats import webpage
 from agentorchestra.tools.files.formats.base import Job, Refused
-from agentorchestra.tools.files.formats.charsets import text_of
+from agentorchestra.tools.files.formats.text import decoded
 from agentorchestra.tools.files.formats.webpage import read_page
 from agentorchestra.tools.files.worker import refused
 from agentorchestra.tools.web.bodies import Body, accepted_codings
 from agentorchestra.tools.web.pages import LIMITS, artifact_name, file_name
 from tests.support.patience import LONGEST_S
-
-pytestmark = pytest.mark.usefixtures("forked")
 
 NUMBERS = {
     "chars": LIMITS.chars,
@@ -231,13 +229,12 @@ def test_charsets_are_told_by_the_bytes_where_a_declaration_is_missing_or_wrong(
 ) -> None:
     head = f'<meta charset="{meta}">' if meta else ""
     page = f"<html><head>{head}<title>x</title></head><body><p>{text}</p></body></html>"
-    found, _ = text_of(page.encode(charset), server)
-    assert text in found
+    assert text in decoded(page.encode(charset), server).text
 
 
 def test_a_download_that_was_cut_inside_a_character_is_still_read() -> None:
     data = f"<p>{CHINESE}</p>".encode("gbk")[:61]
-    assert text_of(data, "gbk")[0].startswith(f"<p>{CHINESE[:28]}")
+    assert decoded(data, "gbk").text.startswith(f"<p>{CHINESE[:28]}")
 
 
 def test_names() -> None:

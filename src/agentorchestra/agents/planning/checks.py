@@ -15,10 +15,12 @@ from agentorchestra.agents.outputs import (
     computed,
     figures,
     is_among,
+    missing,
     output_blocks,
     outputs,
     without_repeats,
 )
+from agentorchestra.agents.plain_answer import read_by
 from agentorchestra.agents.planning.evidence import (
     MOST_CHECKS,
     TeamResult,
@@ -29,6 +31,7 @@ from agentorchestra.agents.planning.evidence import (
     is_last,
     listed,
     results_before,
+    said_before,
     said_of,
     trusted,
     unfound,
@@ -42,7 +45,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, TextBlock, Trust, text_of
 from agentorchestra.core.errors import OutputError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.core.spec import COUNTED, AgentResult, Citation, RunStatus
+from agentorchestra.core.spec import COUNTED, TURN, AgentResult, Citation, RunStatus
 from agentorchestra.loop import State
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.models.render import render_block
@@ -106,6 +109,8 @@ class Check:
         found = results_before(ctx, upto=ctx.last_n + 1)
         looked = await look_up(result.sources, ctx)
         result = looked.corrected(result)
+        if ctx.manifest.checks >= TURN and not result.sources and result.status in ENDED:  # it rests on its agents'
+            result = trusted(result.model_copy(update={"sources": citations(found)}), distrusted(ctx))
         lost = self._unfound(result, looked, found, ctx)
         prompt = self.kit.prompts.get("verification")
         if ctx.manifest.checks >= SORTED and (self.named or not any(one.quote.strip() for one in lost)):
@@ -117,7 +122,8 @@ class Check:
         if (found or bare) and result.status in ENDED:
             # Figures are a matter of a look; what remains of them after that is the judge's to decide.
             judged = result.status is RunStatus.COMPLETED and not self._settled(result, looked, found, ctx)
-            if judged and self.sent_back == 0:
+            asked = state.words and ctx.manifest.checks >= TURN and bool(read_by(state, ctx))  # and said it again
+            if judged and self.sent_back == 0 and not asked:
                 strange = bare or self._strange(result, ctx)
             if not bad and not strange and state.limited is None:
                 doubt = await self.doubted(result, ctx, found, judged=judged)
@@ -196,14 +202,12 @@ class Check:
 
     def _strange(self, result: AgentResult, ctx: BranchContext[Any]) -> list[str]:
         """Return figures of the answer that neither the user, an agent, a tool nor a program gave."""
-        known = [self.task, *self.told]
-        known += [f"{one.task}\n{one.answer}" for one in ctx.manifest.earlier]
+        known = [self.task, *self.told, *said_before(ctx)]
         for _, one, _ in results_before(ctx, upto=ctx.last_n + 1):
             known += [one.answer, one.report, *(f"{cited.place}\n{cited.quote}" for cited in one.sources)]
         if ctx.manifest.checks:
             known += [f"{one.asked}\n{one.text}" for one in outputs(ctx)]
-        there = figures("\n".join(known), digits=1)
-        return [written for form, written in figures(result.answer).items() if not is_among(form, there)]
+        return missing(result.answer, "\n".join(known), checks=ctx.manifest.checks)
 
     def _shown(self, result: AgentResult, ctx: BranchContext[Any], found: Sequence[TeamResult]) -> list[str]:
         """Return the evidence as the judge is shown it: the agents' answers and quotes, then outputs of tools.

@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentorchestra.agents.conversation import conversation
 from agentorchestra.agents.outputs import outputs, unproven
 from agentorchestra.agents.sources import SORTED, LookupResult, look_up, name_of, whole_lines
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.spec import COUNTED, AgentResult, Citation, RunStatus
+from agentorchestra.core.spec import TURN, AgentResult, Citation, RunStatus
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record, within
 from agentorchestra.loop import State
@@ -201,18 +202,27 @@ def without(
 def bare_figures(result: AgentResult, looked: LookupResult, ctx: BranchContext[Any], known: Sequence[str]) -> list[str]:
     """Return the figures of an answer that stand neither in a line it cites nor in a result of a program or tool.
 
-    Where there is nothing that they could be compared with, none is told of. `known` is the task, as it became.
+    Where there is nothing that they could be compared with, none is told of: of a session nothing of this turn.
+    `known` is the task, as it became.
     """
-    if result.status is not RunStatus.COMPLETED or ctx.manifest.checks < SORTED:
+    manifest = ctx.manifest
+    if result.status is not RunStatus.COMPLETED or manifest.checks < SORTED:
         return []
     shown = outputs(ctx)
     seen = any(one.media for one in shown)  # in pictures only a model can look figures up
-    if seen or not (ctx.manifest.files or shown or result.sources):
+    turn = manifest.checks >= TURN and manifest.previous is not None
+    files, looked_at = (manifest.given, [one for one in shown if one.n]) if turn else (manifest.files, shown)
+    if seen or not (files or looked_at or result.sources):
         return []
     held = [*looked.held.values()]
+    texts = [*known, *said_before(ctx), *(one.quote for one in held), *whole_lines(held, ctx)]
+    return unproven(result.answer, texts, shown, checks=manifest.checks)
+
+
+def said_before(ctx: BranchContext[Any]) -> list[str]:
+    """Return the texts of the session's earlier turns: its tasks and answers, and the conversation as it stands."""
     earlier = [f"{one.task}\n{one.answer}" for one in ctx.manifest.earlier]
-    texts = [*known, *earlier, *(one.quote for one in held), *whole_lines(held, ctx)]
-    return unproven(result.answer, texts, shown, apart=ctx.manifest.checks >= COUNTED)
+    return earlier + [one.text for one in conversation(ctx, native=True)] if ctx.manifest.checks >= TURN else earlier
 
 
 @dataclass

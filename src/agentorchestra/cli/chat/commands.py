@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from inspect import getdoc
 from pathlib import Path
-
-import click
+from subprocess import DEVNULL, Popen
 
 from agentorchestra.cli.chat.loop import Chat
-from agentorchestra.cli.output import account_lines, bill, one_line, plural
+from agentorchestra.cli.output import account_lines, bill, cut_line, one_line, plural
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import ChatError
 from agentorchestra.core.names import did_you_mean, nearest
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL
+from agentorchestra.log.ledger import Ledger
 
-_ALSO = {"exit": "quit", "bye": "quit", "clear": "new", "reset": "new"}
+_ALSO = {"exit": "quit", "bye": "quit", "clear": "new", "reset": "new", "sessions": "resume"}
 """Names that other programs have for these commands."""
 
-_BETWEEN = ("new", "undo", "fork", "retry", "save")  # commands that wait for the end of a turn
+_BETWEEN = ("new", "resume", "undo", "fork", "retry", "save")  # commands that wait for the end of a turn
+
+_LATEST = 10  # conversations that are listed
+_SYSTEMS = ("agentorchestra", "oagents", "owl", "coral", "aorchestra")  # are listed first
 
 KEYS = {
     "@PATH": 'attach a file or folder; one with blanks as @"my file.pdf"',
@@ -79,18 +85,23 @@ async def _model(chat: Chat, rest: str) -> None:
         models.check(rest)
         chat.talk.options["model"] = rest
     profiles = chat.talk.workspace.settings.models
-    choices = ", ".join(f"{name} ({profiles[name].model})" if name in profiles else name for name in models.named())
-    await chat.screen.show(f"the next turn asks {chat.talk.now('model')}; there are {choices}, and provider:model")
+    listed = {name: profiles[name].model if name in profiles else "" for name in models.named()} if not rest else {}
+    await chat.screen.show(*_rows(chat, listed), *(["any other model: /model provider:model"] if listed else []))
+    await chat.screen.show(f"the next turn asks {chat.talk.now('model')}")
 
 
 async def _system(chat: Chat, rest: str) -> None:
     """[NAME]: have another system work from the next turn on."""
-    systems = sorted({*chat.talk.workspace.systems, *chat.talk.workspace.agents})
-    if rest and rest not in systems:
-        raise ChatError(f"there is no system {rest!r}; {did_you_mean(rest, systems, '/system lists them')}")
+    systems, agents = chat.talk.workspace.systems, chat.talk.workspace.agents
+    if rest and rest not in {*systems, *agents}:
+        raise ChatError(f"there is no system {rest!r}; {did_you_mean(rest, {*systems, *agents}, '/system lists them')}")
     chat.talk.options["system"] = rest or None
-    listed = "" if rest else f"; there are {', '.join(systems)}"
-    await chat.screen.show(f"the next turn works as {chat.talk.now('system')}{listed}")
+    if not rest:
+        names = [*dict.fromkeys([one for one in _SYSTEMS if one in systems] + sorted({*systems} - {*agents}))]
+        texts = {name: getattr(systems[name], "description", "") or getdoc(systems[name]) or "" for name in names}
+        alone = {name: agents[name].description for name in sorted(agents)}
+        await chat.screen.show(*_rows(chat, texts), "or an agent alone:", *_rows(chat, alone))
+    await chat.screen.show(f"the next turn works as {chat.talk.now('system')}")
 
 
 async def _files(chat: Chat, rest: str) -> None:
@@ -105,12 +116,7 @@ async def _files(chat: Chat, rest: str) -> None:
 
 async def _cost(chat: Chat, rest: str) -> None:
     """: say what the turns cost."""
-    workspace, usages = chat.talk.workspace, list[Usage]()
-    for turn in await chat.talk.turns():
-        usage = (await workspace.result(turn.id)).usage
-        if turn.parent_run is not None and not usage.requests:  # the end of a branch is a copy: its original paid
-            usage = (await workspace.result(turn.parent_run)).usage
-        usages.append(usage)
+    usages = [await _paid(chat, turn) for turn in await chat.talk.turns()]
     rows = [(f"[{number}]", usage) for number, usage in enumerate(usages, 1)]
     total = ("all turns:", sum(usages, Usage()))
     await chat.screen.show(*(f"{name} {plural(one.tokens, 'token')}, {bill(one)}" for name, one in [*rows, total]))
@@ -119,7 +125,25 @@ async def _cost(chat: Chat, rest: str) -> None:
 async def _new(chat: Chat, rest: str) -> None:
     """: begin a new conversation."""
     chat.talk.session = chat.talk.last = None
-    await chat.screen.show("a new conversation; `agentorchestra runs` lists what was before")
+    await chat.screen.show("a new conversation; /resume lists those before")
+
+
+async def _resume(chat: Chat, rest: str) -> None:
+    """[N]: list the latest conversations, go on with one."""
+    talk, talks = chat.talk, (await chat.talk.others())[:_LATEST]
+    if rest:
+        if not rest.isdecimal() or not 0 < int(rest) <= len(talks):
+            raise ChatError(f"there is no conversation {rest!r} to go on with; /resume lists them with their numbers")
+        last = talks[int(rest) - 1][0][-1]
+        talk.session = last.manifest.session or last.id
+        await talk.look()
+        return await chat.go_on()
+    for number, (turns, state) in enumerate(talks, 1):
+        when = f"{turns[-1].created.astimezone():%Y-%m-%d %H:%M}"
+        cost = bill(sum([await _paid(chat, turn) for turn in turns], Usage()))
+        about = f"{plural(len(turns), 'turn')}, {when}, {cost}, {state}"
+        await chat.screen.show(f"[{number}] {one_line(turns[0].manifest.task, 60)} ({about})")
+    await chat.screen.show("/resume N goes on with number N" if talks else "there is no other conversation")
 
 
 async def _quit(chat: Chat, rest: str) -> None:
@@ -179,7 +203,10 @@ async def _open(chat: Chat, rest: str) -> None:
     page = render(RunView.of(events), record, result, gone=False, talk=conversation(events), pictures=shown)
     path = (chat.saved / f"{record.id}.html").absolute()
     await _write(chat, path, page)
-    await asyncio.to_thread(click.launch, str(path))
+    await chat.screen.show("its address, for a browser:", path.as_uri())
+    words = ["open" if sys.platform == "darwin" else "xdg-open", str(path)]
+    with suppress(OSError):  # what opens a browser, or finds none, would print into the chat
+        await asyncio.to_thread(Popen, words, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True)
 
 
 async def _tell(chat: Chat, rest: str) -> None:
@@ -197,8 +224,23 @@ async def _save(chat: Chat, rest: str) -> None:
     for turn in await chat.talk.turns():
         result = await chat.talk.workspace.result(turn.id)
         answer = result.answer_text or f"({turn.status.value})"
-        parts += ["## You", turn.manifest.task, "## Answer", answer, "\n".join(account_lines(result, answer)).strip()]
+        words = "\n\n".join([turn.manifest.task, *Ledger.of(await chat.talk.workspace.events(turn.id)).heard()])
+        parts += ["## You", words, "## Answer", answer, "\n".join(account_lines(result, answer)).strip()]
     await _write(chat, path, "\n\n".join(filter(None, parts)) + "\n")
+
+
+async def _paid(chat: Chat, turn: RunRecord) -> Usage:
+    usage = (await chat.talk.workspace.result(turn.id)).usage
+    if turn.parent_run is None or usage.requests:
+        return usage
+    return (await chat.talk.workspace.result(turn.parent_run)).usage  # the end of a branch is a copy: its original paid
+
+
+def _rows(chat: Chat, described: dict[str, str]) -> list[str]:
+    """Return a line for each name, with the first line of its description as far as the terminal has room."""
+    width = max(map(len, described), default=0)
+    rows = (f"{name:<{width}}  {text.partition(chr(10))[0]}".rstrip() for name, text in described.items())
+    return [cut_line(row, chat.screen.console.size.width) for row in rows]
 
 
 def _last(chat: Chat) -> RunRecord:
@@ -215,8 +257,9 @@ async def _write(chat: Chat, path: Path, text: str) -> None:
     await chat.screen.show(f"written: {path}")
 
 
+_TURNS = (_undo, _fork, _retry, _show, _open, _tell, _save)
+
 COMMANDS: dict[str, Callable[[Chat, str], Awaitable[str | None]]] = {
-    work.__name__[1:]: work
-    for work in (_help, _model, _system, _files, _cost, _new, _undo, _fork, _retry, _show, _open, _tell, _save, _quit)
+    work.__name__[1:]: work for work in (_help, _model, _system, _files, _cost, _new, _resume, *_TURNS, _quit)
 }
 """By name. The docstring says what may stand behind the name, and what it does; what it returns is sent."""

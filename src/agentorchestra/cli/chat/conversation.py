@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentorchestra.core.errors import ChatError, SessionError
+from agentorchestra.core.errors import ChatError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunFields
 from agentorchestra.workspace import Workspace
-from agentorchestra.workspace.sessions import newest_run, turns_of
+from agentorchestra.workspace.sessions import conversations, turns_of
 
 
 class Conversation:
@@ -32,14 +32,13 @@ class Conversation:
         """Read which turn of the session is the newest."""
         if self.session is not None:
             self.session, turns = await turns_of(self.workspace.store, self.session)
-            self.last = turns[0] if turns else None
+            self.last = await self.workspace.store.get_run(turns[0].id) if turns else None
 
-    async def newest(self) -> RunRecord | None:
-        """Return the newest run of the workspace that a conversation can go on from; None where there is none."""
-        try:
-            return await self.workspace.store.get_run(await newest_run(self.workspace.store))
-        except SessionError:
-            return None
+    async def others(self) -> list[tuple[list[RunRecord], str]]:
+        """Return the turns of the workspace's other conversations, the newest first, each with how its end stands."""
+        talks, standings = await conversations(self.workspace.store), await self.workspace.standings()
+        ends = [(turns, turns[-1]) for turns in talks if self.last is None or turns[-1].id != self.last.id]
+        return [(turns, standings.get(end.id, end.status.value)) for turns, end in ends]
 
     async def begin(self, task: str, files: Sequence[Path]) -> RunRecord:
         """Write the next turn into the log; raise UsageError if it cannot be begun."""
@@ -73,6 +72,12 @@ class Conversation:
         fork = await self.workspace.fork(turns[turn - 1].id)
         await self.workspace.resume(fork)  # all of it is recorded: nothing is asked or paid
         self.session, self.last = fork, await self.workspace.store.get_run(fork)
+
+    def has(self, file: Path) -> bool:
+        """Return True for a file that agents see: it was attached, or they work on a copy of the user's folder."""
+        last = self.last.manifest if self.last is not None else None
+        copied = self.options.get("project") if last is None else last.project
+        return copied is not None or (last is not None and file.name in {one.name for one in last.files})
 
     def now(self, name: str) -> str:
         """Return the `model` or the `system` of the next turn."""

@@ -54,6 +54,8 @@ class TurnDisplay(PictureDisplay):
         super()._said([notice for notice in notices if notice.kind != "delta"])
 
     def _draw(self) -> None:
+        if self._screen.asking:  # the picture would repeat the question
+            return self._end()
         console, rows = self._screen.console, self._screen.free_rows
         answer = self.answer
         with console.capture() as drawn:

@@ -13,21 +13,21 @@ from rich.console import RenderableType
 
 from agentorchestra.cli.chat.conversation import Conversation
 from agentorchestra.cli.chat.display import Answer, TurnDisplay
-from agentorchestra.cli.chat.message import files_in, kept_as_file
+from agentorchestra.cli.chat.message import at, files_here, files_in, files_named, kept_as_file
 from agentorchestra.cli.chat.screen import ChatScreen
 from agentorchestra.cli.delivery import Out, hand_over
 from agentorchestra.cli.driver import Stop
 from agentorchestra.cli.entry import sentence_of
 from agentorchestra.cli.output import account_lines, command, one_line, plural, summary_line, until_line
-from agentorchestra.cli.project import applied_line, show_diff
+from agentorchestra.cli.project import ON_A_COPY, applied_line, show_diff
 from agentorchestra.cli.terminal import TerminalAsker
-from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import ChatError, FencedError, RunOverError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
 
 _OPEN = (RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED)
+_LEFT = ("abandoned", "waiting", "paused")  # how a turn stands with which somebody may go on
 _NEXT = {
     RunStatus.WAITING: "it waits for an answer: Enter asks again, Ctrl-C ends the turn",
     RunStatus.PAUSED: "what was done is kept: Enter or a message goes on, Ctrl-C ends the turn",
@@ -49,7 +49,10 @@ class ChatAsker(TerminalAsker):
         """Return the answer; see TerminalAsker."""
         if self._chat.denies:
             return False if question.kind == "approval" else None
-        return await super().__call__(question)
+        answer = await super().__call__(question)
+        if question.kind == "approval" and answer is not None:
+            await self._show(["  allowed" if answer is True else "  denied"])
+        return answer
 
     async def _show(self, lines: list[str]) -> None:
         await self._chat.screen.show(*lines)
@@ -122,19 +125,18 @@ class Chat:
     # -- lines -----------------------------------------------------------------------------------------------------
 
     async def _serve(self) -> Never:
-        talk, last = self.talk, self.talk.last
+        talk = self.talk
         await self.screen.show(f"model {talk.now('model')}, system {talk.now('system')}; /help lists commands and keys")
-        if last is not None:
-            await self.screen.show(f"session {talk.session}; the last turn: {one_line(last.manifest.task, 100)}")
-            if self.left_open:
-                await self.screen.show("it is not over, and goes on")
-                self.drive(last)
-            elif last.status not in FINAL:
-                await self.screen.show(f"it ended as {last.status.value}: /retry goes on with it")
-        elif (earlier := await talk.newest()) is not None:
-            state = "is not over" if earlier.status in _OPEN else "is there"
-            about = f"an earlier conversation {state}: {one_line(earlier.manifest.task, 60)}"
-            await self.screen.show(f"{about}; {command('chat --resume', earlier.id, self.folder)} goes on with it")
+        if talk.last is not None:
+            await self.go_on()
+        elif (file := next(files_here(), None)) is not None:
+            await self.screen.show(f"a message attaches a file with @, as in: what is in {at(file)}?")
+        if others := await talk.others():
+            left = [turns[-1] for turns, state in others if state in _LEFT]
+            if left and talk.last is None:
+                on = command("chat --resume", left[0].id, self.folder)
+                await self.screen.show(f"not over yet: {one_line(left[0].manifest.task, 60)}; {on} goes on with it")
+            await self.screen.show(f"/resume lists {plural(len(others), 'other conversation')}")
         while True:
             line = await self._lines.get()
             self._taking = True
@@ -146,6 +148,17 @@ class Chat:
                     self.screen.put_back(line)
             finally:
                 self._taking = False
+
+    async def go_on(self) -> None:
+        """Say where the conversation is, and go on with a turn that was left open."""
+        last = self.talk.last
+        assert last is not None
+        await self.screen.show(f"session {self.talk.session}; the last turn: {one_line(last.manifest.task, 100)}")
+        if self.left_open:
+            await self.screen.show("it is not over, and goes on")
+            self.drive(last)
+        elif last.status not in FINAL:
+            await self.screen.show(f"it ended as {last.status.value}: /retry goes on with it")
 
     async def _take(self, line: str) -> None:
         if self._turn is not None and self._work is not None and self._work.done():
@@ -165,11 +178,20 @@ class Chat:
             await self._begin(text.strip())
 
     async def _begin(self, text: str) -> None:
-        before = self.talk.last
-        record = await self.talk.begin(text, files_in(text))
-        await self.screen.show("", f"> {text}")
+        before, files = self.talk.last, files_in(text)
+        forgotten = [one for one in files_named(text) if not self.talk.has(one)]
+        if forgotten:
+            names, they = ", ".join(map(str, forgotten)), ("is", "it") if len(forgotten) == 1 else ("are", "them")
+            attach = await self._agreed(f"{names} {they[0]} in this folder: attach {they[1]}? y or n: ")
+            if attach is None:
+                return self.screen.put_back(text)
+            files += forgotten if attach else []
+        record = await self.talk.begin(text, files)
+        await self.screen.show("", f"> {text}", *(f"attached: {one}" for one in files if one in forgotten))
         if before is not None and record.manifest.previous not in (None, before.id):
             await self.screen.show("the session went on elsewhere meanwhile; this turn goes on from there")
+        if before is None and record.manifest.project is not None:
+            await self.screen.show(ON_A_COPY.format(record.manifest.project.path))
         for line in (record.manifest.left_out, *self.talk.workspace.notes):
             if line:
                 await self.screen.show(f"warning: {line}")
@@ -248,24 +270,25 @@ class Chat:
         changes = await workspace.changes(result.run_id)
         show_diff(result.diff)
         prompt = f"Apply the changes of {plural(len(changes.files), 'file')} to {project and project.path}? y or n: "
-        allowed: str | None = "n" if self.denies else ""
-        while allowed is not None and allowed.strip().lower() not in ("y", "yes", "n", "no"):
-            allowed = await self.screen.ask(prompt)
-        if (allowed or "").strip().lower() in ("y", "yes"):
+        if not self.denies and await self._agreed(prompt):
             await self.screen.show(applied_line(await workspace.apply(result.run_id)))
         else:
             await self.screen.show(f"not applied; to apply it later: {command('apply', result.run_id, self.folder)}")
 
+    async def _agreed(self, question: str) -> bool | None:
+        """Return what the user says to a question for y or n; None for Ctrl-D."""
+        prompt = question
+        while (line := await self.screen.ask(prompt)) is not None:
+            if (word := line.strip().lower()) in ("y", "yes", "n", "no"):
+                return word[0] == "y"
+            prompt = f"Type y or n. {question}"
+        return None
+
     async def _unread(self, run_id: str) -> list[str]:
         """Return what was queued for a turn, and came too late for it."""
         ledger = Ledger.of(await self.talk.workspace.events(run_id))
-        read: Counter[str] = Counter()
-        for record in ledger.records.values():
-            texts = record.outcome.value if record.outcome is not None else None
-            if record.kind is EffectKind.RECEIVE and isinstance(texts, list):
-                read.update(map(str, texts))
         queued = Counter(one.text for _, one in ledger.told if one.by == "chat" and not one.to)
-        return [*(queued - read).elements()]
+        return [*(queued - Counter(ledger.heard())).elements()]
 
     async def _hand_on(self) -> None:
         """Leave a turn that is worked on as it is, for the process that goes on with it."""
@@ -291,6 +314,8 @@ class Chat:
     def stop(self) -> bool:
         """End the turn that is under way or was left open; return False where there is none."""
         working = self._work is not None and not self._work.done()
+        if not working and self.screen.asking:
+            return False
         if not working and (self._taking or not self._lines.empty()):
             self._stopping = True
         elif working or self.left_open:
@@ -319,7 +344,7 @@ class Chat:
         """Return the line at the bottom."""
         keys = "Esc pauses, Ctrl-C stops" if self.at_work else "/help"
         if self.screen.asking:
-            keys = "Ctrl-D leaves the question open"
+            keys = "Ctrl-D leaves the question open, Ctrl-C stops the turn"
         elif self._pausing and self.at_work:
             keys = "pauses before the next step; Esc once more stops"
         return f"{self.talk.now('model')} | approvals {'denied' if self.denies else 'asked'} (Shift-Tab) | {keys}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
@@ -20,6 +21,8 @@ MOST_CHARS = 20_000
 _FILE = re.compile(r'(?:^|(?<=\s))@(?:"([^"]+)"|([^\s"]+))')
 _UNFINISHED = re.compile(r'(?:^|(?<=\s))@(?:"([^"]*)|([^\s"]*))$')
 _BEHIND = ".,;:!?)"  # what may stand behind a path in a sentence
+_WORD = re.compile(r'"([^"\n]+)"|([^\s"\'`()<>\[\],;:!?]+)')
+_LARGEST = 10_000_000  # bytes of a file that is offered without an @
 
 
 def files_in(text: str) -> list[Path]:
@@ -37,6 +40,32 @@ def files_in(text: str) -> list[Path]:
             )
         found[there] = None
     return list(found)
+
+
+def files_named(text: str) -> list[Path]:
+    """Return the files of this folder that a message names without an @, each once: none hidden, none large."""
+    words = (Path(quoted or bare.rstrip(".")) for quoted, bare in _WORD.findall(text))
+    return [one for one in dict.fromkeys(words) if _offered(one) and one not in files_in(text)]
+
+
+def files_here() -> Iterator[Path]:
+    """Yield the files of this folder that may be offered, by name, without its settings."""
+    with contextlib.suppress(OSError):
+        yield from (one for one in sorted(Path().iterdir()) if one.name != "agentorchestra.toml" and _offered(one))
+
+
+def _offered(file: Path) -> bool:
+    """Return True for a file in this folder. Its name has an ending: what is called `test` is more often a word."""
+    if not file.suffix or any(part.startswith((".", "/")) for part in file.parts):
+        return False
+    with contextlib.suppress(OSError):
+        return file.resolve() == file.absolute() and file.is_file() and file.stat().st_size <= _LARGEST
+    return False
+
+
+def at(path: object) -> str:
+    """Return what names a file in a message."""
+    return f'@"{path}"' if re.search(r"\s", str(path)) else f"@{path}"
 
 
 def kept_as_file(text: str, folder: Path) -> str:
@@ -72,5 +101,5 @@ class MessageCompleter(Completer):
         typed = bare if quoted is None else quoted
         for one in self._paths.get_completions(Document(typed), complete_event):
             path = typed + one.text
-            text = f'@"{path}"' if quoted is not None or re.search(r"\s", path) else f"@{path}"
+            text = f'@"{path}"' if quoted is not None else at(path)
             yield Completion(text, start_position=-len(match.group()), display=one.display)

@@ -6,8 +6,9 @@ import asyncio
 import os
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
@@ -17,6 +18,7 @@ from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, merge_formatted_text, to_formatted_text
 from prompt_toolkit.history import FileHistory
+from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.patch_stdout import patch_stdout
@@ -27,41 +29,16 @@ from agentorchestra.cli.chat.message import MOST_CHARS, MessageCompleter
 from agentorchestra.cli.output import clean
 from agentorchestra.cli.view.live import terminal_console
 
+if TYPE_CHECKING:
+    from agentorchestra.cli.chat.loop import Chat
+
 _BELOW = 6  # rows that are left to the typed text, its completions and the line at the bottom
-
-
-class Typing(Protocol):
-    """What takes the lines and keys of a chat."""
-
-    saved: Path
-    """The folder of the history."""
-
-    def names(self) -> list[str]:
-        """Return what may stand behind a /."""
-
-    def status(self) -> str:
-        """Return the line at the bottom."""
-
-    def accept(self, line: str) -> None:
-        """Take a line."""
-
-    def paste(self, text: str) -> str:
-        """Return what stands in a line for a text that is too long for it."""
-
-    def stop(self) -> bool:
-        """Stop what is worked on; return False where nothing is."""
-
-    def pause(self) -> None:
-        """Pause it."""
-
-    def switch(self) -> None:
-        """Deny approvals, or ask again."""
 
 
 class ChatScreen:
     """A prompt that stays while turns go on; what is typed is for `chat`."""
 
-    def __init__(self, chat: Typing) -> None:
+    def __init__(self, chat: Chat) -> None:
         self.console = terminal_console(sys.stdout)
         self._chat = chat
         self._drawn: StyleAndTextTuples = []
@@ -83,7 +60,21 @@ class ChatScreen:
         self._session.app.ttimeoutlen = 0.1  # seconds until Esc is the key, and no beginning of another one
         self._session.app.timeoutlen = 0.3
         self._session.app.renderer.cpr_not_supported_callback = lambda: None  # a slow terminal is no news to its user
+        self._resize, self._session.app._on_resize = self._session.app._on_resize, self._resized  # type: ignore[method-assign]
+        if isinstance(keys := self._session.app.input, Vt100Input):  # a long paste in few pieces
+            keys.stdin_reader.read = partial(keys.stdin_reader.read, 65_536)  # type: ignore[method-assign]
         self._buffer.on_text_changed += lambda buffer: setattr(self, "_leaving", False)
+
+    def _resized(self) -> None:
+        """Take away what was drawn, of which a narrower terminal made more lines, and draw it anew."""
+        app = self._session.app
+        drawn, columns = app.renderer.last_rendered_screen, max(1, app.output.get_size().columns)
+        if drawn is not None:
+            cursor = drawn.get_cursor_position(app.layout.current_window)
+            rows = (drawn.data_buffer[row] for row in range(cursor.y))
+            ends = [max((at for at, cell in row.items() if cell.char.strip()), default=0) for row in rows]
+            app.output.cursor_up(sum(end // columns for end in [*ends, cursor.x]))
+        self._resize()
 
     @property
     def _buffer(self) -> Buffer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +12,7 @@ import click
 from agentorchestra.cli.driver import Stop, at_terminal, run_async
 from agentorchestra.cli.options import (
     WORDS,
-    FilePath,
+    GivenPath,
     budget_options,
     environment_option,
     model_option,
@@ -31,6 +32,7 @@ _NEWEST = "\0"
 
 
 @click.command(
+    context_settings={"allow_extra_args": True},
     epilog="""\b
 Examples:
   agentorchestra chat
@@ -49,7 +51,7 @@ Exit codes: 0; 2 wrong usage, or no terminal; 130 if the chat itself was stopped
     is_flag=False,
     flag_value=_NEWEST,
     type=WORDS,
-    help="Go on with a session, or with a run; without a name with the newest run. A turn that was under way goes on.",
+    help="Go on with a session or a run, else with the newest conversation; a turn that was under way goes on.",
 )
 @option("--session", metavar="S", help="The session to go on with; a new one where there is none.")
 @model_option
@@ -59,7 +61,7 @@ Exit codes: 0; 2 wrong usage, or no terminal; 130 if the chat itself was stopped
     "--in",
     "project",
     metavar="DIR",
-    type=FilePath(),
+    type=GivenPath(),
     help="Work on a copy of the folder DIR; after each turn the diff is shown, and applied if you say so.",
 )
 @click.option(
@@ -83,6 +85,11 @@ def chat(
     stops a turn, Ctrl-D leaves, and --resume goes on, also with a turn whose process was killed. /help lists the
     commands and keys. The limits hold for each turn.
     """
+    if extra := click.get_current_context().args:
+        path, begun = Path(extra[0]), "begin it with `agentorchestra chat`, then type your message"
+        attached = f"{begun}, with @{path} in it" if path.exists() else begun
+        work_on = f"to work on a folder, type: agentorchestra chat --in {shlex.quote(extra[0])}"
+        raise click.UsageError(f"a chat takes no {extra[0]!r}; {work_on if path.is_dir() else attached}")
     if not at_chat_terminal():
         raise ChatError(
             "a chat needs a terminal that can draw, on stdin and stdout; without one each turn is a command: "

@@ -16,7 +16,7 @@ from agentorchestra.cli.options import (
     WORDS,
     json_option,
     option,
-    task_on_stdin,
+    task_in,
     unsafe_option,
     workspace_option,
     workspace_options,
@@ -85,7 +85,7 @@ async def submit(
 
     if (task is None) == (again is None):
         raise UsageError("give a TASK or --again RUN, one of the two")
-    spec = described((task_on_stdin() if task == "-" else task) or "", **given)
+    spec = described((task_in() if task == "-" else task) or "", **given)
     own = dict(spec.labels)
     if tags:
         own[TAGS] = ",".join(check_tags(tags))

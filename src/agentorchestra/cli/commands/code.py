@@ -13,14 +13,14 @@ from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import (
     COUNT,
     WORDS,
-    FilePath,
+    GivenPath,
     budget_options,
     json_option,
     model_option,
     on_ask_option,
     option,
     run_argument,
-    task_on_stdin,
+    task_in,
     workspace_option,
 )
 from agentorchestra.cli.output import emit_json, say
@@ -53,7 +53,7 @@ Exit codes: 0 solved (the tests pass, or without --tests the run completed), 1 t
 fail, the run failed or its changes could not be applied, 2 wrong usage, 3 any other end (partial,
 blocked), 4 out of budget or time, 5 waiting or paused, 130 cancelled.""",
 )
-@click.argument("project", metavar="DIR", type=FilePath())
+@click.argument("project", metavar="DIR", type=GivenPath())
 @click.argument("task", metavar="TASK", type=WORDS)
 @option(
     "--tests",
@@ -84,7 +84,7 @@ async def code(
     applied. With --apply or --branch nothing is applied while the tests fail. `agentorchestra apply` does it later.
     """
     await landing.check(project)
-    spec = described(task_on_stdin() if task == "-" else task, project=project, **given)
+    spec = described(task_in() if task == "-" else task, project=project, **given)
     async with opened(folder) as workspace:
         result = await drive_new(workspace, spec, folder=folder, as_json=as_json)
         return await finish(workspace, result, landing, folder, Out(), as_json=as_json, code_of=exit_code_of_code)

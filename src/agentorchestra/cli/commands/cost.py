@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from agentorchestra.cli.view.model import PARTS, Charge, RunView
 from agentorchestra.cli.workspaces import exists, find_run, opened
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import UnknownRunError
-from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.protocols import RunHead
+from agentorchestra.core.query import LogQuery
 from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
+from agentorchestra.workspace import Workspace
 
 _NO_MODEL = "(no model)"
 _NO_LABEL = "(no label)"
@@ -47,7 +49,7 @@ class Row:
         }
 
 
-_NAMES: dict[str, Callable[[RunRecord, Charge], Iterable[tuple[str, ...]]]] = {
+_NAMES: dict[str, Callable[[RunHead, Charge], Iterable[tuple[str, ...]]]] = {
     "model": lambda record, charge: [(charge.model or _NO_MODEL,)],
     "agent": lambda record, charge: [(charge.agent,)],
     "part": lambda record, charge: [(charge.part, charge.model or _NO_MODEL)],
@@ -88,16 +90,16 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     Where a model has no known price the cost says so and is never taken for zero. What attempts cost that reached
     the provider and brought no answer nobody knows: it stands apart, as "unknown, at most ...".
     """
-    charged: list[tuple[RunRecord, list[Charge]]] = []
+    charged: list[tuple[RunHead, list[Charge]]] = []
     sources: list[SourceTokens] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
             records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
-            for record in {one.id: one for one in records}.values():
-                # One log after the other: all of them at once may be more than fits into memory.
-                view = RunView.of(await workspace.events(record.id))
-                charged.append((record, view.charges))
+            views = {one.id: (one, list[Charge]()) for one in records}
+            async for view in _views(workspace, [*views]):
+                views[view.run_id][1].extend(view.charges)
                 sources += tokens_by_source(view.ledger) if by == "source" else ()
+            charged = [*views.values()]
     elif runs:
         raise UnknownRunError(f"there is no run {runs[0]!r}: {folder} holds no workspace yet")
     if by == "source":
@@ -109,7 +111,21 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     return 0
 
 
-def _print_costs(charged: list[tuple[RunRecord, list[Charge]]], by: str, *, as_json: bool) -> None:
+async def _views(workspace: Workspace[Any], runs: list[str]) -> AsyncIterator[RunView]:
+    """Yield the view of each run that began: one log after the other, without the manifest that no cost depends on."""
+    view = RunView()
+    async for event in workspace.log(LogQuery(runs=tuple(runs), first=2)):
+        if event.run != view.run_id:
+            if view.run_id:
+                yield view
+            view = RunView()
+            view.run_id = event.run
+        view.apply(event)
+    if view.run_id:
+        yield view
+
+
+def _print_costs(charged: list[tuple[RunHead, list[Charge]]], by: str, *, as_json: bool) -> None:
     rows: dict[tuple[str, ...], Row] = {}
     total = Row()
     for record, charges in charged:

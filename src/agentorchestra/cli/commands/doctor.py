@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import io
 import os
 import shutil
@@ -71,8 +72,8 @@ def doctor(deep: bool, as_json: bool, folder: Path) -> int:
     `agentorchestra setup` mends what concerns models, keys, search and browser.
 
     With --deep also the log: SQLite's own check, whether every run has all its events, each can be read and is the one
-    that was recorded, and every blob against its hash. It names the runs that are damaged and what of them can still be
-    read.
+    that was recorded, and every blob and every file given with a task against its hash. It names the runs that are
+    damaged and what of them can still be read.
     """
     checks = list(examine(folder, deep=deep))
     failed = any(one.status == "fail" for one in checks)
@@ -111,7 +112,7 @@ def examine(folder: Path, *, deep: bool = False) -> list[Check]:
         lambda: _search(folder, of),
     ]
     if deep:
-        checks.append(lambda: _log(folder, settings))
+        checks += [lambda: _log(folder, settings), lambda: _given_files(folder)]
     found: list[Check] = []
     for check in checks:
         try:
@@ -284,6 +285,18 @@ def _log(folder: Path, settings: Settings | None) -> list[Check]:
         seen += f"; {found.unchecked} events of an earlier version have no checksum: not checked for changes"
     hint = "restore it from a backup; other runs are not affected"
     return [Check("log", "fail", one_line(one, 1000), hint) for one in found.damage] or [Check("log", "ok", seen)]
+
+
+def _given_files(folder: Path) -> list[Check]:
+    """Read the files that were given with tasks: each is named by the SHA-256 of its bytes."""
+    paths = sorted((folder / "files").glob("??/*"))
+    damaged = []
+    for path in paths:
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != path.name:
+                said = f"{path} was changed after it was given"
+                damaged.append(Check("given files", "fail", said, "restore it from a backup"))
+    return damaged or [Check("given files", "ok", f"{len(paths)} were read")]
 
 
 def _has_log(folder: Path, settings: Settings) -> bool:
@@ -530,7 +543,7 @@ def _models(of: Configured | None) -> list[Check]:
 
 def _keys(of: Configured | None) -> list[Check]:
     """Say what `.env` and the keyring hold for keys, by names."""
-    from agentorchestra.workspace.variables import git_may_take, keyring_problem
+    from agentorchestra.workspace.variables import git_problem, keyring_problem
 
     if of is None:
         return []
@@ -539,7 +552,7 @@ def _keys(of: Configured | None) -> list[Check]:
     if file is not None:
         wrong = [f"line {n} is no NAME=VALUE" for n in invalid]
         wrong += ["others may read it: chmod 600"] if file.stat().st_mode & 0o077 else []
-        wrong += ["Git does not ignore it: write it into .gitignore"] if git_may_take(file) else []
+        wrong += [problem] if (problem := git_problem(file)) else []
         checks.append(Check(ENV_FILE, "warn" if wrong else "ok", f"{file} is read", "; ".join(wrong)))
     else:
         checks.append(Check(ENV_FILE, "ok", f"there is no {ENV_FILE} here"))

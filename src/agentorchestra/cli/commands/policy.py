@@ -63,14 +63,14 @@ async def try_(file: Path, runs: tuple[str, ...], as_json: bool, folder: Path) -
     left_out: list[str] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
-            for record in {one.id: one for one in records}.values():
+            ids = [(await find_run(workspace, one)).id for one in runs] if runs else await workspace.store.run_ids()
+            for run_id in dict.fromkeys(ids):
                 try:
-                    trials.append(await workspace.try_policy(record.id, policy))
+                    trials.append(await workspace.try_policy(run_id, policy))
                 except RunUnderWayError:
                     if runs:
                         raise
-                    left_out.append(record.id)
+                    left_out.append(run_id)
     elif runs:
         raise UnknownRunError(f"there is no run {runs[0]!r}: {folder} holds no workspace yet")
     emit_either(as_json, {"runs": trials, "left_out": left_out, "total": _totals(trials)}, _lines(trials))

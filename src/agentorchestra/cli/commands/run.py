@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,6 +16,7 @@ from agentorchestra.cli.options import (
     STDIN,
     WORDS,
     FilePath,
+    GivenPath,
     NamedVersion,
     json_option,
     material_on_stdin,
@@ -73,7 +75,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     "--in",
     "project",
     metavar="DIR",
-    type=FilePath(),
+    type=GivenPath(),
     help="Work on a copy of the folder DIR; at the end the diff is shown, and applied if you say so.",
 )
 @landing_options
@@ -218,6 +220,9 @@ def _task_and_session(words: tuple[str, ...], session: str | None, *, goes_on: b
     """Return TASK and the session that is named; of two words the first is SESSION."""
     if len(words) < 2:
         return (words[0] if words else None), session
+    if all(os.path.lexists(word) for word in words[1:]):
+        files = [part for word in words[1:] for part in ("--file", word)]
+        raise click.UsageError(f"a file goes with --file; type: agentorchestra run {shlex.join([words[0], *files])}")
     if not goes_on or len(words) > 2:
         raise click.UsageError(
             f"TASK is {len(words)} arguments; put the whole of it into quotation marks: {shlex.quote(' '.join(words))} "
@@ -229,11 +234,17 @@ def _task_and_session(words: tuple[str, ...], session: str | None, *, goes_on: b
 
 
 async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str:
-    """Return the session, or the run, that `--continue` goes on from; SessionError where there is none."""
-    from agentorchestra.workspace.sessions import newest_run
+    """Return the session, or the run, that `--continue` goes on from.
+
+    Raises:
+        SessionError: there is none.
+    """
+    from agentorchestra.workspace.sessions import conversations
 
     if wanted is None:
-        return await newest_run(workspace.store)
+        if talks := await conversations(workspace.store):
+            return talks[0][-1].id
+        raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')
     if not await workspace.session(wanted).turns():
         try:
             return (await find_run(workspace, wanted)).id

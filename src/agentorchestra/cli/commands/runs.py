@@ -10,7 +10,7 @@ from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import COUNT, json_option, option, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_json, local_time, one_line, say
 from agentorchestra.cli.workspaces import exists, opened
-from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.protocols import RunHead
 from agentorchestra.runtime.waits import Standing
 
 
@@ -34,7 +34,7 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
     "abandoned" is a run whose process died, also before it began: nobody drives it until it is resumed. "queued" is
     one that a server took on, and that waits for a place there, or for the next server.
     """
-    records: list[RunRecord] = []
+    records: list[RunHead] = []
     standings: dict[str, Standing] = {}
     until: dict[str, datetime] = {}
     if exists(folder):
@@ -62,7 +62,7 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
     return 0
 
 
-def _row(record: RunRecord, how: Standing | None, *, until: datetime | None) -> dict[str, Any]:
+def _row(record: RunHead, how: Standing | None, *, until: datetime | None) -> dict[str, Any]:
     manifest = record.manifest
     return {
         "run_id": record.id,
@@ -82,7 +82,7 @@ def _row(record: RunRecord, how: Standing | None, *, until: datetime | None) -> 
     }
 
 
-def _line(record: RunRecord, how: Standing | None, *, until: datetime | None) -> str:
+def _line(record: RunHead, how: Standing | None, *, until: datetime | None) -> str:
     manifest = record.manifest
     status = how if how in ("queued", "abandoned") else record.status.value
     created = record.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -11,7 +11,7 @@ import click
 from agentorchestra.cli.driver import async_command, logs_in_lines
 from agentorchestra.cli.options import (
     WORDS,
-    FilePath,
+    GivenPath,
     json_option,
     mcp_option,
     option,
@@ -72,7 +72,7 @@ Examples:
 @click.argument("task", metavar="TASK", type=WORDS)
 @option("--name", metavar="NAME", default="", help="Names the schedule.  [default: its id]")
 @option("--zone", metavar="ZONE", help="The clock of CRON, e.g. UTC.  [default: this machine's]")
-@click.option("--in", "project", metavar="DIR", type=FilePath(), help="Each run works on a new copy of the folder DIR.")
+@option("--in", "project", metavar="DIR", type=GivenPath(), help="Each run works on a new copy of the folder DIR.")
 @click.option("--on-ask", type=click.Choice(["wait", "deny"]), help="As for `agentorchestra run`.")
 @spec_options
 @json_option("one object with the schedule")

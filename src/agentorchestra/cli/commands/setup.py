@@ -238,7 +238,9 @@ class Dialogue:
         settings = self._of.settings
         own = {self.name: ModelProfile(**self.profile, api_key_env=self.variable)} if self.profile else {}
         known = {**self._of.variables, self.variable: key} if key is not None else self._of.variables
-        return ModelManager(settings.model_copy(update={"model": self.name, "models": settings.models | own}), known)
+        manager = ModelManager(settings.model_copy(update={"model": self.name, "models": settings.models | own}), known)
+        manager.section = "the address (--base-url)"  # no section is written yet: what was typed can be wrong
+        return manager
 
     @property
     def described(self) -> str:
@@ -255,9 +257,8 @@ class Dialogue:
             try:
                 usage = run_async(ask_once(self._manager(self.key), self.name))
             except ModelError as exc:
-                # The section is not written yet: what can be wrong is what was typed.
-                why = str(exc).replace(f"base_url in [models.{self.name}]", "the address (--base-url)")
-                why = why.replace(f"name its variable with api_key_env in [models.{self.name}]", "add --key-stdin")
+                keyless = isinstance(exc, ModelAuthError) and not self.variable
+                why = f"{exc}: add --key-stdin" if keyless else str(exc)
                 if not self._asks:
                     exc.args = (f"{why}; nothing was written (--no-check writes without asking)",)
                     raise
@@ -297,7 +298,7 @@ class Dialogue:
 
     def keep_key(self) -> None:
         from agentorchestra.workspace.settings import settings_folder
-        from agentorchestra.workspace.variables import ENV_FILE, git_may_take, keep_in_file, keep_in_keyring
+        from agentorchestra.workspace.variables import ENV_FILE, git_problem, keep_in_file, keep_in_keyring
 
         name, named = self.variable, self._of.settings.env_file
         if self.store == "env":
@@ -311,8 +312,8 @@ class Dialogue:
             file = settings_folder(self._of.workspace.folder) / named if named else Path(ENV_FILE)
             keep_in_file(file, name, self.key)
             say(f"the key lies in {file} as {name}; only your user may read it")
-            if git_may_take(file):
-                say(f"warning: Git does not ignore {file}; write {file.name} into .gitignore")
+            if problem := git_problem(file):
+                say(f"warning: {problem}")
 
     def changes(self, search: bool | None) -> dict[tuple[str, ...], Any]:
         settings = self._of.settings

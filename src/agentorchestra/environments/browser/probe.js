@@ -16,7 +16,7 @@
     for (const [one, element] of known.elements) if (!element.deref()?.isConnected) known.elements.delete(one);
   const out = {
     token: known.token, url: location.href.slice(0, 4000), title: document.title.slice(0, 500), elements: 0, weight: 0,
-    depth: 0, stopped: false, found: [], start: null, secrets: [],
+    depth: 0, stopped: false, found: [], order: [], start: null, secrets: [],
     scroll: { x: 0, y: 0, width: 0, height: 0, seen_width: innerWidth, seen_height: innerHeight },
   };
   const top = document.scrollingElement ?? document.documentElement;
@@ -28,6 +28,9 @@
   const NAMING = new Set(["A", "BUTTON", "TD", "TH", "TR", "LI", "LABEL", "OPTION", "SUMMARY", "H1", "H2", "H3", "H4"]);
   const SKIPPED = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "META", "LINK", "BR"]);
   const FIELDS = new Set(["INPUT", "SELECT", "TEXTAREA"]);
+  const ITEMS = new Set(["LI", "TR", "TD", "TH", "DT", "DD"]);
+  const ABOUT = new Set(["scrolls", "floats", "frame", "state"]); // kinds that are no reason to use an element
+  const TYPED = /^(text|textarea|search|url|tel|email)$/;
   const SECRET = /(^|\s)(cc-\S+|one-time-code|(current|new)-password)(\s|$)/i;
   const MOST_FOUND = options.found, MOST_NODES = options.nodes, MOST_CHARS = options.chars, MOST_CHILDREN = 300;
   let chars = 0;
@@ -73,8 +76,46 @@
     || element.onclick || element.onmousedown || element.onpointerdown || element.onmouseup || element.ondblclick
     || element.hasAttribute("onclick");
 
+  // The classes that an element has and not all of its tag beside it (cells: in their table), at most three: pages keep
+  // states in them. Where all have as many of their own alone, they are names.
+  const states = new Map();
+  const stateOf = (element) => {
+    if (!states.has(element)) {
+      const tag = element.tagName, table = /^T[DH]$/.test(tag) && element.closest("table"), counts = new Map();
+      const beside = table ? table.getElementsByTagName(tag) : element.parentElement?.children ?? [];
+      const all = beside.length > 1000 ? [] : [...beside].filter((one) => one.tagName === tag);
+      for (const one of all) for (const name of one.classList) counts.set(name, (counts.get(name) ?? 0) + 1);
+      const own = all.map((one) => [...one.classList].filter((name) => counts.get(name) < all.length));
+      const names = own.every((mine) => mine.length === own[0].length && mine.every((name) => counts.get(name) === 1));
+      all.forEach((one, place) => states.set(one, names ? "" : own[place].slice(0, 3).join(" ")));
+    }
+    return states.get(element) ?? "";
+  };
+  // The words that style sheets draw in an element; null for a picture or a letter of an icon font.
+  const drawnIn = (element) => {
+    const drawn = ["::before", "::after"].map((side) => getComputedStyle(element, side).content).join("");
+    return /[\ue000-\uf8ff]|url\(/.test(drawn) ? null : drawn.match(/"[^"]*"/g)?.join("").replaceAll('"', "");
+  };
+
+  // Elements whose hover shows what is hidden now, by the style sheets that the page may read.
+  const hovered = new Set();
+  const openers = (rules) => [...rules].flatMap((rule) => [...openers(rule.cssRules ?? []),
+    ...(rule.selectorText ?? "").split(/,(?![^(]*\))/).map((one) => [one.match(/^(.*:hover[^\s>+~]*)\s*[\s>+~]/)?.[1], one])
+      .filter(([trigger]) => trigger).map((both) => both.map((selector) => selector.replaceAll(":hover", "")))]);
+  const hidden = (element, r = element.getBoundingClientRect()) => /\S/.test(element.textContent) && (!r.width || !r.height
+    || r.right + scrollX <= 0 || !element.checkVisibility({ opacityProperty: true, visibilityProperty: true }));
+  const findHovered = () => {
+    const rules = [...document.styleSheets].flatMap((sheet) => { try { return [...sheet.cssRules]; } catch { return []; } });
+    if (known.hovers?.[0] !== rules.length) known.hovers = [rules.length, openers(rules)];
+    for (const [trigger, shown] of known.hovers[1]) try {
+      if (performance.now() > end) return;
+      for (const { parentElement: up } of [...document.querySelectorAll(shown)].slice(0, 100).filter((one) => hidden(one)))
+        hovered.add(up.closest(trigger) ?? [...up.children].find((one) => one.matches(trigger)));
+    } catch { continue; } // a selector that is none without its :hover
+  };
+
   // Why an element is of interest besides what the snapshot says of it; "" if it is not.
-  const kindOf = (element) => {
+  const kindOf = (element, shown) => {
     const tag = element.tagName;
     if (FIELDS.has(tag)) return "field";
     if (tag === "IFRAME" || tag === "FRAME") return "frame";
@@ -87,7 +128,10 @@
     if (element.draggable && tag !== "IMG") return "drags";
     if (element.hasAttribute("tabindex") && element.tabIndex >= 0) return "focus";
     if (pointerStart(element)) return "pointer";
-    return "";
+    if (hovered.has(element)) return "hovers";
+    if (!shown || !element.classList.length) return "";
+    const stated = (!element.firstElementChild || ITEMS.has(tag) || element.hasAttribute("role")) && stateOf(element);
+    return stated || (!element.firstChild && drawnIn(element) === null) ? "state" : "";
   };
   const cuts = (element) => {
     if (element.scrollHeight <= element.clientHeight + 4 && element.scrollWidth <= element.clientWidth + 4) return "";
@@ -109,19 +153,22 @@
     if (list.tagName === "TABLE") return list.rows.length;
     return list.childElementCount;
   };
-  const describe = (element) => {
+  const describe = (element, seen) => {
     const own = element.getAttribute("aria-label") || element.getAttribute("title") || element.getAttribute("alt");
     const label = element.labels?.[0]?.innerText;
     const drawn = element.querySelector?.("title")?.textContent;
     const inside = element.querySelector?.("[id], [class]");
-    const hint = element.id || element.getAttribute("name") || element.getAttribute("class");
+    const classes = element.getAttribute("class");
+    const hint = element.id || element.getAttribute("name") || classes;
     const use = element.querySelector?.("use")?.getAttribute("href");
     const img = element.querySelector?.("img")?.getAttribute("src")?.split(/[?#]/)[0].split("/").pop();
     const icon = use || img || inside?.id || inside?.getAttribute("class");
-    return [words(own || label || drawn || element.innerText, 80), words(hint || icon, 40)];
+    const other = hint && hint !== classes ? classes || icon : "";
+    const text = own || label || drawn || (seen ? element.innerText || drawnIn(element) : element.textContent);
+    return [words(text, 80), words(hint || icon, 40), words(other, 40)];
   };
 
-  const note = (element, kind, closed, clip) => {
+  const note = (element, kind, clip) => {
     const box = boxOf(element);
     const seen = element.checkVisibility?.({ opacityProperty: true, visibilityProperty: true }) ?? true;
     const shown = box[2] > 0 && box[3] > 0;
@@ -130,8 +177,9 @@
     if (!shown && kind !== "field") return;
     const within = inView(box);
     if (!within && !options.whole && kind !== "field") return;
-    const one = { kind, box, tag: element.tagName.toLowerCase(), number: number(element) };
-    if (closed) one.closed = true;
+    const one = { kind, box, tag: element.tagName.toLowerCase(), number: number(element), at: out.order.length / 6 };
+    if (hovered.has(element)) one.hovers = true;
+    if (!options.drawn && stateOf(element)) one.state = stateOf(element);
     if (!seen) one.unseen = true;
     if (clip && shown && !/file|checkbox|radio/.test(element.type ?? "")) {
       const [, , w, h] = common(box, clip);
@@ -141,9 +189,8 @@
       Object.assign(one, {
         type: words(element.type, 20), required: !!element.required || element.getAttribute("aria-required") === "true",
         readonly: !!element.readOnly || element.getAttribute("aria-readonly") === "true",
-        disabled: !!element.disabled, checked: !!element.checked,
         invalid: element.willValidate === true && !!element.value && !element.checkValidity(),
-        multiple: !!element.multiple, many: element.options?.length ?? 0,
+        multiple: !!element.multiple,
         list: element.list ? true : element.getAttribute("aria-autocomplete") ?? false,
         limit: element.maxLength > 0 ? element.maxLength : 0, accept: words(element.accept, 60),
       });
@@ -151,7 +198,7 @@
         one.secret = true;
         one.filled = !!element.value;
         if (element.value) out.secrets.push(String(element.value).slice(0, 1000));
-      }
+      } else if (TYPED.test(element.type) && element.value?.length <= 2000) one.value = element.value;
     }
     if (kind === "frame") {
       const style = getComputedStyle(element);
@@ -164,11 +211,12 @@
       one.below = (element.scrollHeight - element.clientHeight - element.scrollTop) / page;
       one.items = items(element);
     }
-    if (!["scrolls", "floats", "frame"].includes(kind) && within && shown) {
+    if (!ABOUT.has(kind) && within && shown) {
       const cover = seen ? coveredBy(element, box) : "";
       if (cover) one.covered = cover;
     }
-    if (!["scrolls", "floats", "frame"].includes(kind)) [one.label, one.hint] = describe(element);
+    if (!ABOUT.has(kind)) [one.label, one.hint, one.classes] = describe(element, seen);
+    if (kind === "state") one.state ||= words(element.getAttribute("class"), 40);
     if (element.tagName === "SUMMARY") one.open = !!element.parentElement?.open;
     if (rendered || element.type === "file") out.found.push(one);
   };
@@ -183,11 +231,11 @@
   };
 
   // Every element below a root, shadow trees (closed ones too, where listeners.js saw them made) in their places.
-  const walk = (root, depth, naming, closed) => {
-    const stack = [[root, depth, naming, closed, null, null]];
+  const walk = (root, depth, naming) => {
+    const stack = [[root, depth, naming, null, null, 0]];
     let count = 0;
     while (stack.length) {
-      const [element, level, named, inClosed, outer, around] = stack.pop();
+      const [element, level, named, outer, around, behind] = stack.pop();
       if ((++count & 127) === 0 && performance.now() > end) return void (out.stopped = true);
       if (SKIPPED.has(element.tagName)) continue;
       out.depth = Math.max(out.depth, level);
@@ -195,26 +243,34 @@
         out.weight += element.getAttribute(name)?.length ?? 0;
       if (element.tagName === "INPUT" || element.tagName === "TEXTAREA") out.weight += element.value?.length ?? 0;
       const inner = named + (NAMING.has(element.tagName) || element.hasAttribute("role") ? 1 : 0);
-      let place = outer, clip = around;
+      let place = outer, clip = around, at = 0;
       if (out.found.length < MOST_FOUND) {
-        const kind = kindOf(element);
+        const box = boxOf(element), shown = box[2] > 0 && box[3] > 0 && (options.whole || inView(box));
+        const kind = kindOf(element, shown);
+        if (shown || kind === "field") at = out.order.push(...box, level, behind);
         if (clip && /fixed|absolute/.test(getComputedStyle(element).position)) clip = floats(element, outer) ? null : clip;
-        if (kind) note(element, kind, inClosed, clip);
-        if (floats(element, outer)) note(element, "floats", inClosed);
+        if (kind) note(element, kind, clip);
+        if (floats(element, outer)) note(element, "floats");
         const over = cuts(element);
         if (over) place = element;
-        if (over && element.clientHeight >= 10) note(element, "scrolls", inClosed);
+        if (over && element.clientHeight >= 10) note(element, "scrolls");
         // What can be scrolled to is counted in its place; what nobody can scroll to is not there.
         if (over && !/auto|scroll/.test(over)) clip = clip ? common(clip, boxOf(element)) : boxOf(element);
       } else out.stopped = true;
       const children = [];
+      let text = 0;
       for (let child = element.firstChild; child; child = child.nextSibling) {
-        if (child.nodeType === 3) out.weight += child.length * (1 + inner);
-        else if (child.nodeType === 1) children.push([child, level + 1, inner, inClosed, place, clip]);
+        if (child.nodeType === 1) {
+          children.push([child, level + 1, inner, place, clip, text]);
+          text = 0;
+        }
+        if (child.nodeType !== 3) continue;
+        out.weight += child.length * (1 + inner);
+        if (/\S/.test(child.data)) text = 1;
+        if (at) out.order[at - 1] |= text * 2;
       }
-      const hidden = known.closed.get(element);
-      for (const inside of (element.shadowRoot ?? hidden)?.children ?? [])
-        children.push([inside, level + 1, inner, inClosed || !!hidden, place, clip]);
+      for (const inside of (element.shadowRoot ?? known.closed.get(element))?.children ?? [])
+        children.push([inside, level + 1, inner, place, clip, 0]);
       for (let i = children.length - 1; i >= 0; i--) stack.push(children[i]);
     }
   };
@@ -279,14 +335,13 @@
       if (!thing.checkVisibility?.({ visibilityProperty: true })) {
         if (getComputedStyle(thing).display !== "contents") continue;
       }
-      const role = roleOf(thing), kind = kindOf(thing), scrolling = scrolls(thing);
+      const role = roleOf(thing), kind = kindOf(thing, false), scrolling = scrolls(thing);
       let inside = parent, deeper = level;
       const leaf = LEAVES.has(role);
       if (role || kind || scrolling) {
         nodes++;
         const node = { role: role || "generic", name: nameOf(thing, leaf), box, number: number(thing), children: [] };
         chars += node.name.length + 30;
-        if (kind) node.kind = kind;
         if (thing === document.activeElement) node.active = true;
         if (thing.disabled) node.disabled = true;
         if (thing.checked || thing.getAttribute("aria-checked") === "true") node.checked = true;
@@ -331,7 +386,10 @@
       if (secret(field) && field.value) out.secrets.push(String(field.value).slice(0, 1000));
     draw(document.body ?? document.documentElement);
   }
-  else if (out.elements <= options.elements) walk(document.documentElement, 0, 0, false);
+  else if (out.elements <= options.elements) {
+    findHovered();
+    walk(document.documentElement, 0, 0);
+  }
   else out.stopped = true;
   out.asks_password = [...document.querySelectorAll("input[type=password]")].slice(0, 20)
     .some((field) => field.checkVisibility?.({ visibilityProperty: true }));

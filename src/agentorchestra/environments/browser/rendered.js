@@ -4,6 +4,13 @@
   const empty = new Set(["BR", "HR", "IMG", "INPUT", "WBR", "COL", "SOURCE", "TRACK", "AREA", "EMBED"]);
   const kept = ["title", "alt", "colspan", "rowspan", "lang", "datetime", "start", "role", "class", "id", "itemprop"];
   const escaped = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
+  // The words that style sheets put before or behind what is in an element; letters of icon fonts are none.
+  const drawn = (node, side) => {
+    const { content, display } = getComputedStyle(node, side);
+    if (display === "none" || /url\(|counters?\(|[\ue000-\uf8ff]/.test(content)) return "";
+    return escaped([...content.matchAll(/"((?:[^"\\]|\\.)*)"|attr\(([\w-]+)\)/g)]
+      .map(([, text, name]) => (name ? node.getAttribute(name) ?? "" : text.replace(/\\(.)/g, "$1"))).join(""));
+  };
   const out = [];
   let size = 0, cut = false;
   const put = (text) => { size += text.length; if (size > most) cut = true; else out.push(text); };
@@ -24,13 +31,13 @@
     const attributes = kept.filter((name) => node.hasAttribute(name)).map((name) => ` ${name}="${escaped(node.getAttribute(name).slice(0, 300))}"`);
     if (tag === "a" && typeof node.href === "string") attributes.push(` href="${escaped(node.href.slice(0, 2000))}"`);
     if (tag === "img") attributes.push(` src="${escaped((node.currentSrc || node.src || "").slice(0, 500))}"`);
-    put(`<${tag}${attributes.join("")}>`);
+    put(`<${tag}${attributes.join("")}>${drawn(node, "::before")}`);
     if (empty.has(node.tagName)) continue;
     if (tag === "textarea" || tag === "select") {
       put(escaped(tag === "select" ? [...node.selectedOptions].map((o) => o.label).join(", ") : node.value.slice(0, 5000)) + `</${tag}>`);
       continue;
     }
-    pending.push([null, `</${tag}>`]);
+    pending.push([null, `${drawn(node, "::after")}</${tag}>`]);
     const inside = children(node);
     for (let i = inside.length - 1; i >= 0; i--) pending.push([inside[i], false]);
   }

@@ -148,7 +148,9 @@ def forget(path: Path) -> None:
     shutil.rmtree(path.parent, ignore_errors=True)
 
 
-async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence[int] = ()) -> list[Block]:
+async def shown(
+    path: Path, name: str, part: str, ctx: Any, view_range: Sequence[int] = (), encoding: str = ""
+) -> list[Block]:
     """Return a file's content for an agent: text exactly, line by line; a picture as a picture."""
     from agentorchestra.tools.files.common import as_source, how_to_look, names_source
     from agentorchestra.tools.files.documents import is_media
@@ -170,11 +172,11 @@ async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence
     document: Document
     as_text = media_type in ("text/plain", "text/markdown", "text/html", "application/xml", "application/json")
     if as_text and not path.name.lower().endswith((".ipynb", ".pdf")):
-        document = await asyncio.to_thread(source_sync, path)
+        document = await asyncio.to_thread(source_sync, path, encoding=encoding)
     elif names_source(part, media_type):
-        document = as_source(await asyncio.to_thread(source_sync, path))
+        document = as_source(await asyncio.to_thread(source_sync, path, encoding=encoding))
     else:
-        document = await read_document(path)
+        document = await read_document(path, encoding=encoding)
     asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
     return await asyncio.to_thread(read_blocks, document, name, asked)
 
@@ -188,7 +190,7 @@ def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
         found = read(data)
     except Refused:
         raise NotTextError(f"{name} holds binary data, not text; only text can be changed here") from None
-    if not found.exact:
+    if not found.exact or found.mark + found.text.encode(found.encoding) != data:
         what = "NUL characters" if found.nuls else f"bytes that are not {found.name}"
         raise NotTextError(f"{name} holds {what}, which edit cannot keep; change it by a program")
 
@@ -321,6 +323,9 @@ def search(place: Place, files: Path | None, text: str, names: str, limit: int) 
 
 
 def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[str]:
+    from agentorchestra.tools.files.formats.base import Refused
+    from agentorchestra.tools.files.formats.text import decoded as read_text
+
     try:
         with parent_of(root, parts_of(found.path)) as (at, name):
             descriptor = open_file(at, name)
@@ -328,11 +333,12 @@ def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[
         return []
     with os.fdopen(descriptor, "rb") as file:
         data = file.read(_SEARCHED)
-    if b"\0" in data[:8000] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    try:
+        text = read_text(data).text
+    except Refused:
         return []
-    coding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
     found_lines: list[str] = []
-    for number, line in enumerate(re.split(_LINE_END, data.decode(coding, "replace")), 1):
+    for number, line in enumerate(re.split(_LINE_END, text), 1):
         at_char = line.casefold().find(wanted)
         if at_char >= 0:
             start = max(0, min(at_char, len(line)) - _LINE // 2)

@@ -65,7 +65,9 @@ class FilesEnvironment(FolderEnvironment):
     # -- looking -----------------------------------------------------------------------------------------------------
 
     @action(mutates=False)
-    async def read(self, ctx: Any, path: str, part: str = "", view_range: list[int] | None = None) -> Any:
+    async def read(
+        self, ctx: Any, path: str, part: str = "", view_range: list[int] | None = None, encoding: str = ""
+    ) -> Any:
         """Read a file, whole or a part of it; text comes exactly, with the numbers of its lines.
 
         Documents, spreadsheets, archives and pictures are read as well.
@@ -74,11 +76,12 @@ class FilesEnvironment(FolderEnvironment):
             path: the file.
             part: a place: "p. 3", "rows 1-20", "Sheet1!B2:D9", the name of a member, "line 1, characters 5000-9000".
             view_range: the first and the last line (page, row) to show: [1, 400]; [401, -1] to the end.
+            encoding: of its text, e.g. "cp1251", where the result says that it is a guess.
         """
         place = self._place(path)
         held = await disk.in_thread(lambda: disk.copied(place, self._stands_on.temporary))
         try:
-            blocks = await disk.shown(held.path, place.shown, part or "", ctx, view_range or ())
+            blocks = await disk.shown(held.path, place.shown, part or "", ctx, view_range or (), encoding)
             if self._changed(ctx, place, held.sha256):
                 now = await asyncio.to_thread(held.path.read_bytes)
                 told = await self._what_changed(ctx, place, now)

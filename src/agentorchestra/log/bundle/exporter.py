@@ -23,7 +23,6 @@ from agentorchestra.log.bundle.format import Exported, Header, KeptFiles, Sum
 from agentorchestra.log.bundle.lines import to_line
 from agentorchestra.log.bundle.origin import Origin
 from agentorchestra.log.bundle.secrets import Watch
-from agentorchestra.log.store import rows
 from agentorchestra.log.store.blobs import sync_folder
 from agentorchestra.log.store.references import BATCH, GIVEN, PRIVATE, is_json, names_in
 
@@ -100,7 +99,7 @@ class _Writer:
     async def write(self, log: IO[bytes], kept: KeptFiles | None, origin: Origin) -> tuple[int, int, int]:
         """Write everything, in the order of the names; return how many events, blobs and files."""
         record = self._record
-        manifest = rows.manifest_json(record.manifest).encode()
+        manifest = record.manifest.model_dump_json().encode()
         names = await self._write_log(log) | names_in(manifest)
         media_types = await self._closure(names)
         files = {ref.sha256: ref for ref in record.manifest.files} if kept is not None else {}

@@ -2,10 +2,14 @@
 
 A ZIP file with members of these names only, sorted, with fixed times, so that equal runs give equal bytes:
 
-    blobs/<sha256>   every blob the run refers to bundle.json      this header events.jsonl     the log, an event a line
-    files/<sha256>   the files given with the task, by content manifest.json    what the run is pinned to packages.json
-    distributions and their versions where it was made settings.json    the workspace's settings there, without
-    addresses' passwords and without the database sums.json        SHA-256 and size of every other member
+    blobs/<sha256>   every blob the run refers to
+    bundle.json      this header
+    events.jsonl     the log, an event a line
+    files/<sha256>   the files given with the task, by content
+    manifest.json    what the run is pinned to
+    packages.json    distributions and their versions where it was made
+    settings.json    the workspace's settings there, without addresses' passwords and without the database
+    sums.json        SHA-256 and size of every other member
 
 History of the format (a line each, newest last):
 

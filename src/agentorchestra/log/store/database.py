@@ -48,6 +48,7 @@ class Append:
     epoch: int | None
     new: tuple[Row, ...]
     status: RunStatus | None
+    shared: dict[str, bytes]  # blobs that its events name (`shared.apart`)
     future: Landing[tuple[int, ...]] = field(default_factory=Landing)
 
 
@@ -299,9 +300,9 @@ class Database(ABC):
             return self._artifacts.read(sha256, anew=anew)
         raise no_blob(sha256)
 
-    def _large(self, connection: Connection, named: list[str]) -> Callable[[str], bytes]:
-        """Return what reads the bytes of the large bodies with these hashes."""
-        if self._files is not None:
+    def _large(self, connection: Connection, named: list[str], *, in_table: bool = False) -> Callable[[str], bytes]:
+        """Return what reads the bytes of the large bodies with these hashes, or of blobs that stand `in_table`."""
+        if self._files is not None and not in_table:
             return self._files.read
         held: dict[str, bytes | None] = {}  # None: the same bytes were put as an artifact before
         for start in range(0, len(named), AT_ONCE):

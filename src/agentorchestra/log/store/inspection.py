@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, or_, select
 
 from agentorchestra.core.errors import StoreError
 from agentorchestra.log.store import rows
@@ -63,9 +63,11 @@ def inspect(
 
 
 def _named_by(connection: Connection, sha256: str) -> str:
-    """Return the runs that name a blob in their events or their manifest."""
-    holds = func.replace(events.c.body, sha256, "") != events.c.body
-    given = func.replace(runs.c.manifest, sha256, "") != runs.c.manifest
+    """Return the runs that name a blob in their events or their manifest, or in what they share with others."""
+    inside = select(blobs.c.sha256, blobs.c.data).where(blobs.c.media_type == rows.BODY_MEDIA_TYPE, blobs.c.data != b"")
+    names = [sha256, *(name for name, data in connection.execute(inside) if sha256.encode() in data)]
+    holds = or_(*(func.replace(events.c.body, one, "") != events.c.body for one in names))
+    given = or_(*(func.replace(runs.c.manifest, one, "") != runs.c.manifest for one in names))
     named = {run for (run,) in connection.execute(select(events.c.run).where(holds).distinct())}
     named |= {run for (run,) in connection.execute(select(runs.c.id).where(given))}
     listed = ", ".join(sorted(named)[:_NAMED])

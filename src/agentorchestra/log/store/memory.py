@@ -22,6 +22,7 @@ from agentorchestra.core.protocols import (
     BlobInfo,
     Job,
     Owner,
+    RunHead,
     RunRecord,
     RunState,
     Store,
@@ -29,7 +30,7 @@ from agentorchestra.core.protocols import (
     UnfinishedRun,
 )
 from agentorchestra.core.query import LogQuery
-from agentorchestra.core.spec import RunManifest, RunStatus
+from agentorchestra.core.spec import ManifestHead, RunManifest, RunStatus
 from agentorchestra.log.store import histories, rows
 from agentorchestra.log.store.blobs import no_blob
 from agentorchestra.log.store.followers import Followers
@@ -46,7 +47,7 @@ class _Run:
         self.id = run
         self.created = rows.stamp(manifest.created)
         # As text, so that what is read is as new as what a database gives.
-        self.manifest = rows.manifest_json(manifest)
+        self.manifest = manifest.model_dump_json()
         self.status = RunStatus.CREATED
         # Flat rows of plain values: the garbage collector does not have to look into a log that only grows.
         self.events: list[tuple[Any, ...]] = []
@@ -82,6 +83,10 @@ class _Run:
         queued = self.accepted is not None and self.status in (RunStatus.CREATED, RunStatus.RUNNING)
         driven = held or queued
         return RunState(self.id, self.status, created, ended, manifest.parent_run, driven)
+
+    def head(self) -> RunHead:
+        head = ManifestHead.model_validate_json(self.manifest)
+        return RunHead(**{**self.record().__dict__, "manifest": head})
 
     def record(self) -> RunRecord:
         manifest = RunManifest.model_validate_json(self.manifest)
@@ -267,11 +272,14 @@ class MemoryStore(Store):
             found = self._runs.get(run)
             return None if found is None else found.record()
 
-    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunRecord]:
+    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunHead]:
         with self._use():
             newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
-            records = [run.record() for run in newest if not run.id.startswith(PART)]
-            return [one for one in records if session in (None, one.manifest.session)][:limit]
+            heads = [run.head() for run in newest if not run.id.startswith(PART)]
+            return [one for one in heads if session in (None, one.manifest.session)][:limit]
+
+    async def run_ids(self, beginning: str = "") -> list[str]:
+        return [one.id for one in await self.list_runs() if one.id.startswith(beginning)]
 
     async def waiting(self) -> list[tuple[Event, bool]]:
         with self._use():

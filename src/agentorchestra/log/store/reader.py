@@ -6,19 +6,17 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, func, or_, select, tuple_
-from sqlalchemy import Row as Result
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, tuple_
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import AgentOrchestraError
-from agentorchestra.core.events import Event
-from agentorchestra.core.protocols import BlobInfo, Job, RunRecord, RunState
+from agentorchestra.core.events import Event, RunCreated
+from agentorchestra.core.protocols import BlobInfo, Job, RunHead, RunRecord, RunState
 from agentorchestra.core.query import LogQuery
-from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.log.store import deletion, histories, rows
+from agentorchestra.core.spec import ManifestHead, RunStatus
+from agentorchestra.log.store import deletion, histories, rows, shared
 from agentorchestra.log.store.blobs import no_blob, verified
 from agentorchestra.log.store.database import AT_ONCE, READERS, Database
 from agentorchestra.log.store.inspection import Inspection, inspect
@@ -48,17 +46,34 @@ class Reader(Database):
             if verify:
                 for values in found:
                     rows.check(values)
-            return self._events(connection, found)
+            return self._events(connection, found, verify=verify)
 
         return await self._read(read)
 
-    def _events(self, connection: Connection, found: Sequence[Sequence[Any]]) -> list[Event]:
+    def _events(self, connection: Connection, found: Sequence[Sequence[Any]], *, verify: bool = False) -> list[Event]:
         named = [_blob_named(values[rows.BODY]) for values in found]
         large = self._large(connection, [one for one in named if one is not None])
-        return [
+        read = [
             rows.event_of(values, json.loads(values[rows.BODY]) if sha256 is None else rows.body_of(large(sha256)))
             for values, sha256 in zip(found, named, strict=True)
         ]
+        self._restored(connection, [part for event in read for part in shared.shared_parts(event.body)])
+        created = {one.run: one for one in read if one.type == RunCreated.type and shared.manifest_hash(one.body)}
+        if not created:
+            return read
+        rows_of = connection.execute(select(runs.c.id, runs.c.manifest).where(runs.c.id.in_(created))).all()
+        texts = [text for _, text in rows_of]
+        for (run, text), whole in zip(rows_of, self._restored(connection, texts), strict=True):
+            if verify:
+                shared.check(created[run], text)
+            created[run].body["manifest"] = whole
+        return read
+
+    def _restored(self, connection: Connection, parts: Sequence[str | dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return parts of rows, of which some may be JSON, with what they share in its place."""
+        found = [json.loads(part) if isinstance(part, str) else part for part in parts]
+        shared.restore(found, lambda names: self._large(connection, names, in_table=True))
+        return found
 
     async def query(
         self,
@@ -80,24 +95,36 @@ class Reader(Database):
             if verify:
                 for values in found:
                     rows.check(values)
-            return self._events(connection, found[::-1] if newest else found)
+            return self._events(connection, found[::-1] if newest else found, verify=verify)
 
         return await self._read(read)
 
     async def get_run(self, run: str) -> RunRecord | None:
         def read(connection: Connection) -> RunRecord | None:
             found = connection.execute(select(*runs.c).where(runs.c.id == run)).first()
-            return None if found is None else _record(found)
+            if found is None:
+                return None
+            (manifest,) = self._restored(connection, [found.manifest])
+            return RunRecord.model_validate({**found._asdict(), "manifest": manifest})
 
         return await self._read(read)
 
-    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunRecord]:
-        statement = select(*runs.c).where(~is_part(runs.c.id)).order_by(runs.c.created.desc(), runs.c.id.desc())
+    async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunHead]:
+        statement = _listed(*(runs.c[name] for name in RunHead.model_fields)).limit(limit)
         if session is not None:
             statement = statement.where(runs.c.session == session)
-        if limit is not None:
-            statement = statement.limit(limit)
-        return await self._read(lambda connection: [_record(found) for found in connection.execute(statement)])
+
+        def read(connection: Connection) -> list[RunHead]:
+            return [
+                RunHead.model_validate({**one._asdict(), "manifest": ManifestHead.model_validate_json(one.manifest)})
+                for one in connection.execute(statement)
+            ]
+
+        return await self._read(read)
+
+    async def run_ids(self, beginning: str = "") -> list[str]:
+        statement = _listed(runs.c.id).where(runs.c.id >= beginning, runs.c.id < f"{beginning}~")
+        return await self._read(lambda connection: [*connection.execute(statement).scalars()])
 
     async def waiting(self) -> list[tuple[Event, bool]]:
         later = events.alias()
@@ -288,15 +315,6 @@ def _blob_named(text: str) -> str | None:
     return sha256
 
 
-def _record(found: Result[Any]) -> RunRecord:
-    return RunRecord(
-        id=found.id,
-        status=RunStatus(found.status),
-        manifest=RunManifest.model_validate_json(found.manifest),
-        next_seq=found.next_seq,
-        created=datetime.fromisoformat(found.created),
-        parent_run=found.parent_run,
-        fork_seq=found.fork_seq,
-        imported=None if found.imported is None else datetime.fromisoformat(found.imported),
-        accepted=None if found.accepted is None else datetime.fromisoformat(found.accepted),
-    )
+def _listed(*columns: ColumnElement[Any]) -> Select[Any]:
+    """Return a query of runs, newest first, without parts of runs."""
+    return select(*columns).where(~is_part(runs.c.id)).order_by(runs.c.created.desc(), runs.c.id.desc())

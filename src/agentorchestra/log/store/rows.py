@@ -20,16 +20,13 @@ from agentorchestra.core.errors import (
     StoreError,
     UnknownRunError,
 )
-from agentorchestra.core.events import BODIES, EffectCompleted, EffectStarted, Event, NewEvent, RunCreated
+from agentorchestra.core.events import BODIES, EffectCompleted, EffectStarted, Event, NewEvent
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import compact_encoder
 from agentorchestra.core.protocols import Owner, RunRecord
 from agentorchestra.core.spec import RunManifest, RunStatus
 
 INLINE_BYTES = 16 * 1024  # bodies and blobs over this size (of their UTF-8 JSON, or of the bytes) live in files by hash
-
-MANIFEST_BYTES = 256 * 1024
-"""The same for the first event of a run: many are created at once, and the syncs of a file each would be most of it."""
 
 BLOB_KEY = "$blob"  # the only key of a stored body whose JSON lies in a blob
 
@@ -55,12 +52,11 @@ class Row:
         # Text with lone surrogates (providers do send halves of a pair) has no UTF-8. Escaping it would turn two
         # adjacent halves into one character when read back, so such a body lies in a blob whatever its size.
         plain = text.isascii()
-        most = MANIFEST_BYTES if event.type == RunCreated.type else INLINE_BYTES
-        if plain and len(text) <= most and BLOB_KEY not in event.body:
+        if plain and len(text) <= INLINE_BYTES and BLOB_KEY not in event.body:
             self.body = text
             return
         data = text.encode("utf-8", "surrogatepass")
-        if len(data) <= most and BLOB_KEY not in event.body and (plain or encodable(text)):
+        if len(data) <= INLINE_BYTES and BLOB_KEY not in event.body and (plain or encodable(text)):
             self.body = text
         else:
             self.body = ""
@@ -167,11 +163,6 @@ def check(values: Sequence[Any]) -> None:
             f"the log was changed: event {seq} of run {run} is not the one that was recorded. "
             f"`agentorchestra doctor --deep` names all that is damaged; restore the log from a backup{before}"
         )
-
-
-def manifest_json(manifest: RunManifest) -> str:
-    """Return the manifest as JSON, defaults too: a later version may have others, and this run is pinned to these."""
-    return manifest.model_dump_json()
 
 
 def encode_append(epoch: int | None, events: Sequence[NewEvent], status: RunStatus | None) -> tuple[Row, ...]:

@@ -29,7 +29,7 @@ from agentorchestra.core.ids import PART
 Key = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that is compared by its bytes, as SQLite does: the order does not depend on a server's language."""
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Alembic's revisions, oldest first; the last one is what this version writes (tests compare with migrations/)."""
 
 metadata = MetaData(

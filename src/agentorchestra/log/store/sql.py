@@ -21,7 +21,7 @@ from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.protocols import Acceptance, Owner, RunRecord, Store, Swept, UnfinishedRun
 from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.log.store import deletion, histories, rows, writer
+from agentorchestra.log.store import deletion, histories, rows, shared, writer
 from agentorchestra.log.store.blobs import BlobFiles
 from agentorchestra.log.store.database import AT_ONCE, Call, Put
 from agentorchestra.log.store.reader import HEADS, Reader, one_of, parts_of
@@ -69,6 +69,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         accepted: Acceptance | None = None,
         maker: Owner | None = None,
     ) -> None:
+        text, events, blobs = shared.stored(manifest, events)
         new = rows.encode_append(0, events, None)
         record = RunRecord(
             id=run,
@@ -79,15 +80,18 @@ class SqlStore(Writer, Reader, Watcher, Store):
             parent_run=manifest.parent_run,
             fork_seq=manifest.fork_seq,
         )
-        await self._add_run(record, new, epoch=0, accepted=accepted, maker=maker)
+        await self._add_run(record, text, new, blobs, epoch=0, accepted=accepted, maker=maker)
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
-        await self._add_run(record, rows.encode_import(record, events), epoch=epoch)
+        text, events, blobs = shared.stored(record.manifest, events)
+        await self._add_run(record, text, rows.encode_import(record, events), blobs, epoch=epoch)
 
     async def _add_run(
         self,
         record: RunRecord,
+        text: str,
         new: tuple[Row, ...],
+        blobs: dict[str, bytes],
         *,
         epoch: int,
         accepted: Acceptance | None = None,
@@ -98,7 +102,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
             "id": run,
             "parent_run": record.parent_run,
             "fork_seq": record.fork_seq,
-            "manifest": rows.manifest_json(record.manifest),
+            "manifest": text,
             "status": record.status.value,
             "next_seq": record.next_seq,
             "created": rows.stamp(record.created),
@@ -124,6 +128,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
                     raise rows.taken_key(key)
                 raise rows.existing_run(run)
             connection.execute(insert(jobs), {"run": run, "owner": owner, "epoch": epoch, "lease_until": None})
+            self._insert_shared(connection, blobs)
             self._insert_large(connection, new)
             if new:
                 self._insert_events(connection, [row.checked_values(run, seq) for seq, row in enumerate(new, 1)])

@@ -15,12 +15,12 @@ from concurrent.futures import Future
 from functools import cached_property
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, case, or_, select
+from sqlalchemy import ColumnElement, Connection, case, or_, select
 
 from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFullError
 from agentorchestra.core.events import NewEvent
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.log.store import rows
+from agentorchestra.log.store import rows, shared
 from agentorchestra.log.store.commits import Landing, land
 from agentorchestra.log.store.database import Append, Call, Database, Draw, Operation, Put
 from agentorchestra.log.store.patience import Patience
@@ -56,6 +56,7 @@ class Writer(Database):
     ) -> Future[tuple[int, ...]]:
         # The bodies are read before this returns.
         try:
+            events, blobs = shared.apart(events)
             new = rows.encode_append(epoch, events, status)
         except StoreError as exc:
             self._check_open()
@@ -64,7 +65,7 @@ class Writer(Database):
             return failed
         if epoch is None:
             self._external = True
-        operation = Append(run, epoch, new, status)
+        operation = Append(run, epoch, new, status, blobs)
         self._put(operation)
         return operation.future
 
@@ -295,6 +296,7 @@ class Writer(Database):
                     seq += 1
                 results[i] = tuple(range(first, seq))
                 written += append.new
+        self._insert_shared(connection, {name: data for append in appends for name, data in append.shared.items()})
         self._insert_large(connection, written)
         if values:
             self._insert_events(connection, values)
@@ -314,19 +316,34 @@ class Writer(Database):
         if values:
             self._insert_blobs(connection, values)
 
+    def _insert_shared(self, connection: Connection, data: dict[str, bytes]) -> None:
+        """Insert what many runs name; what was put just now is not even locked."""
+        if not data:
+            return
+        fresh = select(blobs.c.sha256).where(blobs.c.sha256.in_(data), ~self._stale)
+        kind = rows.BODY_MEDIA_TYPE
+        for sha256 in sorted(data.keys() - connection.execute(fresh).scalars()):
+            values = {"sha256": sha256, "size": len(data[sha256]), "media_type": kind, "data": data[sha256]}
+            self._insert_blobs(connection, [values])
+
     def _insert_blobs(self, connection: Connection, values: list[dict[str, Any]]) -> None:
         """Insert blobs; those that are there already count as put now, so that no collection takes them."""
         connection.execute(self._blob_insert, values)
 
+    @property
+    def _stale(self) -> ColumnElement[bool]:
+        return or_(blobs.c.touched.is_(None), blobs.c.touched < self._now() - TOUCHED_S)
+
     @cached_property
     def _blob_insert(self) -> Any:
         insert = self._insert(blobs).values(touched=self._now())
-        stale = or_(blobs.c.touched.is_(None), blobs.c.touched < self._now() - TOUCHED_S)
         # The content of a given file that a run makes itself is a blob like any other from then on.
         made = (blobs.c.media_type == GIVEN) & (insert.excluded.media_type != GIVEN)
         kind = case((made, insert.excluded.media_type), else_=blobs.c.media_type)
         return insert.on_conflict_do_update(
-            index_elements=[blobs.c.sha256], set_={"touched": self._now(), "media_type": kind}, where=or_(stale, made)
+            index_elements=[blobs.c.sha256],
+            set_={"touched": self._now(), "media_type": kind},
+            where=or_(self._stale, made),
         )
 
     def _not_drawn(self, connection: Connection, run: str, epoch: int | None) -> AgentOrchestraError:

@@ -1,8 +1,9 @@
 """Memory beside each decision, in four parts (004, sec. 3.2.2, 8.5, 9.3).
 
-    buffer      the agent's own conversation; nothing is done for it here summary     each step ─> what it found out,
-    and what to do next retrieval   the last step ─> the past step that is most like it long term   what is known so far
-    + what happened since ─> what is known, the objective first
+    buffer      the agent's own conversation; nothing is done for it here
+    summary     each step ─> what it found out, and what to do next
+    retrieval   the last step ─> the past step that is most like it
+    long term   what is known so far + what happened since ─> what is known, the objective first
 
 The last three are settings. What they write lies with everything else that is remembered, in the log; a memory system
 that the run has besides writes the same events, which stand there once.

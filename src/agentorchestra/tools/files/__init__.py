@@ -26,7 +26,11 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
 
     @tool(effect="read")
     async def read_file(
-        ctx: RunContext[Any], name: str, part: str | None = None, view_range: list[int] | None = None
+        ctx: RunContext[Any],
+        name: str,
+        part: str | None = None,
+        view_range: list[int] | None = None,
+        encoding: str | None = None,
     ) -> ToolResult:
         """Read a file of the task, whole or a part of it, with the places of what it holds; text comes exactly.
 
@@ -35,10 +39,10 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
             part: "p. 3", "rows 7-20", "B2:D9", "Sales!B2:D9", "slide 3", "inner.zip!data.csv!row 7", "line 1,
                 characters 5000-9000", "source" for the text of HTML or CSV, of a video "frame 00:12".
             view_range: The first and the last line, [1, 400]; [401, -1] is to the end.
+            encoding: Of its text, e.g. "cp1251", where the result says that it is a guess.
         """
-        return await with_index(
-            folder or ctx.folder, lambda index: read_part(ctx, index, name, part or "", view_range or ())
-        )
+        asked = (name, part or "", view_range or (), encoding or "")
+        return await with_index(folder or ctx.folder, lambda index: read_part(ctx, index, *asked))
 
     @tool(effect="read")
     async def search_files(ctx: RunContext[Any], query: str, limit: int = 5, files: str | None = None) -> ToolResult:

@@ -1,14 +1,16 @@
-"""Reads one file in a process of its own: `python _worker.py REQUEST`, the request being JSON (worker.py writes it).
+"""Reads files, each in a process of its own: `python _worker.py FD`, whose other end the caller holds (worker.py).
 
 Run by path, so that nothing but formats/ is loaded. A parser of hostile input can neither be interrupted nor bounded
-inside the caller's process: it runs here, with limits set before any parser is imported, and dies with its parent (by
-the kernel's parent-death signal on Linux, and everywhere by a pipe whose other end the parent holds). Writes one JSON
-object, an error as {"error": code, "detail": text}; a member of an archive as its bytes behind a line of JSON.
+inside the caller's process: it runs here, with limits set before it sees anything, and dies with its parent (by the
+kernel's parent-death signal on Linux, and everywhere by the pipe FD).
 
-`python _worker.py --fork FD` forks such a process for each of many files: loading the libraries takes far longer than
-reading a small file. It reads a JSON object a line: {"id", "out", "load", "request"} starts a worker that writes to the
-file `out`, after the modules `load` are there; {"kill": id} ends one. It writes {"id", "status"} when one has ended. It
-ends with its input, and its workers with it.
+Loading the libraries takes far longer than reading a small file, so this process forks one for each file. It reads a
+JSON object a line: {"id", "out", "load", "request"} starts a worker, after the modules `load` are there: those that
+workers before it loaded themselves. {"kill": id} ends one. It writes {"id", "status"} when one has ended, {"id": null}
+after a while without work. It ends with its input, and its workers with it.
+
+A worker writes to the file `out` one JSON object, an error as {"error": code, "detail": text}; `loaded` names the
+modules that it had to load. A member of an archive follows as its bytes.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     base = importlib.import_module("formats.base")
     path, mode, numbers = Path(request["path"]), request["mode"], request["numbers"]
     name = path.name
-    job = base.Job(mode == "check", time.monotonic() + numbers["seconds"] / 2, numbers)
+    job = base.Job(mode == "check", time.monotonic() + numbers["seconds"] / 2, numbers, request["encoding"])
     try:
         with path.open("rb") as file:
             data = file.read(numbers["max_bytes"] + 1)
@@ -105,12 +107,14 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
 
 def work(request: dict[str, Any]) -> None:
     """Set the limits, read, write the result; never returns."""
+    there = set(sys.modules)
     die_with_parent(request["parent"], request["fd"])
     limit(request["numbers"])
     load_formats()
     data = b""
     try:
         result, data = answer(request)
+        result["loaded"] = [name for name in sys.modules if name not in there]
         written = json.dumps(result, ensure_ascii=False).encode("utf-8", "replace")
     except MemoryError:
         written = b'{"error": "memory", "detail": ""}'
@@ -127,6 +131,16 @@ def work(request: dict[str, Any]) -> None:
     os._exit(0)  # the watching thread is blocked in a read
 
 
+_IDLE_S = 60.0  # without a file to read
+
+
+def address_space() -> int:
+    """Return the bytes of address space of this process; 0 where the system does not say."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    return 0
+
+
 class ForkServer:
     """Starts workers and tells of their ends. `fd` is a pipe whose other end the caller holds."""
 
@@ -135,7 +149,7 @@ class ForkServer:
         load_formats()
         importlib.import_module("formats.convert")
         self._running: dict[int, Any] = {}
-        self._loaded: set[str] = set()
+        self._size, self._held = address_space(), 0  # what the libraries take that other files needed
         self._wake, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -144,7 +158,9 @@ class ForkServer:
     def serve(self) -> None:
         waiting = b""
         while True:
-            ready, _, _ = select.select([0, self._wake], [], [])
+            ready, _, _ = select.select([0, self._wake], [], [], None if self._running else _IDLE_S)
+            if not ready:
+                os.write(1, b'{"id": null}\n')
             if self._wake in ready:
                 os.read(self._wake, 4096)
                 self._reap()
@@ -167,11 +183,12 @@ class ForkServer:
                     self._kill(pid)
             return
         for name in told["load"]:
-            if name not in self._loaded:
-                self._loaded.add(name)
-                with contextlib.suppress(ImportError):  # the worker says which extra is missing
-                    importlib.import_module(name)
-                gc.freeze()  # the workers' collections leave these pages shared
+            with contextlib.suppress(Exception):  # a worker that needs it says what is wrong
+                importlib.import_module(name)
+        if told["load"]:
+            gc.freeze()  # the workers' collections leave these pages shared
+            self._held = max(0, address_space() - self._size)
+        told["request"]["numbers"]["memory_bytes"] += self._held
         pid = os.fork()
         if pid == 0:
             self._work(told)
@@ -213,10 +230,8 @@ class ForkServer:
 
 
 def main() -> None:
-    """Read one file, or serve until the input ends."""
-    if sys.argv[1] != "--fork":
-        work(json.loads(sys.argv[1]))
-    server = ForkServer(int(sys.argv[2]))
+    """Serve until the input ends."""
+    server = ForkServer(int(sys.argv[1]))
     try:
         server.serve()
     finally:

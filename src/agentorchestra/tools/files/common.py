@@ -78,17 +78,17 @@ async def best_passages(
         stop.set()
 
 
-async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex) -> Document:
-    """Return the document of a file, from the index where it was costly to read."""
-    kept = await asyncio.to_thread(index.document, ref.sha256)
+async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, encoding: str = "") -> Document:
+    """Return the document of a file, from the index where it was costly to read and no `encoding` is named."""
+    kept = None if encoding else await asyncio.to_thread(index.document, ref.sha256)
     if kept is not None:
         return kept
     path = ctx.file(ref.name)
     try:
-        document = await read_document(path)
+        document = await read_document(path, encoding=encoding)
     except FileInputError as error:
         raise ToolError(str(error).replace(str(path), ref.name)) from None
-    if is_costly(document.media_type):
+    if is_costly(document.media_type) and not encoding:
         stop = threading.Event()
         try:
             await asyncio.to_thread(index.add, ref.sha256, document, stop)
@@ -97,14 +97,16 @@ async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex) -
     return document
 
 
-async def document_at(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, place: str) -> tuple[Document, str]:
+async def document_at(
+    ctx: RunContext[Any], ref: FileRef, index: PassageIndex, place: str, encoding: str = ""
+) -> tuple[Document, str]:
     """Return the document a place of a file lies in, and the place; text read as something else has `source`."""
-    document = await document_of(ctx, ref, index)
+    document = await document_of(ctx, ref, index, encoding)
     if not names_source(place, ref.media_type) or locate(document, place)[0]:
         return document, place
     path = ctx.file(ref.name)
     try:
-        return as_source(await asyncio.to_thread(source_sync, path)), place
+        return as_source(await asyncio.to_thread(source_sync, path, encoding=encoding)), place
     except FileInputError as error:
         raise ToolError(str(error).replace(str(path), ref.name)) from None
 

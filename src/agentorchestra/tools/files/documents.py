@@ -22,6 +22,12 @@ class TextDocument:
     kind: Literal["text"] = "text"
     # Its encoding and line ends, "" where they are as usual; None for text converted from another format.
     form: str | None = None
+    tables: tuple[TableDocument, ...] = ()  # those that stand in the text, once more with addresses
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The tables as parts: `table 1`."""
+        return tuple(Part(f"table {number}", one) for number, one in enumerate(self.tables, 1))
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -78,6 +84,7 @@ class TableDocument:
     notes: tuple[str, ...] = ()  # what was left out
     kind: Literal["table"] = "table"
     traits: tuple[Trait, ...] = ()  # fills, comments and the like, of workbooks
+    form: str = ""  # the encoding of its file, "" for UTF-8 and for tables of other formats
 
     @property
     def last_row(self) -> int:
@@ -153,7 +160,8 @@ def document_to_json(document: Document) -> dict[str, Any]:
     """Return a document as JSON values, for caches: any kind, with all of its parts."""
     data: dict[str, Any] = {"kind": document.kind, "media_type": document.media_type, "notes": list(document.notes)}
     if isinstance(document, TextDocument):
-        return data | {"text": document.text} | ({} if document.form is None else {"form": document.form})
+        told = {"form": document.form, "tables": [document_to_json(one) for one in document.tables] or None}
+        return data | {"text": document.text} | {name: value for name, value in told.items() if value is not None}
     if isinstance(document, TableDocument):
         table = {
             "header": list(document.header),
@@ -162,7 +170,9 @@ def document_to_json(document: Document) -> dict[str, Any]:
             "delimiter": document.delimiter,
         }
         traits = [[one.kind, one.value, [list(area) for area in one.areas]] for one in document.traits]
-        return data | table | ({"traits": traits} if traits else {})
+        return (
+            data | table | ({"traits": traits} if traits else {}) | ({"form": document.form} if document.form else {})
+        )
     if isinstance(document, PdfDocument):
         tables = [[page, document_to_json(table)] for page, table in document.tables]
         return data | {"pages": list(document.pages), "tables": tables, "pictured": list(document.pictured)}
@@ -176,7 +186,8 @@ def document_from_json(data: dict[str, Any]) -> Document:
     """Do the inverse of `document_to_json`; also reads what the worker writes. ValueError for an unknown kind."""
     kind, notes = data["kind"], tuple(data.get("notes", ()))
     if kind == "text":
-        return TextDocument(data["text"], data["media_type"], notes, form=data.get("form"))
+        found = tuple(_table(one, ()) for one in data.get("tables", ()))
+        return TextDocument(data["text"], data["media_type"], notes, form=data.get("form"), tables=found)
     if kind == "table":
         return _table(data, notes)
     if kind == "pdf":
@@ -201,6 +212,7 @@ def _table(data: dict[str, Any], notes: tuple[str, ...]) -> TableDocument:
             Trait(kind, value, tuple((top, left, bottom, right) for top, left, bottom, right in areas))
             for kind, value, areas in data.get("traits", ())
         ),
+        form=data.get("form", ""),
     )
 
 
@@ -210,12 +222,12 @@ def is_media(media_type: str) -> bool:
 
 
 def parts_of(document: Document) -> tuple[Part, ...]:
-    """Return the named parts: of a PDF its tables, of text and tables none."""
-    return document.parts if isinstance(document, PartsDocument | PdfDocument) else ()
+    """Return the named parts: of a PDF or a text its tables, of tables none."""
+    return () if isinstance(document, TableDocument) else document.parts
 
 
 def leaves(document: Document, prefix: str = "", *, tables: bool = True) -> Iterator[tuple[str, Leaf]]:
-    """Give what holds content, in order, with the path of its part (`inner.zip!x.xml`); `tables` also those of PDFs."""
+    """Give what holds content, in order, with its part (`inner.zip!x.xml`); `tables` also those of texts and PDFs."""
     if not isinstance(document, PartsDocument):
         yield prefix, document
     for part in parts_of(document) if tables or isinstance(document, PartsDocument) else ():

@@ -22,7 +22,7 @@ MAX_NAME = 1_000  # bytes of a file's name with its folders
 LISTED = 40  # files that a prompt or a description names one by one; the others are counted
 NAMED = 3  # examples that a note gives of one kind of what was left out
 
-_NEVER = frozenset({"node_modules", "__pycache__"})
+NEVER = frozenset({"node_modules", "__pycache__"})  # names of folders that programs fill, and fill anew
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -124,7 +124,7 @@ def _entries(
                     left_out.add("names that are too long", f"{below[:80]}...")
                 elif entry.name.startswith("."):
                     left_out.add("hidden", below)
-                elif is_folder and (entry.name in _NEVER or (apart and _identity(Path(entry.path)) == apart)):
+                elif is_folder and (entry.name in NEVER or (apart and _identity(Path(entry.path)) == apart)):
                     left_out.add("folders of programs", below)
                 elif is_folder:
                     waiting.append((entry.path, below))
@@ -139,7 +139,7 @@ def _size(entry: os.DirEntry[str], root: Path) -> int | str:
             target = Path(entry.path).resolve(strict=True)
             if not target.is_relative_to(root):
                 return "links that leave the folder"
-            if any(part.startswith(".") or part in _NEVER for part in target.relative_to(root).parts):
+            if any(part.startswith(".") or part in NEVER for part in target.relative_to(root).parts):
                 return "links to what is left out"
         found = entry.stat()
     except (OSError, RuntimeError):  # a link to nowhere, or in a circle

@@ -15,9 +15,8 @@ from typing import Any
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
-from agentorchestra.tools.files.index import PassageIndex, Prepared, is_costly, prepare
+from agentorchestra.tools.files.index import PassageIndex, Prepared, prepare
 from agentorchestra.tools.files.readers import read_document
-from agentorchestra.tools.files.worker import MANY, ForkServer
 
 AT_ONCE = max(2, min(4, os.cpu_count() or 2))  # files that are converted at the same time
 # What one search gives to reading new files; the next one goes on. Less than a tool's default time limit.
@@ -53,9 +52,7 @@ async def bring_up(
     missing = deque(dict.fromkeys(one.sha256 for one in files if one.sha256 not in known))
     if missing:
         work = _Indexing(ctx, index, by_hash, missing, standing)
-        slow = [kind for sha256 in missing if is_costly(kind := by_hash[sha256].media_type)]
-        async with ForkServer(set(slow)) if len(slow) >= MANY else contextlib.nullcontext():
-            await work.run(SECONDS if seconds is None else seconds)
+        await work.run(SECONDS if seconds is None else seconds)
     standing.left = len(by_hash) - len(standing.readable) - len(standing.problems)
     return standing
 

@@ -386,7 +386,7 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
         near = 1 if where.unit == "page" else NEAR
         found = [*islice(_places(part, quote, where.first - near, where.last + near), 2)]
     else:
-        every = ((path, leaf) for path, leaf in leaves(part) if _size(leaf) <= MOST_SEARCHED)
+        every = ((path, leaf) for path, leaf in leaves(part, tables=False) if _size(leaf) <= MOST_SEARCHED)
         found = [*islice((joined(path, one) for path, leaf in every for one in _places(leaf, quote)), 2)]
     return joined(prefix, found[0]) if len(found) == 1 else None
 

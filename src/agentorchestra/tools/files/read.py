@@ -62,7 +62,9 @@ _KINDS = {
     "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
     "vnd.ms-excel": "sheet",
     "vnd.oasis.opendocument.spreadsheet": "sheet",
+    "vnd.ms-excel.sheet.binary.macroEnabled.12": "sheet",
     "vnd.openxmlformats-officedocument.presentationml.presentation": "slide",
+    "vnd.oasis.opendocument.presentation": "slide",
     "x-ipynb+json": "cell",
     "epub+zip": "chapter",
     **dict.fromkeys(("zip", "x-tar", "gzip", "x-bzip2", "x-xz"), "member"),
@@ -70,18 +72,18 @@ _KINDS = {
 
 
 async def read_part(
-    ctx: RunContext[Any], index: PassageIndex, name: str, part: str = "", view_range: Sequence[int] = ()
+    ctx: RunContext[Any], index: PassageIndex, name: str, part: str = "", span: Sequence[int] = (), encoding: str = ""
 ) -> ToolResult:
     ref = file_named(ctx, name)
     if is_media(ref.media_type):
         return await show(ctx, ref, (), ref.media_type, part)
-    document, part = await document_at(ctx, ref, index, part)
+    document, part = await document_at(ctx, ref, index, part, encoding)
     names, found, inside = locate(document, part)
     if names and isinstance(found, TextDocument) and is_media(found.media_type):
         return await show(ctx, ref, names, found.media_type, inside)
     if part.startswith("ppt/media/") and is_media(kind := mimetypes.guess_type(part)[0] or ""):  # as slides name them
         return await show(ctx, ref, (part,), kind, "")
-    asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
+    asked = Asked(part, span_of(span), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
     return ToolResult(content=await asyncio.to_thread(read_blocks, document, ref.name, asked))
 
 
@@ -156,7 +158,7 @@ class _Read:
 
 def _with_form(document: Leaf, place: Place, read: _Read) -> list[Block]:
     """Put content below a line on how its file is written, where that is unusual, and above what was left out."""
-    said = document.form if isinstance(document, TextDocument) and document.form else ""
+    said = document.form if isinstance(document, TextDocument | TableDocument) and document.form else ""
     notes = [*read.notes]
     if place == _extent(document):
         notes.extend(note(f"Note: {one}.") for one in document.notes)
@@ -233,7 +235,7 @@ def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> 
             blocks.append(note("The other parts are not shown; read them by their names as `part`.", outside=False))
             return blocks
         read = _leaf(file, leaf, _extent(leaf), name, replace(asked, limit=left))
-        blocks += [*read.blocks, *read.notes]
+        blocks += _with_form(leaf, _extent(leaf), read)
         left -= sum(len(_text_of(one)) for one in read.blocks)
         left = left if read.ends else 0
     return blocks
@@ -323,9 +325,9 @@ def described(document: Document, path: str = "") -> str:
     if isinstance(document, TableDocument):
         last = Place("cell", whole.last, whole.last, document.width, document.width)
         return f"{whole} and the cells A1:{last}"
-    if isinstance(document, PdfDocument) and document.parts:
+    if document.parts:
         names = [part.name for part in document.parts]
-        return f"{whole} and the tables {', '.join(names[:12])}" + (" ..." if len(names) > 12 else "")
+        return f"{whole} and {', '.join(names[:12])}" + (" ..." if len(names) > 12 else "")
     return str(whole)
 
 
@@ -446,7 +448,7 @@ async def _picture(ctx: RunContext[Any], ref: FileRef) -> list[Block]:
 
 
 def length_of(document: Document, *, tables: bool = False) -> int:
-    """Return characters of a document's text (`tables` of PDFs again); 0 where a part can only be looked at."""
+    """Return characters of a document's text (`tables` once more); 0 where a part can only be looked at."""
     spent = 0
     for _, leaf in leaves(document, tables=tables):
         if isinstance(leaf, TextDocument):

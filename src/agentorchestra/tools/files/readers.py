@@ -16,6 +16,8 @@ from agentorchestra.tools.files.formats.base import Refused
 from agentorchestra.tools.files.formats.sniff import TABLE_SUFFIXES, foreign, sniff
 from agentorchestra.tools.files.worker import LIMITS, Limits, Request, refused, run, run_async
 
+# Not .xls and .doc: tables and pages of the web are often named so on purpose, for Excel and Word to open
+_NEVER_TEXT = {".pdf", ".docx", ".pptx", ".ppsx", ".xlsx", ".xlsm", ".xlsb", ".odt", ".ods", ".odp", ".epub"}
 _READ_HERE = {"text/plain", "text/markdown", *TABLE_SUFFIXES.values()}
 
 
@@ -49,16 +51,18 @@ def check_input(path: Path, limits: Limits = LIMITS) -> tuple[str, int]:
     return found.media_type, found.size
 
 
-async def read_document(path: Path, limits: Limits = LIMITS) -> Document:
+async def read_document(path: Path, limits: Limits = LIMITS, encoding: str = "") -> Document:
     """Read a file; the caller's loop is not held up and a cancelled reader leaves no process behind.
+
+    `encoding` is that of its text, where whoever reads it knows better than what was made of its bytes.
 
     Raises:
         FileInputError: one sentence that names the file, what is wrong and the way out.
     """
-    document = await asyncio.to_thread(_read_here, path, limits)
+    document = await asyncio.to_thread(_read_here, path, limits, encoding)
     if document is not None:
         return document
-    result, _ = await run_async(Request(path, "read"), limits)
+    result, _ = await run_async(Request(path, "read", encoding=encoding), limits)
     return await asyncio.to_thread(document_from_json, result["document"])
 
 
@@ -68,7 +72,7 @@ def read_document_sync(path: Path, limits: Limits = LIMITS) -> Document:
     return document or document_from_json(run(Request(path, "read"), limits)[0]["document"])
 
 
-def _read_here(path: Path, limits: Limits) -> Document | None:
+def _read_here(path: Path, limits: Limits, encoding: str = "") -> Document | None:
     """Return a file of plain text or a table, None for one that the worker reads."""
     data = _bytes(path, limits)
     media_type = _media_type(path, data)
@@ -77,12 +81,12 @@ def _read_here(path: Path, limits: Limits) -> Document | None:
         raise FileInputError(f"{path} is {what} ({media_type}): it holds no text that could be searched or quoted")
     if media_type not in _READ_HERE:
         return None
-    found = _decoded(path, data, limits)
+    found = _decoded(path, data, limits, encoding)
     text = plain.with_newlines(found.text)
     if media_type in TABLE_SUFFIXES.values():
         table = parse_table(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None, media_type)
         if table is not None:
-            return table
+            return replace(table, form=plain.encoding_of(found))
         media_type = "text/plain"
     return TextDocument(text, media_type, form=plain.form_of(found))
 
@@ -160,27 +164,26 @@ def _data(path: Path, limits: Limits) -> bytes:
 
 def _media_type(path: Path, data: bytes) -> str:
     media_type = sniff(data, path.name)
-    if path.suffix.lower() == ".pdf" and media_type in {*_READ_HERE, "text/html"}:
-        # Most often the page of a server that did not find the PDF.
-        raise FileInputError(
-            f"{path} is corrupt: it is named .pdf but holds no PDF; give the original, or rename it if it is text."
-        )
+    if (suffix := path.suffix.lower()) in _NEVER_TEXT and media_type in {*_READ_HERE, "text/html"}:
+        # Most often the page of a server that did not find the file.
+        said = f"it is named {suffix} but holds no {suffix[1:].upper()}"
+        raise FileInputError(f"{path} is corrupt: {said}; give the original, or rename it if it is text.")
     if media_type in _READ_HERE and (other := foreign(data)) is not None:
         raise refused(path, "foreign", "|".join(other), LIMITS)
     return media_type
 
 
-def _decoded(path: Path, data: bytes, limits: Limits) -> plain.Decoded:
+def _decoded(path: Path, data: bytes, limits: Limits, encoding: str = "") -> plain.Decoded:
     try:
-        return plain.decoded(data)
+        return plain.decoded(data, encoding=encoding)
     except Refused as error:
         raise refused(path, error.code, error.detail, limits) from None
 
 
-def source_sync(path: Path, limits: Limits = LIMITS) -> TextDocument:
+def source_sync(path: Path, limits: Limits = LIMITS, encoding: str = "") -> TextDocument:
     """Return the characters of a file as they stand in it, whatever they could be converted to."""
     data = _data(path, limits)
-    found = _decoded(path, data, limits)
+    found = _decoded(path, data, limits, encoding)
     return TextDocument(plain.with_newlines(found.text), form=plain.form_of(found))
 
 

@@ -222,11 +222,11 @@ def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None 
             grouped.setdefault(one.kind, []).append(f"{one.value} {where}")
         elif one.kind in ("merged", "hidden rows", "hidden columns", "coloured by rule"):
             grouped.setdefault(one.kind, []).append(where)
-        elif one.kind == "comment":
+        elif one.kind in ("comment", "text box"):
             shown = one.value
             if most_comment is not None and len(shown) > most_comment:
                 shown = f"{shown[:most_comment]}… ({len(shown):,} characters; read the cell for all)"
-            lines.append(f"comment on {where}: {shown}")
+            lines.append(f"{one.kind} on {where}: {shown}")
         elif one.kind == "formula":
             top, column, bottom, _ = one.areas[0]
             written = f" (as written in {_address('', (top, column, top, column))}, filled down)"

@@ -1,22 +1,23 @@
-"""Starts `_worker.py`, or forks it from a loaded process for many files, in bounds; its refusals become sentences."""
+"""Has `_worker.py` read a file in a process of its own, in bounds; its refusals become sentences."""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import concurrent.futures
 import contextlib
 import itertools
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Literal, Self
+from typing import IO, Any, Literal
 
 from agentorchestra.core.errors import FileInputError
 
@@ -42,6 +43,8 @@ class Limits:
 
 
 LIMITS = Limits()
+_ENDING_S = 1.0  # how long the end of a worker is waited for; it may only just have been asked for
+_GONE = 256  # no status of a process: the one that forks has ended
 _COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_worker.py")))
 
 Mode = Literal["check", "read", "media", "frames", "member", "unpack", "shape", "page"]
@@ -58,68 +61,41 @@ class Request:
     count: int = 0  # frames that are taken evenly, when `at` is empty
     # The form that is wanted (formats/media.py), or what a server said of a page (formats/webpage.py)
     asked: Mapping[str, Any] = field(default_factory=dict)
-
-
-class WorkersGoneError(Exception):
-    """The process that forks workers has ended; they are started one by one."""
-
-
-# Runs the workers of this task in another way
-FORKER: ContextVar[Callable[[Request, Limits], Awaitable[tuple[dict[str, Any], bytes]]] | None] = ContextVar(
-    "forker", default=None
-)
+    encoding: str = ""  # of the file's text; "" to look
 
 
 def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
     """Ask a worker; return its result, and the bytes that followed. Blocks. What it refuses is a FileInputError."""
-    with _starting(request, limits) as (command, out, options), subprocess.Popen(command, **options) as process:
+    with tempfile.NamedTemporaryFile() as out:
+        forker, name, ended = _start(request, limits, out.name)
         try:
-            process.wait(limits.seconds)
-        except subprocess.TimeoutExpired:
+            status = ended.result(limits.seconds)
+        except TimeoutError:
             raise refused(request.path, "time", "", limits) from None
         finally:
-            _end(process.pid)
-            process.kill()  # a no-op after a normal end; `with` reaps it
-        return outcome(request.path, out, process.returncode, limits)
+            if not ended.done():
+                forker.tell({"kill": name})
+                concurrent.futures.wait([ended], _ENDING_S)
+        return forker.outcome(request.path, out, status, limits)
 
 
 async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
     """Do as `run` for a caller with an event loop; when it is cancelled, no process is left."""
-    forker = FORKER.get()
-    if forker is not None:
-        with contextlib.suppress(WorkersGoneError):
-            return await forker(request, limits)
-    with _starting(request, limits) as (command, out, options):
-        process = await asyncio.create_subprocess_exec(*command, **options)
+    with tempfile.NamedTemporaryFile() as out:
+        forker, name, ended = await asyncio.to_thread(_start, request, limits, out.name)
+        waiting = asyncio.wrap_future(ended)
         try:
             async with asyncio.timeout(limits.seconds):
-                await process.wait()
+                status = await asyncio.shield(waiting)
         except TimeoutError:
             raise refused(request.path, "time", "", limits) from None
         finally:
-            _end(process.pid)
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                # Reap it even while being cancelled: a killed process ends at once.
-                await process.wait()
-        return await asyncio.to_thread(outcome, request.path, out, process.returncode, limits)
-
-
-def _end(pid: int) -> None:
-    """End what the worker started (ffmpeg): its process group has its id."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-
-
-@contextlib.contextmanager
-def _starting(request: Request, limits: Limits) -> Iterator[tuple[list[str], IO[bytes], dict[str, Any]]]:
-    """Give the command of a worker, the file it writes to, and the options of its process."""
-    with lifeline() as child_end, tempfile.TemporaryFile() as out:
-        told = asked(request, limits) | {"parent": os.getpid(), "fd": child_end}
-        command = [*_COMMAND, json.dumps(told)]
-        options = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": subprocess.DEVNULL, "env": environment()}
-        yield command, out, {**options, "pass_fds": (child_end,), "start_new_session": True}
+            if not ended.done():
+                forker.tell({"kill": name})
+                await asyncio.wait([waiting], timeout=_ENDING_S)
+            if not waiting.cancel():
+                waiting.exception()  # looked at, wherever this is left
+        return await asyncio.to_thread(forker.outcome, request.path, out, status, limits)
 
 
 def asked(request: Request, limits: Limits) -> dict[str, Any]:
@@ -132,30 +108,6 @@ def environment() -> dict[str, str]:
     # One thread each for libraries that would start one per processor, with a stack in the bounded address space.
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return {name: os.environ[name] for name in kept if name in os.environ} | {"PYTHONUTF8": "1"} | threads
-
-
-@contextlib.contextmanager
-def lifeline() -> Iterator[int]:
-    """Return a pipe whose write end only this process holds: the child sees it close when this process is gone."""
-    read_end, write_end = os.pipe()
-    try:
-        yield read_end
-    finally:
-        os.close(read_end)
-        os.close(write_end)
-
-
-def outcome(path: Path, out: IO[bytes], returncode: int | None, limits: Limits) -> tuple[dict[str, Any], bytes]:
-    out.seek(0)
-    try:
-        result = json.loads(out.readline())
-    except ValueError:
-        # SIGXCPU or SIGKILL at the processor limit; 1 when even reporting took more memory than there is.
-        code = {-24: "time", -9: "time", 1: "memory", 3: "output"}.get(returncode or 0, "corrupt")
-        raise refused(path, code, f"its reader ended with status {returncode}", limits) from None
-    if "error" in result:
-        raise refused(path, result["error"], result["detail"], limits)
-    return result, out.read()
 
 
 def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
@@ -180,6 +132,7 @@ def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputErro
         "chars": f"holds more than {limits.chars:,} characters by {detail}; give the part you need.",
         "memory": f"needs more than {mib} MiB to be read; give a smaller part of it.",
         "time": f"could not be read within {limits.seconds:g} s; give a smaller part of it.",
+        "gone": "was not read: all readers were ended from outside, as by lack of memory; read it again.",
         "output": "holds more text than can be kept; give the part you need.",
         "archive": f"is corrupt: this archive cannot be read{more}; download or copy it again.",
         "archive_empty": f"holds no member that can be read{more}; give a file with content.",
@@ -192,13 +145,15 @@ def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputErro
         "office": f"is corrupt: this document cannot be read{more}; save it again and give the new file.",
         "mail": f"is corrupt: this message cannot be read{more}; save it again and give the new file.",
         "ole": "is an old office document; save it as .docx, .xlsx, .pptx or .pdf.",
+        "doc": f"is a Word document of before 2007, which needs {detail} to be read (Debian: apt install {detail}); "
+        "install it, or save the file as .docx.",
         "open_document": f"is an OpenDocument file{more}; save it as .docx, .xlsx, .pptx or .pdf.",
-        "xlsb": "is a binary workbook; save it as .xlsx.",
         "no_text": f"holds nothing that can be read: {detail}; give a document with content.",
         "no_frames": f"gives no frames: {detail}.",
         "no_member": f"has no member {detail!r}.",
         "no_archive": "is no zip or tar archive and no compressed file; there is nothing to unpack.",
         "medium": f"cannot be looked at or listened to: {detail}.",
+        "encoding": f"cannot be read: {detail}; give a name such as 'cp1251', 'koi8-r' or 'big5'.",
         "extra_reading": "is HTML, which needs the extra `reading` to be read: pip install 'agentorchestra[reading]'.",
         "extra": f"needs {detail} to be read, which is not installed: pip install 'agentorchestra[files]'.",
         "corrupt": f"is corrupt: it cannot be read{more}; give an intact copy.",
@@ -206,91 +161,103 @@ def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputErro
     return FileInputError(f"{path} {sentences.get(code) or f'cannot be read ({code} {detail}); give an intact copy.'}")
 
 
-MANY = 8  # files from which on loading the libraries for all of them is worth it
-# What the workers import for a type of file; `markitdown` brings the libraries of all others
-_LIBRARIES: dict[str, tuple[str, ...]] = {
-    "application/pdf": ("pypdf", "pdfplumber"),
-    "application/json": (),
-    "application/xml": (),
-    "application/gzip": (),
-    "application/x-tar": (),
-}
+class Forker:
+    """The process that forks a worker for each file, in bounds; it has loaded what the workers before needed.
 
+    It is shared by all threads and event loops of this process, and ends with it, or when there is no work for a while.
+    """
 
-class ForkServer:
-    """While it is open, files that this task reads are read by forked workers: a process each, with the same limits."""
-
-    def __init__(self, kinds: set[str]) -> None:
-        self._load = sorted({name for kind in kinds for name in _LIBRARIES.get(kind, ("markitdown",))})
+    def __init__(self) -> None:
+        self.pid, self.environ = os.getpid(), environment()
+        self.gone = False
         self._ids = itertools.count()
-        self._waiting: dict[int, asyncio.Future[int]] = {}
-        self._stack = contextlib.ExitStack()
-        self._process: asyncio.subprocess.Process | None = None
-        self._listening: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Self:
-        fd = self._stack.enter_context(lifeline())
-        self._process = await asyncio.create_subprocess_exec(
-            *_COMMAND,
-            "--fork",
-            str(fd),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=environment(),
-            pass_fds=(fd,),
+        self._lock = threading.Lock()
+        self._waiting: dict[int, Future[int]] = {}
+        self._load: list[str] = []  # modules that workers had to load themselves
+        read_end, self._lifeline = os.pipe()  # only this process holds the other end: workers see it close
+        self.process = subprocess.Popen(
+            [*_COMMAND, str(read_end)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=self.environ,
+            pass_fds=(read_end,),
             start_new_session=True,
         )
-        self._listening = asyncio.create_task(self._listen(self._process))
-        self._token = FORKER.set(self.run)
-        return self
+        os.close(read_end)
+        threading.Thread(target=self._listen, daemon=True).start()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        FORKER.reset(self._token)
-        assert self._process is not None and self._listening is not None
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()  # the kernel ends its workers, and so does the pipe
-        self._stack.close()
-        await self._process.wait()
-        await self._listening
-
-    async def _listen(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
-        while line := await process.stdout.readline():
-            told = json.loads(line)
-            future = self._waiting.pop(told["id"], None)
-            if future is not None and not future.done():
-                future.set_result(told["status"])
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(WorkersGoneError())
-        self._waiting.clear()
-
-    async def run(self, request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-        """Do as `run_async`; WorkersGoneError if there is no process that forks."""
-        name = next(self._ids)
-        ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        if self._listening is None or self._listening.done():
-            raise WorkersGoneError
+    def start(self, request: Request, limits: Limits, out: str) -> tuple[int, Future[int]]:
+        """Start a worker that writes to a file; return its number, and what becomes its status."""
+        name, ended = next(self._ids), Future[int]()
         self._waiting[name] = ended
-        with tempfile.NamedTemporaryFile() as out:
-            self._tell({"id": name, "out": out.name, "load": self._load, "request": asked(request, limits)})
-            try:
-                async with asyncio.timeout(limits.seconds):
-                    status = await asyncio.shield(ended)
-            except TimeoutError:
-                raise refused(request.path, "time", "", limits) from None
-            finally:
-                if not ended.done():
-                    self._tell({"kill": name})
-                    await asyncio.wait([ended], timeout=1.0)  # it may be loading: then the end of all ends it
-                if not ended.cancelled():
-                    ended.exception()  # looked at, wherever this is left
-            return await asyncio.to_thread(outcome, request.path, out, status, limits)
+        with self._lock:
+            load, self._load = self._load, []
+        self.tell({"id": name, "out": out, "load": load, "request": asked(request, limits)})
+        return name, ended
 
-    def _tell(self, what: dict[str, Any]) -> None:
-        assert self._process is not None and self._process.stdin is not None
-        with contextlib.suppress(ConnectionError, RuntimeError):
-            self._process.stdin.write(json.dumps(what).encode() + b"\n")
+    def tell(self, what: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        with self._lock, contextlib.suppress(OSError, ValueError):  # it is gone: `_listen` says so
+            self.process.stdin.write(json.dumps(what).encode() + b"\n")
+            self.process.stdin.flush()
+
+    def outcome(self, path: Path, out: IO[bytes], status: int, limits: Limits) -> tuple[dict[str, Any], bytes]:
+        """Return what a worker wrote, and keep which modules it loaded, for those after it."""
+        out.seek(0)
+        try:
+            result = json.loads(out.readline())
+        except ValueError:
+            # SIGXCPU or SIGKILL at the processor limit; 1 when even reporting took more memory than there is.
+            code = {-24: "time", -9: "time", 1: "memory", 3: "output", _GONE: "gone"}.get(status, "corrupt")
+            raise refused(path, code, f"its reader ended with status {status}", limits) from None
+        with self._lock:
+            self._load += result.pop("loaded", ())
+        if "error" in result:
+            raise refused(path, result["error"], result["detail"], limits)
+        return result, out.read()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None and self.process.stdin is not None
+        with self.process.stdout as lines:
+            for line in lines:
+                told = json.loads(line)
+                with _starting:
+                    ended = self._waiting.pop(told["id"], None)
+                    self.gone = ended is None and not self._waiting  # it is idle
+                if self.gone:
+                    break
+                if ended is not None and ended.set_running_or_notify_cancel():
+                    ended.set_result(told["status"])
+        with _starting:
+            self.gone = True
+        os.close(self._lifeline)
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        self.process.wait()
+        for ended in self._waiting.values():
+            if ended.set_running_or_notify_cancel():
+                ended.set_result(_GONE)
+
+
+_kept: list[Forker] = []
+_starting = threading.Lock()
+
+
+def _start(request: Request, limits: Limits, out: str) -> tuple[Forker, int, Future[int]]:
+    """Start a worker as `Forker.start`, by a new process that forks where there is none with this environment."""
+    with _starting:
+        if _kept and (_kept[0].gone or _kept[0].pid != os.getpid() or _kept[0].environ != environment()):
+            _end()
+        if not _kept:
+            _kept.append(Forker())
+        return _kept[0], *_kept[0].start(request, limits, out)
+
+
+@atexit.register
+def _end() -> None:
+    """End the process that forks, and with it its workers."""
+    old = _kept.pop() if _kept else None
+    if old is not None and old.pid == os.getpid():
+        old.process.kill()
+        old.process.wait()

@@ -8,7 +8,6 @@ to one is not left open for the next, and nothing has to be closed.
 from __future__ import annotations
 
 import asyncio
-import codecs
 import datetime
 import ipaddress
 import itertools
@@ -20,12 +19,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cached_property
+from html import unescape
 from json import dumps, loads
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urljoin
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
+from agentorchestra.tools.files.formats.charsets import known
 from agentorchestra.tools.web.addresses import (
     Address,
     WebErrorKind,
@@ -48,6 +49,13 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Headers that go along when a redirect leads to another origin; keys do not
 _KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
 _MAX_HEADER_CHARS = 16_384
+# Comments, and what stands for browsers without JavaScript; a page that leads elsewhere within ten seconds
+_UNREAD = re.compile(r"<!--.*?-->|<(script|noscript|template)\b.*?</\1", re.IGNORECASE | re.DOTALL)
+_REFRESH = re.compile(
+    r"<meta\s(?=[^>]*http-equiv\s*=\s*[\"']?refresh\b)[^>]*?content\s*=\s*[\"']?\s*\d(?:\.\d*)?\s*[;,]\s*"
+    r"url\s*=\s*[\"']?([^\"'>\s]+)",
+    re.IGNORECASE,
+)
 # Bytes that are read of one answer as they come over the wire, whatever they unpack to
 _MOST_PACKED = 256 * 1024 * 1024
 
@@ -63,6 +71,7 @@ class Answer:
     redirects: tuple[str, ...] = ()  # the addresses that led here, the first one asked for first; empty without any
     read_at: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
     cut: bool = False  # whether there was more than was to be read (`cut=True`)
+    broken: str = ""  # why the body ends before its end, "" where it does not
 
     @property
     def ok(self) -> bool:
@@ -83,10 +92,7 @@ class Answer:
     def charset(self) -> str:
         """The charset the server declares, "" for none or one that is unknown here."""
         match = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", self.headers.get("content-type", ""), re.IGNORECASE)
-        try:
-            return codecs.lookup(match[1]).name if match else ""
-        except LookupError:
-            return ""
+        return known(match[1]) if match else ""
 
     @property
     def retry_after_s(self) -> float | None:
@@ -149,21 +155,25 @@ class WebClient:
         cut: bool | Literal["text"] = False,
         retry: bool = True,
         before: Callable[[Address], Awaitable[None]] | None = None,
+        refresh: bool = False,
     ) -> Answer:
         """Ask for an address. Any status is an answer; WebError if the address is refused or nobody answers.
 
         `headers` go along to another origin only where they say how the answer is to look. `allowed` are private
         services that may be reached besides the settings', `HOST:PORT` or an address each: the user's. `max_bytes`
         (unpacked) and `timeout_s` (for all of it) are the settings' by default; with `cut` the beginning of a larger
-        answer is kept, with `"text"` only of one whose type is text: a part of anything else is of no use. `retry`
-        waits once where the site asks a read for it (429, 503 with Retry-After). `before` is
-        asked before each hop, and raises to stop.
+        answer is kept, with `"text"` only of one whose type is text: a part of anything else is of no use; so is what
+        came of one that breaks off or is too slow. `retry` waits once where the site asks a read for it (429, 503 with
+        Retry-After). `before` is asked before each hop, and raises to stop. `refresh` follows pages that lead on.
         """
         body = data
         sent = {name.lower(): value for name, value in (headers or {}).items()}
         if json is not None:
             body = dumps(json).encode()
             sent.setdefault("content-type", "application/json")
+        limit = timeout_s if timeout_s is not None else self.settings.timeout_s
+        loop = asyncio.get_running_loop()
+        started = loop.time()
         job = _Job(
             client=self,
             method=method.upper(),
@@ -173,11 +183,10 @@ class WebClient:
             max_bytes=max_bytes if max_bytes is not None else int(self.settings.max_mib * 1024 * 1024),
             cut=cut,
             before=before,
+            refresh=refresh,
+            until=started + 0.9 * limit,
         )
         address = parse_address(url)
-        limit = timeout_s if timeout_s is not None else self.settings.timeout_s
-        loop = asyncio.get_running_loop()
-        started = loop.time()
         try:
             async with asyncio.timeout(limit):
                 answer = await job.follow(address)
@@ -256,6 +265,8 @@ class _Job:
     max_bytes: int
     cut: bool | Literal["text"]
     before: Callable[[Address], Awaitable[None]] | None
+    refresh: bool = False
+    until: float | None = None  # (the loop's clock) when a body has to be here; what came is then given
 
     async def follow(self, address: Address) -> Answer:
         """Return the answer at the end of the redirects."""
@@ -277,6 +288,9 @@ class _Job:
                 if len(hops) == 1:
                     raise
                 raise _hop_error(hops, f"redirects: {error}", error.kind) from None
+            if target is None and self.refresh and answer.ok and (said := refresh_of(answer)):
+                target = self._target(address, said, hops)
+                target = None if target in hops else target  # it is read again and again, or asks for a cookie
             if target is None:
                 return answer
             if len(hops) > self.client.settings.redirects:
@@ -359,13 +373,15 @@ class _Job:
         if response.status in _REDIRECTS and headers.get("location", "").strip():
             target = self._target(address, headers["location"], hops)
             return Answer(address.url, response.status, headers, b"", redirects), target
-        body = b""
-        cut = False
+        body, cut, broken = b"", False, ""
         if method != "HEAD" and response.status not in (204, 304):
-            body, cut = await self._body(address, response)
-        return Answer(address.url, response.status, headers, body, redirects, cut=cut), None
+            body, cut, broken = await self._body(address, response)
+        return Answer(address.url, response.status, headers, body, redirects, cut=cut, broken=broken), None
 
-    async def _body(self, address: Address, response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
+    async def _body(self, address: Address, response: aiohttp.ClientResponse) -> tuple[bytes, bool, str]:
+        """Return the bytes, whether there are more than were to be read, and why they end before their end."""
+        import aiohttp
+
         most = f"{self.max_bytes / 2**20:.0f} MiB" if self.max_bytes >= 2**20 else f"{self.max_bytes:,} bytes"
         why = (
             f"is larger than {most}, the most that is read of one address; look for a smaller page, or for a part of it"
@@ -376,17 +392,24 @@ class _Job:
         bound = _MOST_PACKED if response.headers.get("content-encoding") else self.max_bytes
         if (response.content_length or 0) > bound and not cut:
             raise too_large
-        taken = 0
-        async for chunk in response.content.iter_chunked(64 * 1024):
-            taken += len(chunk)
-            if not body.take(chunk) or taken > _MOST_PACKED:
-                if not cut:
-                    raise too_large
-                return body.data, True
-        if not body.complete:
+        taken, broken = 0, ""
+        try:
+            async with asyncio.timeout_at(self.until if cut else None):
+                async for chunk in response.content.iter_chunked(64 * 1024):
+                    taken += len(chunk)
+                    if not body.take(chunk) or taken > _MOST_PACKED:
+                        if not cut:
+                            raise too_large
+                        return body.data, True, ""
+        except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, TimeoutError) as error:
+            response.content.set_exception(None)  # type: ignore[arg-type]  # it holds back what came before the break
+            if not (cut and body.take(response.content.read_nowait()) and body.data):
+                raise
+            broken = "it came too slowly" if isinstance(error, TimeoutError) else "the site broke off"
+        if not (body.complete or broken or (cut and body.data)):
             why = "sent an answer that breaks off inside what is compressed; try it later"
             raise web_error(address.url, why, "bad_answer", response.status)
-        return body.data, False
+        return body.data, False, broken if body.complete else broken or "the site broke off"
 
     def _target(self, address: Address, location: str, hops: list[Address]) -> Address:
         # A header is bytes; sites write other characters into it in UTF-8.
@@ -407,6 +430,14 @@ class _Job:
             return socket.socket(family=family, type=kind, proto=protocol)
 
         return make
+
+
+def refresh_of(answer: Answer) -> str:
+    """Return where a page leads by its own `<meta http-equiv="refresh">` in a few seconds, "" for none."""
+    if answer.media_type not in ("text/html", "application/xhtml+xml"):
+        return ""
+    match = _REFRESH.search(_UNREAD.sub(" ", answer.body[:65_536].decode("utf-8", "replace")))
+    return unescape(match[1]) if match else ""
 
 
 def _is_text(media_type: str) -> bool:

@@ -60,7 +60,7 @@ def _pairs(given: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
     return tuple((str(words), str(target)) for words, target in given)
 
 
-async def page_of(answer: Answer, url: str, reader: str) -> Page:
+async def page_of(answer: Answer, url: str, reader: str, encoding: str = "") -> Page:
     """Read what a site answered, in a bounded process; WebError (`bad_answer`) for what cannot be read."""
     shown = shown_address(answer.url)
     with tempfile.TemporaryDirectory(prefix="agentorchestra-page-") as folder:
@@ -72,6 +72,7 @@ async def page_of(answer: Answer, url: str, reader: str) -> Page:
             "media_type": "text/markdown" if reader == "service" and not declared else declared,
             "charset": answer.charset,
             "raw": reader == "raw",
+            "encoding": encoding,
         }
         try:
             result, _ = await run_async(Request(path, "page", asked=asked), LIMITS)
@@ -85,6 +86,9 @@ async def page_of(answer: Answer, url: str, reader: str) -> Page:
         notes.append("a redirect led from https to http: what came could have been changed on the way")
     if answer.cut:
         notes.append("it is longer; only its beginning was read")
+    if answer.broken:
+        notes.append(f"{answer.broken}: this is what came of it; fresh=true tries again")
+    notes += about.pop("notes", ())
     return Page(
         url=url,
         final_url=answer.url,

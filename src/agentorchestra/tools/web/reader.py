@@ -45,9 +45,10 @@ class PageReader:
             )
 
     async def page(
-        self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None
+        self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None, encoding: str = ""
     ) -> tuple[Page, bytes, bool]:
         """Return a page, the bytes it was read from, and whether it was kept from an earlier time (not if `fresh`)."""
+        fresh = fresh or bool(encoding)  # it is kept as it is read then
         address = parse_address(url)
         self.client.denied.refuse(address.url)  # before a service is asked for it, too
         reader = "text" if self.settings.reader == "crawler" else self.settings.reader
@@ -66,14 +67,17 @@ class PageReader:
             answer = await self._by_service(address, secret)
         else:
             before = self._robots.check if self.settings.robots else None
-            answer = await self.client.get(address.url, headers={"accept": _ACCEPT}, cut="text", before=before)
+            answer = await self.client.get(
+                address.url, headers={"accept": _ACCEPT}, cut="text", before=before, refresh=True
+            )
         if not answer.ok:
             raise _no_success(answer)
         async with self._workers:
-            page = await page_of(answer, address.url, reader)
+            page = await page_of(answer, address.url, reader, encoding)
         if reader == "service":
             page = replace(page, final_url=address.url, redirects=())
-        await asyncio.to_thread(self._kept.put, page, answer.body)
+        if not answer.broken:
+            await asyncio.to_thread(self._kept.put, page, answer.body)
         return page, answer.body, False
 
     async def linked(self, first: Page, *, fresh: bool = False) -> AsyncIterator[Page | WebError]:

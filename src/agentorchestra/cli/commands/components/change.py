@@ -21,6 +21,7 @@ from agentorchestra.cli.options import FilePath, json_option, option, workspace_
 from agentorchestra.cli.output import emit_either, number, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import ManifestError, VersionError
+from agentorchestra.workspace import Workspace
 
 
 def _change(name: str, short: str, text: str, said: str, *, named_as: str = "NAME@VERSION") -> click.Command:
@@ -40,12 +41,35 @@ def _change(name: str, short: str, text: str, said: str, *, named_as: str = "NAM
                     f"{named.name!r} names no version; write {named.name}@1.0.1: `agentorchestra components versions "
                     f"{named.name}` lists them"
                 )
-            config = await getattr(server, name)(named.name, named.version, reason=reason)
-        emit_either(as_json, config, f"{what} {config.component} {said}")
+            if name == "restore":
+                config, more = await _restored(workspace, what, server, named, folder, reason)
+            else:
+                config, more = await getattr(server, name)(named.name, named.version, reason=reason), ""
+        emit_either(as_json, config, f"{what} {config.component} {said}{more}")
         return 0
 
     assert isinstance(change, click.Command)
     return change
+
+
+async def _restored(
+    workspace: Workspace[Any], what: str, server: Any, named: Named, folder: Path, reason: str
+) -> tuple[Any, str]:
+    """Make an earlier version the current one, and let what includes a prompt follow; return it, and what changed."""
+    from agentorchestra.cli.commands.components.texts import update
+
+    name, version = named
+    if name not in await server.list():
+        return await server.restore(name, version, reason=reason), ""
+    held = {one.version: one for one in await server.versions(name)}
+    before, also = (await server.info(name)).version, list[str]()
+    version = version or held[before].parent.removeprefix(f"{name}@") or before
+    if what == "prompt" and version in held and held[version].state == "active":  # its text is known: no new version
+        config, also, _ = await update(workspace, server, name, await server.source(name, version), folder, reason)
+    else:
+        config = await server.restore(name, version, reason=reason)
+    now = f", in place of {before}" if config.version != before else ", as before"
+    return config, now + (f"; with it changed what includes it: {', '.join(also)}" if also else "")
 
 
 restore = _change(
@@ -53,7 +77,8 @@ restore = _change(
     "Make an earlier version the current one again.",
     """Make a version of the component NAME what its name means, as it was; runs from now on use it.
 
-    Without a version, a component that was unregistered is brought back.
+    Without a version, that is the version that the current one was made from: the last change is taken back. A
+    component that was unregistered is brought back. Prompts that include a prompt change with it.
     """,
     "is what its name means now",
     named_as="NAME[@VERSION]",

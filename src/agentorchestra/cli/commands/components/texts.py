@@ -93,7 +93,7 @@ async def edit(named: Named, source: Path | None, reason: str, as_json: bool, fo
         config, also, kept = before, list[str](), list[str]()
         if given.strip() != text.strip() or named.version is not None:
             try:
-                config, also, kept = await _update(workspace, server, named.name, given, folder, reason)
+                config, also, kept = await update(workspace, server, named.name, given, folder, reason)
             except UsageError as exc:
                 if source is not None:
                     raise
@@ -115,7 +115,7 @@ async def edit(named: Named, source: Path | None, reason: str, as_json: bool, fo
     return 0
 
 
-async def _update(
+async def update(
     workspace: Workspace[Any], server: Any, name: str, text: str, folder: Path, reason: str
 ) -> tuple[Any, list[str], list[str]]:
     """Register a text as the next version of a prompt, and what includes it; return what could not follow too."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.browser.actions.arguments import Count, Inside, Site, same_site
+from agentorchestra.environments.browser.actions.arguments import Count, Inside, Site, host_of, same_site
 from agentorchestra.environments.browser.actions.base import TabActions, agent_of
 from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.session.tabs import BLANK, Tab
@@ -45,7 +45,10 @@ class NavigationActions(TabActions):
         before = self.session.boundary.count
         try:
             await self.within(f"opening {without_password(address)}", go, seconds=self.settings.load_s)
-        except ToolError:
+        except ToolError as error:
+            if "ERR_INVALID_AUTH_CREDENTIALS" in str(error):
+                named = f"{host_of(address)} asks for user and password by HTTP"
+                raise ToolError(f"{named}; the setting browser.logins names none for it") from None
             # Of https the browser knows only that its proxy did not connect; the boundary knows why.
             host = (urlsplit(address).hostname or "").rstrip(".")
             if why := [one.reason for one in self.session.boundary.not_reached(before) if one.host == host]:

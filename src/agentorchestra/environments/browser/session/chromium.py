@@ -42,6 +42,7 @@ _LONGEST = 40
 # Bytes that a driver may hold besides what it begins with: what scripts of pages answer goes through it, and they can
 # answer with anything. One that would need more ends, as if it had been killed.
 MOST_DRIVER = 1 << 30
+MOST_STARTS = 10  # times the seconds of a start that one gets which shows life
 _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedBrowser] = WeakKeyDictionary()
 
 
@@ -153,7 +154,8 @@ class _Launched:
     async def start(self, settings: BrowserSettings) -> None:
         api = playwright_api()
         try:
-            async with asyncio.timeout(settings.launch_s):
+            async with asyncio.timeout(settings.launch_s) as limit:
+                watching = asyncio.create_task(self._put_off(limit, settings.launch_s))
                 before = _drivers()
                 self.playwright = await api.async_playwright().start()
                 self.driver = max(_drivers() - before, default=0)
@@ -171,13 +173,15 @@ class _Launched:
                     handle_sigint=False,
                     handle_sigterm=False,
                     handle_sighup=False,
-                    timeout=settings.launch_s * 900,
+                    timeout=settings.launch_s * 1000 * MOST_STARTS,
                 )
                 _bound(self.driver)  # not before: the browser, which it starts, would have the same limit
                 self.cdp = await self.browser.new_browser_cdp_session()
                 found = await self.cdp.send("SystemInfo.getProcessInfo")
         except TimeoutError:
-            raise ToolError(f"Chromium did not start within {settings.launch_s:g} s (browser.launch_s)") from None
+            raise ToolError(
+                f"Chromium did not start, and did nothing for {settings.launch_s:g} s (browser.launch_s)"
+            ) from None
         except api.Error as exc:
             # What Chromium itself said of it is further down in the log.
             if has_sandbox(settings) and any(words in str(exc) for words in _NO_SANDBOX):
@@ -186,7 +190,26 @@ class _Launched:
                     "user namespaces, or set browser.sandbox = false, which leaves pages without it"
                 ) from None
             raise ToolError(f"Chromium could not be started: {first_line(exc)}") from None
+        finally:
+            watching.cancel()
         self._learn(next(int(one["id"]) for one in found["processInfo"] if one["type"] == "browser"))
+
+    async def _put_off(self, limit: asyncio.Timeout, seconds: float) -> None:
+        """Put off the end of a start as long as what is started does something."""
+        clock = asyncio.get_running_loop().time
+        last, seen = clock() + seconds * MOST_STARTS, self._life()
+        while True:
+            await asyncio.sleep(min(seconds / 10, 1))
+            if (now := self._life()) != seen and not limit.expired():
+                seen = now
+                limit.reschedule(min(clock() + seconds, last))
+
+    def _life(self) -> set[tuple[int, float]]:
+        """Return what the driver started (before that: it), by number and CPU seconds; nothing where one ends now."""
+        with contextlib.suppress(psutil.Error):
+            started = psutil.Process(self.driver or os.getpid()).children(recursive=True)
+            return {(one.pid, sum(one.cpu_times()[:2])) for one in started}
+        return set()
 
     def _learn(self, pid: int) -> None:
         """Tell the guard what has to be ended, and removed, if this process cannot."""

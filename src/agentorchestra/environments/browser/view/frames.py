@@ -11,21 +11,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.environments.browser.view.probe import Found, Probe
-from agentorchestra.environments.browser.view.snapshot import Box, Node, holds
-from agentorchestra.environments.browser.view.text import quoted
+from agentorchestra.environments.browser.view.probe import Found, Probe, whole
+from agentorchestra.environments.browser.view.snapshot import Box, Node
+from agentorchestra.environments.browser.view.text import plain, quoted
 
 _TYPED = frozenset(("textbox", "searchbox", "combobox", "spinbutton"))
 _CHOSEN = frozenset(("checkbox", "radio", "switch", "option", "menuitemcheckbox", "menuitemradio", "listbox"))
 _PRESSED = frozenset(("button", "link", "tab", "menuitem", "treeitem", "gridcell", "clickable"))
 INTERACTIVE = _TYPED | _CHOSEN | _PRESSED | frozenset(("slider", "scrollbar", "canvas"))
 _CLICKS = frozenset(("listens", "pointer", "drags", "focus"))
-_ROLES = {"canvas": "canvas"} | dict.fromkeys(_CLICKS, "clickable")
+_ROLES = {"canvas": "canvas", "hovers": "generic"} | dict.fromkeys(_CLICKS, "clickable")
 _FIELD_ROLES = {"select": "combobox", "checkbox": "checkbox", "radio": "radio", "submit": "button", "button": "button"}
 _NATIVE_ROLES = {"a": "link", "area": "link", "button": "button", "summary": "button", "option": "option"}
 HIDDEN_VALUE = "(the value is hidden)"
 _FIELD_TAGS = frozenset(("input", "select", "textarea"))
-_PLACES = frozenset(("scrolls", "floats", "frame"))  # kinds that say something of what lies in an element
+_ABOUT = frozenset(("scrolls", "floats", "frame", "state"))  # kinds that are no reason to use an element
+_TOLD = frozenset(("checked", "expanded", "pressed", "selected"))  # states that need no class to be seen
 _MOST_ADDED = 400
 _NOTHING: list[Found] = []
 
@@ -68,7 +69,7 @@ def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], or
     for node in _of_frame(place):
         about = found.get(node.ref, [])
         number = int(node.ref or 0)
-        used = any(one.kind != "scrolls" for one in about)
+        used = any(one.kind not in ("scrolls", "state") for one in about)
         _say(node, about)
         node.ref = give(part, number) if used else ""
         if used and node.role == "generic":
@@ -137,6 +138,8 @@ def _say(node: Node, about: list[Found]) -> None:
         if one.kind == "field":
             node.interactive = True
             node.notes += _facts(one)
+            if one.value:
+                node.children, node.exact = [one.value], True
             if one.tag not in _FIELD_TAGS and node.role in ("generic", "paragraph"):  # text that can be edited
                 node.role = "textbox"
         elif one.kind == "scrolls":
@@ -145,9 +148,11 @@ def _say(node: Node, about: list[Found]) -> None:
             size = f", {items:,} items" if isinstance(items, int) and 1 < items < 1_000_000 else ""
             node.notes.append(f"scrolls: {above} pages above, {below} below{size}")
             node.cuts = True
-        elif one.kind in _CLICKS and not node.interactive:
+        elif one.kind == "drags" or (one.kind in _CLICKS and not node.interactive):
             node.interactive = True
             node.notes.append("draggable" if one.kind == "drags" else "clickable")
+        elif one.kind == "hovers":
+            node.interactive = True
         elif one.kind == "canvas" and not any(isinstance(child, Node) for child in node.children):
             node.interactive = True
             if node.role == "generic":
@@ -155,10 +160,14 @@ def _say(node: Node, about: list[Found]) -> None:
     if any(one.tag == "summary" for one in about) and node.role == "generic":
         node.role, node.interactive = "button", True
         node.states = (*node.states, "expanded" if any(one.facts.get("open") is True for one in about) else "collapsed")
-    used = [one for one in about if one.kind not in _PLACES]
+    used = [one for one in about if one.kind not in _ABOUT]
     node.clipped = bool(used) and all(one.clipped for one in used)
     if node.interactive and used and _wordless(node):
         _describe(node, used[0])
+    elif not _TOLD.intersection(node.states) and (state := next((one.state for one in about if one.state), "")):
+        node.notes.append(f"class {quoted(state, 40)}")
+    if any(one.hovers for one in about):
+        node.notes.append("hover shows more")
     covered = next((one.covered for one in about if one.covered), "")
     if covered and all(one.covered for one in used):
         node.notes.append(f"covered by {quoted(covered, 80)}")
@@ -170,7 +179,8 @@ def _wordless(node: Node) -> bool:
     if node.role in _TYPED or node.url:
         return not (node.name or node.placeholder or node.url)
     for one in node.elements():
-        if one.name or any(isinstance(child, str) and child.strip() for child in one.children):
+        # Letters of icon fonts are no words.
+        if plain(one.name, 9) or any(isinstance(child, str) and plain(child, 9) for child in one.children):
             return False
     return True
 
@@ -180,6 +190,8 @@ def _describe(node: Node, one: Found) -> None:
     node.name = one.label
     if not one.label and one.hint:
         node.notes.append(f"{one.tag} {quoted(one.hint, 40)}")
+    if kept := one.state if one.label else one.classes:
+        node.notes.append(f"class {quoted(kept, 40)}")
 
 
 def _pages(value: Any) -> str:
@@ -191,6 +203,8 @@ def _facts(one: Found) -> list[str]:
     kind = facts.get("type")
     if one.tag == "input" and isinstance(kind, str) and kind.isalpha() and kind not in ("text", "checkbox", "radio"):
         said.append(kind)
+    if one.tag == "textarea":
+        said.append("textarea")
     said += [name for name in ("required", "readonly", "invalid", "multiple") if facts.get(name) is True]
     if isinstance(limit := facts.get("limit"), int) and limit > 0:
         said.append(f"at most {limit} characters")
@@ -231,30 +245,60 @@ def unmatched_fields(page: Node, part: Part) -> list[Node]:
 
 
 def _add_missing(place: Node, nodes: list[Node], part: Part, give: Give) -> None:
-    """Give references to what can be used and has none in the snapshot, each in the smallest element around it."""
+    """Give references to what can be used and has none in the snapshot, each where it comes in the document."""
     taken = {node.box for node in nodes if node.ref and node.box is not None}
-    # The smallest first, of equals the innermost.
-    around = [node for node in reversed(nodes) if node.box is not None and node.role != "iframe"]
-    around.sort(key=_area)
     seen_area = part.probe.scroll.seen_width * part.probe.scroll.seen_height
-    added = 0
+    added: dict[int, Node] = {}
     for one in part.probe.found:
-        if one.kind in _PLACES or one.box in taken:
+        if one.kind in _ABOUT or one.box in taken:
             continue
         empty = one.box[2] <= 0 or one.box[3] <= 0
         if empty and not (one.kind == "field" and one.facts.get("type") == "file"):
             continue
-        if one.kind in _CLICKS and one.box[2] * one.box[3] > seen_area / 2:
+        if one.kind in (*_CLICKS, "hovers") and one.box[2] * one.box[3] > seen_area / 2:
             continue  # listens for what lies in it
-        if added >= _MOST_ADDED:
+        if len(added) >= _MOST_ADDED:
             break
-        added += 1
-        taken.add(one.box)
-        node = _missing(one, part, give)
-        if empty:
-            place.children.append(node)
+        if not empty:
+            taken.add(one.box)
+        added[one.at] = _missing(one, part, give)
+    if added:
+        _insert(place, nodes, part.probe, added)
+
+
+def _insert(place: Node, nodes: list[Node], probe: Probe, added: dict[int, Node]) -> None:
+    """Put nodes, by their places in the document, into what lies around each, behind what comes before it there."""
+    known: dict[Box, list[Node]] = defaultdict(list)
+    for node in reversed(nodes):
+        if node.box is not None:
+            known[node.box].append(node)
+    parents = {child: one for one in (place, *nodes) for child in one.children if isinstance(child, Node)}
+    around = [(-1, place)]  # with their depths
+    last, texts = place, 0  # the node that came last, and how many texts since then
+    order = iter(map(whole, probe.order))
+    for at, (x, y, width, height, depth, text) in enumerate(zip(*[order] * 6, strict=False), 1):
+        box = (x, y, width, height)
+        while around[-1][0] >= max(depth, 0):
+            around.pop()
+        texts += text & 1
+        if at in added:
+            node, home = added.pop(at), around[-1][1]
+            before: Node | None = last
+            while before is not None and before is not home and parents.get(before) is not home:
+                before = parents.get(before)
+            index = len(home.children) if before is None else 0 if before is home else home.children.index(before) + 1
+            while texts and index < len(home.children) and isinstance(home.children[index], str):
+                index, texts = index + 1, texts - 1
+            home.children.insert(index, node)
+            parents[node] = home
+        elif not known.get(box):
+            texts += text >> 1 & 1
+            continue
         else:
-            _put(next((home for home in around if home.box and holds(home.box, one.box)), place), node)
+            node = known[box].pop()
+        around.append((depth, node))
+        last, texts = node, 0
+    place.children += added.values()  # the probe did not come so far
 
 
 def _missing(one: Found, part: Part, give: Give) -> Node:
@@ -262,42 +306,10 @@ def _missing(one: Found, part: Part, give: Give) -> Node:
     if role is None and one.kind == "field":
         kind = str(one.facts.get("type"))
         role = "file" if kind == "file" else _FIELD_ROLES.get(one.tag) or _FIELD_ROLES.get(kind, "textbox")
-    node = Node(
-        role or _NATIVE_ROLES.get(one.tag, "clickable"),
-        ref=give(part, one.number),
-        box=one.box,
-        interactive=True,
-        clipped=one.clipped,
-    )
-    _describe(node, one)
-    if one.kind == "field":
-        node.notes += _facts(one)
-        if one.secret and one.filled:
-            node.children.append(HIDDEN_VALUE)
-    if one.kind == "drags":
-        node.notes.append("draggable")
+    role = role or _NATIVE_ROLES.get(one.tag, "clickable")
+    node = Node(role, ref=give(part, one.number), box=one.box)
+    _say(node, [one])
+    _mask(node, [one], frozenset())
     if one.kind == "canvas":
         node.notes.append("{2}x{3} at {0},{1}".format(*one.box))
-    if one.covered:
-        node.notes.append(f"covered by {quoted(one.covered, 80)}")
-    if one.unseen:
-        node.notes.append("invisible")
     return node
-
-
-def _area(node: Node) -> int:
-    return (node.box or (0, 0, 0, 0))[2] * (node.box or (0, 0, 0, 0))[3]
-
-
-def _put(home: Node, node: Node) -> None:
-    """Insert a node by where it is: before the first child that lies below it, or right of it."""
-    if node.box is None:
-        home.children.append(node)
-        return
-    for index, child in enumerate(home.children):
-        if isinstance(child, Node) and child.box is not None:
-            x, y, _, height = child.box
-            if y >= node.box[1] + node.box[3] or (y + height > node.box[1] and x >= node.box[0] + node.box[2]):
-                home.children.insert(index, node)
-                return
-    home.children.append(node)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from agentorchestra.environments.browser.view.frames import INTERACTIVE
 from agentorchestra.environments.browser.view.snapshot import Box, Node, holds
-from agentorchestra.environments.browser.view.text import address, plain, quoted
+from agentorchestra.environments.browser.view.text import address, exact, plain, quoted
 
 _NAMED_BY_CONTENT = INTERACTIVE | frozenset(("heading", "row", "cell", "columnheader", "rowheader", "listitem", "img"))
 _CELLS = frozenset(("cell", "gridcell", "columnheader", "rowheader"))
@@ -79,7 +79,7 @@ def tidy(node: Node) -> None:
     children: list[Node | str] = []
     for child in node.children:
         if isinstance(child, str):
-            if child.strip():
+            if node.exact or plain(child, 9):
                 children.append(child)
             continue
         tidy(child)
@@ -97,7 +97,7 @@ def tidy(node: Node) -> None:
     node.children = children
     if node.role in ("combobox", "listbox"):
         _tell_options(node)
-    elif node.name and node.role in _NAMED_BY_CONTENT and node.children:
+    elif node.name and node.role in _NAMED_BY_CONTENT and node.children and not node.exact:
         used = any(one.interactive for child in node.children if isinstance(child, Node) for one in child.elements())
         inside = _pressed("".join(_words(node.children)))
         if not used and inside in ("", _pressed(node.name)):
@@ -265,7 +265,9 @@ def _line(node: Node, text: str, chars: int, *, role: str = "") -> str:
     short = len(text) + len(node.name) + len(node.placeholder) + len(node.url) < _MOST_CACHED
     said = _said if short else _said.__wrapped__
     notes = tuple(node.notes)
-    return said(role or node.role, node.name, node.ref, node.states, notes, node.placeholder, node.url, text, chars)
+    value, text = (f": {exact(text, chars)}", "") if node.exact else ("", text)
+    line = said(role or node.role, node.name, node.ref, node.states, notes, node.placeholder, node.url, text, chars)
+    return line + value
 
 
 @lru_cache(maxsize=4096)  # most of a page is as it was when somebody looked last

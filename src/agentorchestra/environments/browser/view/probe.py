@@ -49,13 +49,18 @@ class Found:
     """An element with something that the snapshot does not say."""
 
     # `field`, `native` (a link, a button), `listens` (to the pointer), `pointer` (its cursor), `drags`, `focus`,
-    # `canvas`, `frame`, `scrolls`, `floats` (not cut off by the scrolling place it lies in)
+    # `hovers`, `canvas`, `frame`, `scrolls`, `floats` (not cut off by the scrolling place it lies in), `state`
     kind: str
     box: Box
     tag: str
     number: int  # its own in the document
+    at: int = 0  # its place in `Probe.order`, from 1
     label: str = ""
-    hint: str = ""
+    hint: str = ""  # its id, class or icon
+    classes: str = ""  # its class or icon, where `hint` is its id
+    state: str = ""  # classes that it has and not all beside it
+    hovers: bool = False  # its hover shows what is hidden now
+    value: str = ""  # of a field for text, with the blanks that a snapshot leaves out
     secret: bool = False  # its value is nobody's business: passwords, cards, one-time codes
     filled: bool = False
     unseen: bool = False
@@ -79,6 +84,8 @@ class Probe:
     asks_password: bool = False  # a field for one can be seen
     found: tuple[Found, ...] = ()
     secrets: frozenset[str] = frozenset()  # values that must not be shown
+    # Of all that is seen, as it comes in the document: box, depth, and 1: behind a text, 2: with one of its own.
+    order: list[Any] = field(default_factory=list)
     drawn: Node = field(default_factory=lambda: Node("page"))  # the plain view, where it was asked for
     broken: bool = False  # the page lets no script look into it
 
@@ -120,7 +127,7 @@ def _broken(frame: Frame) -> Probe:
 def read(said: dict[str, Any]) -> Probe:
     """Return what probe.js said."""
     start = _dict(said.get("start"))
-    page = Node("page", above=_whole(start.get("above")), below=_whole(start.get("below")))
+    page = Node("page", above=whole(start.get("above")), below=whole(start.get("below")))
     _nodes(start.get("children"), page)
     found = (_found(_dict(item)) for item in _list(said.get("found"))[:_MOST_FOUND])
     return _typed(
@@ -130,6 +137,7 @@ def read(said: dict[str, Any]) -> Probe:
         scroll=_typed(Scroll, _dict(said.get("scroll"))),
         found=tuple(one for one in found if one is not None),
         secrets=frozenset(one for one in _list(said.get("secrets")) if isinstance(one, str) and one),
+        order=_list(said.get("order")),
         drawn=page,
         broken=False,
     )
@@ -153,15 +161,15 @@ def _nodes(tree: Any, page: Node) -> None:
                 node = Node(
                     role if role.isalpha() else "generic",
                     name=_text(item.get("name")),
-                    ref=str(_whole(item.get("number"))),
+                    ref=str(whole(item.get("number"))),
                     box=_box(item.get("box")),
                     states=tuple(name for name in _STATES if item.get(name) is True),
                     url=_text(item.get("url")),
                     placeholder=_text(item.get("placeholder")),
-                    above=_whole(item.get("above")),
-                    below=_whole(item.get("below")),
+                    above=whole(item.get("above")),
+                    below=whole(item.get("below")),
                 )
-                if level := _whole(item.get("level")):
+                if level := whole(item.get("level")):
                     node.states = (*node.states, f"level={level}")
                 parent.children.append(node)
                 stack.append((item.get("children"), node))
@@ -175,7 +183,7 @@ def _number(value: Any) -> float:
     return min(max(float(value), -1e9), 1e9) if isinstance(value, int | float) and value == value else 0.0
 
 
-def _whole(value: Any) -> int:
+def whole(value: Any) -> int:
     return int(_number(value))
 
 
@@ -187,7 +195,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-_TYPES: dict[Any, Callable[[Any], Any]] = {"str": _text, "float": _number, "int": _whole, "bool": bool}
+_TYPES: dict[Any, Callable[[Any], Any]] = {"str": _text, "float": _number, "int": whole, "bool": bool}
 
 
 def _typed(kind: Callable[..., T], said: dict[str, Any], **given: Any) -> T:
@@ -204,5 +212,5 @@ def _fields(kind: Callable[..., Any]) -> list[tuple[str, Callable[[Any], Any]]]:
 def _box(value: Any) -> Box | None:
     if not isinstance(value, list) or len(value) != 4:
         return None
-    x, y, width, height = (_whole(one) for one in value)
+    x, y, width, height = (whole(one) for one in value)
     return x, y, width, height

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.errors import MissingExtraError
-from agentorchestra.environments.browser.view.snapshot import Box
+from agentorchestra.environments.browser.view.snapshot import Box, holds
 from agentorchestra.environments.browser.view.view import Mark, View
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ async def marked_screenshot(page: Page, view: View, *, seconds: float = 5.0) -> 
 def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
     """Return the picture as a JPEG, each element (the smallest 400) with a frame and its reference beside it.
 
-    A label covers no other one: it stands around its element, else as near as there is room, small, with a line to it.
+    A label covers no other one, and no element where there is room: it stands around its own, else as near as that
+    goes, small, with a line to it.
     """
     try:
         from PIL import ImageDraw
@@ -98,50 +99,59 @@ class Label:
 
 
 def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
-    from PIL import ImageDraw
+    from PIL.Image import new as new_image
     from PIL.ImageFont import FreeTypeFont, load_default
 
-    canvas = ImageDraw.Draw(grey)
     fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := load_default(size), FreeTypeFont)]
     # Small elements first: they have the least room.
     shown = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
     boxes = [mark.box for mark in shown]
     taken: list[Box] = []
     labels = []
+    filled = new_image("L", grey.size)  # with elements, but for large ones around others, and labels
+    for box in boxes:
+        if not any(holds(box, one) and box[2] * box[3] > one[2] * one[3] * 4 for one in boxes):
+            filled.paste(255, _corners(box))
     for mark in shown:
-        place, font = _place(mark, canvas, fonts, taken, boxes, grey)
+        place, font = _place(mark, fonts, taken, boxes, grey, filled)
         taken.append(place)
+        filled.paste(255, _corners(place))
         labels.append(Label(mark, place, font))
     return labels
 
 
 def _place(
-    mark: Mark, canvas: ImageDraw, fonts: list[FreeTypeFont], taken: list[Box], boxes: list[Box], grey: Image
+    mark: Mark, fonts: list[FreeTypeFont], taken: list[Box], boxes: list[Box], grey: Image, filled: Image
 ) -> tuple[Box, FreeTypeFont]:
     x, y, width, height = mark.box
+    least: list[tuple[int, Box, FreeTypeFont]] = []  # beside the element, by how much it hides
+    beside = (x - 100, y - 50, width + 200, height + 100)
+    near, labels = ([one for one in all_ if _common(one, beside)] for all_ in (boxes, taken))
     for font in fonts:
-        wide, high = _extent(mark.ref, canvas, font)
+        wide, high = (int(one) + more for one, more in zip(font.getbbox(mark.ref)[2:], (4, 3), strict=True))
         right, lower = x + width - wide, y + height - high
         around = [
             *((x - wide, y), (x + width, y), (x, y - high), (right, y - high), (x, y + height), (right, y + height)),
             *((x, y), (right, y), (x, lower), (right, lower)),
         ]
-        free = [one for left, upper in around if _fits(one := (left, upper, wide, high), grey.size, taken)]
-        if free:
-            return min(free, key=lambda one: _hidden(one, mark, boxes) + _drawn(one, grey)), font
-    wide, high = _extent(mark.ref, canvas, fonts[-1])
-    for away in range(1, 30):
+        fits = [one for left, upper in around if _fits(one := (left, upper, wide, high), grey.size, labels)]
+        least += [(_hidden(one, mark, near) + _drawn(one, grey), one, font) for one in fits]
+        least = sorted(least, key=lambda one: one[0])[:1]
+        if least and not least[0][0]:
+            return least[0][1:]
+    for away in range(1, 6 if least else 30):
         steps = range(-away, away + 1)
         for dx, dy in product(steps, steps):
             one = (x + dx * wide, y + dy * high, wide, high)
-            if max(abs(dx), abs(dy)) == away and _fits(one, grey.size, taken):
+            if max(abs(dx), abs(dy)) < away or not _fits(one, grey.size, [] if least else taken):
+                continue
+            if not least or (filled.crop(_corners(one)).getbbox() is None and not _drawn(one, grey)):
                 return one, fonts[-1]
-    return (x, y, wide, high), fonts[-1]
+    return least[0][1:] if least else ((x, y, wide, high), fonts[-1])
 
 
-def _extent(text: str, canvas: ImageDraw, font: FreeTypeFont) -> tuple[int, int]:
-    _, _, right, lower = canvas.textbbox((0, 0), text, font=font)
-    return int(right) + 4, int(lower) + 3
+def _corners(box: Box) -> Box:
+    return box[0], box[1], box[0] + box[2], box[1] + box[3]
 
 
 def _fits(box: Box, size: tuple[int, int], taken: list[Box]) -> bool:
@@ -159,9 +169,8 @@ def _hidden(box: Box, mark: Mark, boxes: list[Box]) -> int:
 
 def _drawn(box: Box, grey: Image) -> int:
     """Return what of a picture, words for one, a label would hide: nothing where there is one colour."""
-    x, y, width, height = box
-    low, high = grey.crop((x, y, x + width, y + height)).getextrema()
-    return width * height // 2 if float(high) - float(low) > _CONTRAST else 0  # type: ignore[arg-type]
+    low, high = grey.crop(_corners(box)).getextrema()
+    return box[2] * box[3] // 2 if float(high) - float(low) > _CONTRAST else 0  # type: ignore[arg-type]
 
 
 def _common(one: Box, other: Box) -> int:

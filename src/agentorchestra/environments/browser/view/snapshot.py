@@ -37,6 +37,7 @@ class Node:
     interactive: bool = False  # something can be done with it
     cuts: bool = False  # it cuts off what lies beyond it
     clipped: bool = False  # it is cut off itself
+    exact: bool = False  # its text is the value of a field, with every blank
     notes: list[str] = field(default_factory=list)  # what else is said of it: `required`, `covered by ...`
     above: int = 0  # above, below, beside: how many of its children were left out, by where they lie
     below: int = 0

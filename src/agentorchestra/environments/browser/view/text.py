@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -34,6 +35,14 @@ def plain(text: str, most: int) -> str:
 def quoted(text: str, most: int) -> str:
     """Return the same in quotation marks, which the text cannot end."""
     return '"' + plain(text, most).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def exact(text: str, most: int) -> str:
+    """Return a field's value in quotation marks, with all its blanks; what would not be seen as its escape."""
+    kept = "".join(
+        char if char.isprintable() else ascii(char)[1:-1] for char in json.dumps(text[:most], ensure_ascii=False)
+    )
+    return _REFERENCE.sub(r"\1", kept) + (f"... ({len(text) - most:,} more characters)" if len(text) > most else "")
 
 
 def address(url: str, most: int = 120) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,8 @@ def refusing(code: str) -> Iterator[None]:
     except (Refused, MemoryError, RecursionError):
         raise
     except Exception as error:
-        raise Refused(code, f"{type(error).__name__}: {one_line(str(error))}") from None
+        said = re.sub(r"<([\w. ]+) at 0x[0-9a-fA-F]+>", r"\1", str(error))  # where an object lies tells nobody anything
+        raise Refused(code, f"{type(error).__name__}: {one_line(said)}") from None
 
 
 @dataclass
@@ -43,6 +45,7 @@ class Job:
     check: bool  # only look whether it can be read
     deadline: float  # (monotonic clock) after which what may be left out is left out
     numbers: dict[str, int]  # the bounds, see `Limits`
+    encoding: str = ""  # of its text, as whoever reads it says; "" to look
     notes: list[str] = field(default_factory=list)  # what was left out, for the reader
     _spent: Counter[str] = field(default_factory=Counter)
 
@@ -90,20 +93,37 @@ def one_line(text: str, most: int = 200) -> str:
     return shown if len(shown) <= most else shown[:most] + "…"
 
 
-def text_document(job: Job, text: str, media_type: str, form: str | None = None) -> dict[str, Any]:
-    """Return text as a document; `form` says how it stands in its file, None that it was converted."""
+def text_document(
+    job: Job,
+    text: str,
+    media_type: str,
+    form: str | None = None,
+    *,
+    tables: Sequence[dict[str, Any]] = (),
+    doubt: str = "",
+) -> dict[str, Any]:
+    """Return text as a document; `form` says how it stands in its file, None that it was converted; `doubt` a note."""
     text = clean(text)
     job.spend("chars", len(text), "the text")
-    return {"kind": "text", "text": text, "media_type": media_type} | ({} if form is None else {"form": form})
+    document: dict[str, Any] = {"kind": "text", "text": text, "media_type": media_type}
+    document["notes"] = [doubt] if doubt else []
+    if form is not None:
+        document["form"] = form
+    if tables:
+        kept = [table for table in tables if job.take_cells(sum(map(len, [table["header"], *table["rows"]])))]
+        document["tables"] = kept
+        if left := len(tables) - len(kept):
+            document["notes"].append(f"{left} of its tables have no addresses, as it has too many cells")
+    return document
 
 
 def table_document(
-    media_type: str, header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str = ","
+    media_type: str, header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str = ",", form: str = ""
 ) -> dict[str, Any]:
-    """Return a table as a document: its header (empty for none), and the records below it."""
+    """Return a table as a document: its header (empty for none), the records below it, and what it was read as."""
     first = 2 if header else 1
     table = {"kind": "table", "media_type": media_type, "header": header, "rows": rows, "first_row": first}
-    return table | {"delimiter": delimiter}
+    return table | {"delimiter": delimiter, "form": form}
 
 
 class Parts:
@@ -136,7 +156,7 @@ class Parts:
 _REASONS = {
     "binary": "it holds binary data",
     "foreign": "its format is not read",
-    "ole": "it is an old office document",
+    **dict.fromkeys(("ole", "doc"), "it is an old office document"),
     "empty": "it is empty",
     "depth": f"it lies inside more than {MOST_DEPTH} others",
     **dict.fromkeys(("encrypted_member", "encrypted_archive", "encrypted_pdf", "encrypted_office"), "it is encrypted"),

@@ -7,22 +7,36 @@ lines there again, whatever became of the words on the way.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from html import unescape
 from typing import Any
 
+from .base import need, table_document
+from .text import has_header
+
 _SIGNS = range(0x101D0, 0x101FD)  # of the Phaistos disc: printable, which readers of pages keep, and on hardly any page
 _ROWS, _COLUMNS = 5_000, 60  # of a table; a larger one is left as it is
+_CELLS = ("td", "th")
+_APART = ("p", "div", "li", "tr", *_CELLS)  # between what they hold and what follows stands white space
+_AREAS = 12  # merged cells of a table that are named above it
 _IN_NO_TABLE = ("table", "pre", "form", "h1", "h2", "h3", "h4", "h5", "h6", "textarea", "iframe")
+_TABLE = re.compile(r"<table\b", re.IGNORECASE)
+_DECLARED = re.compile(r"^\s*<\?xml[^>]*\?>")
 _TAG = re.compile(r"<[a-zA-Z!/][^<>]{0,2000}>")
 
 
 class Blocks:
-    """The blocks of one page, whose text is `source`."""
+    """The blocks of one page, whose text is `source`; of a file (`media_type`) its tables alone.
 
-    def __init__(self, source: str) -> None:
+    In a page each row that a merged cell reaches down to says its text again, in a file the first row alone; there a
+    line above the table has its number, its cells and which are merged.
+    """
+
+    def __init__(self, source: str, media_type: str = "") -> None:
         free = [chr(one) for one in _SIGNS if chr(one) not in source]
         self._signs = free[:2] if len(free) > 1 else []  # a page that has all of them is read without this
-        self._texts: list[str] = []
+        self._texts: list[tuple[str, dict[str, Any]]] = []  # each block, and the table that it is
+        self._media_type = media_type
 
     def mark(self, tree: Any) -> None:
         """Write out code and tables of facts, and mark their places in the tree."""
@@ -33,28 +47,80 @@ class Blocks:
         for node in tree.xpath("//pre[not(ancestor::pre)]"):
             if text := _code(node).strip("\n"):
                 fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`{3,}", text))])
-                self._put(node, f"{fence}\n{text}\n{fence}", text)
-        for node in tree.xpath("//table"):
-            if (rows := _rows(node)) is not None:
-                self._put(node, _table(node, rows), " ".join(" ".join(one) for one in rows))
+                self._put(node, self._mark(f"{fence}\n{text}\n{fence}", text))
+        self._mark_tables(tree)
 
-    def _put(self, node: Any, text: str, words: str) -> None:
+    def marked(self, source: str, *, every: bool) -> str:
+        """Return HTML with the places of its tables marked: `every` one, or those of facts alone."""
+        if not self._signs or not _TABLE.search(source):
+            return source
+        lxml = need("lxml.html")
+        tree = lxml.document_fromstring(_DECLARED.sub("", source), parser=lxml.HTMLParser(huge_tree=True))
+        self._mark_tables(tree, every=every)
+        return str(lxml.tostring(tree, encoding="unicode"))
+
+    def _mark_tables(self, tree: Any, *, every: bool = False) -> None:
+        for node in tree.xpath("//table[not(ancestor::table)]" if every else "//table"):
+            caption = " ".join("".join("".join(one.itertext()) for one in node.iterchildren("caption")).split())
+            rows = _rows(node, every)
+            if rows is not None and (mark := self.table(rows, caption, every=every)):
+                self._put(node, mark)
+
+    def table(
+        self, rows: Iterable[Iterable[tuple[str, int, int]]], caption: str = "", *, every: bool = True
+    ) -> str | None:
+        """Return the mark of a table whose rows are as `grid` takes them; None for one that is left as it is."""
+        records, merged = grid(rows)
+        width = len(records[0]) if records else 0
+        if not width or not (every or (1 < len(records) <= _ROWS and 1 < width <= _COLUMNS)):
+            return None
+        found: dict[str, Any] = {}
+        if self._media_type:
+            header = records[0] if has_header([records[0]]) else []
+            found = table_document(self._media_type, header, records[1:] if header else records)
+            found |= {"traits": [["merged", "", sorted(merged)]] if merged else [], "area": [1, 1, len(records), width]}
+        else:
+            for top, left, bottom, _ in merged:
+                for below in records[top:bottom]:
+                    below[left - 1] = records[top - 1][left - 1]
+            records = [one for one in records if any(one)]
+            if len(records) < 2:
+                return None
+        return self._mark(markdown_table(records, caption), " ".join(" ".join(one) for one in records), found)
+
+    def _mark(self, text: str, words: str, table: dict[str, Any] | None = None) -> str:
+        self._texts.append((text, table or {}))
+        begin, end = self._signs
+        return f"{begin}{len(self._texts) - 1} {words} {end}"
+
+    @staticmethod
+    def _put(node: Any, mark: str) -> None:
         for one in list(node):
             node.remove(one)
         node.tag = "pre"  # which readers of pages keep, where a short paragraph may go
         node.attrib.clear()
-        begin, end = self._signs
-        node.text = f"{begin}{len(self._texts)} {words} {end}"
-        self._texts.append(text)
+        node.text = mark
 
-    def back(self, text: str) -> str:
-        """Return what was made of the page, with the lines of its blocks."""
+    def back(self, text: str) -> tuple[str, list[dict[str, Any]]]:
+        """Return what was made of the page or a piece of it, with the lines of its blocks, and its tables in order."""
+        tables: list[dict[str, Any]] = []
         if not self._signs:
-            return text
+            return text, tables
+
+        def lines(found: re.Match[str]) -> str:
+            text, table = self._texts[int(found[1])]
+            if not table:
+                return f"\n\n{text}\n\n"
+            tables.append(table)
+            named = [_area(one) for kind in table["traits"] for one in kind[2]]
+            more = f" and {len(named) - _AREAS} more" if len(named) > _AREAS else ""
+            merged = f"; merged: {', '.join(named[:_AREAS])}{more}" if named else ""
+            return f"\n\nTable {len(tables)} ({_area(table['area'])}{merged})\n\n{text}\n\n"
+
         begin, end = self._signs
         # The fence that a reader of pages may have put around it goes: a block has its own.
         marked = re.compile(rf"\s*(?:`{{1,3}}\s*)?{begin}(\d+)[^{begin}{end}]*{end}(?:\s*`{{1,3}})?\s*")
-        return marked.sub(lambda found: f"\n\n{self._texts[int(found[1])]}\n\n", text).strip("\n")
+        return marked.sub(lines, text).strip("\n"), tables
 
 
 def _out_of_numbers(table: Any) -> None:
@@ -99,48 +165,50 @@ def _walk(node: Any) -> Any:
             pending.extend(("start", child) for child in reversed(one))
 
 
-def _rows(table: Any) -> list[list[str]] | None:
-    """Return the cells of a table of facts, all rows of one length; None for one that only puts things in places."""
-    if any(True for _ in table.iterdescendants(*_IN_NO_TABLE)):
-        return None
-    everything = len("".join(table.itertext()).strip())
-    linked = sum(len("".join(one.itertext())) for one in table.iter("a"))
-    if linked * 3 > everything * 2:  # a menu, most likely: whoever looks for the main part knows better
-        return None
-    rows: list[list[str]] = []
-    below: dict[int, tuple[int, str]] = {}  # by column: rows that a cell above reaches down yet, and what it says
-    for row in table.iter("tr"):
-        cells: list[str] = []
-        for cell in row.iterchildren("td", "th"):
-            _reach_down(cells, below)
-            text = _cell(cell)
-            for column in range(len(cells), len(cells) + _span(cell, "colspan")):
-                if (down := _span(cell, "rowspan") - 1) > 0:
-                    below[column] = (down, text)
-                cells.append(text)
-                text = ""
-        _reach_down(cells, below)
-        rows += [cells] if any(cells) else []
-        if len(rows) > _ROWS or len(cells) > _COLUMNS:
+def _rows(table: Any, every: bool) -> list[list[tuple[str, int, int]]] | None:
+    """Return the cells of a table as `grid` takes them; None for one that only puts things in places."""
+    if not every:
+        if any(True for _ in table.iterdescendants(*_IN_NO_TABLE)):
             return None
-    width = max((len(one) for one in rows), default=0)
-    if len(rows) < 2 or width < 2:
-        return None
-    return [one + [""] * (width - len(one)) for one in rows]
+        everything = len("".join(table.itertext()).strip())
+        linked = sum(len("".join(one.itertext())) for one in table.iter("a"))
+        if linked * 3 > everything * 2:  # a menu, most likely: whoever looks for the main part knows better
+            return None
+    own = table.xpath("./tr | ./thead/tr | ./tbody/tr | ./tfoot/tr") if every else table.iter("tr")
+    cells = ([one for one in row if one.tag in _CELLS] for row in own)
+    return [
+        [(_cell(one), _span(one, "rowspan", _ROWS), _span(one, "colspan", _COLUMNS)) for one in row] for row in cells
+    ]
 
 
-def _reach_down(cells: list[str], below: dict[int, tuple[int, str]]) -> None:
-    """Add the cells of the rows above that stand in the next columns too."""
-    while (held := below.pop(len(cells), None)) is not None:
-        left, text = held
-        if left > 1:
-            below[len(cells)] = (left - 1, text)
-        cells.append(text)
+def grid(rows: Iterable[Iterable[tuple[str, int, int]]]) -> tuple[list[list[str]], list[list[int]]]:
+    """Return texts at their rows and columns, and the areas of merged cells (first row and column, last ones).
+
+    A cell is its text and how many rows and columns it spans; its text stands in the first of them, and nothing in the
+    others. All rows have one length.
+    """
+    records: list[list[str]] = []
+    merged: list[list[int]] = []
+    until: dict[int, int] = {}  # by column: the last row that a cell above reaches down to
+    for y, cells in enumerate(rows, 1):
+        record: list[str] = []
+        x = 1
+        for text, down, across in cells:
+            while until.get(x, 0) >= y:
+                x += 1
+            record += [""] * (x - 1 - len(record)) + [text]
+            until |= dict.fromkeys(range(x, x + across), y + down - 1)
+            merged += [[y, x, y + down - 1, x + across - 1]] if down > 1 or across > 1 else []
+            x += across
+        records.append(record)
+    merged = [[top, left, min(bottom, len(records)), right] for top, left, bottom, right in merged]
+    width = max([*map(len, records), *(area[3] for area in merged)], default=0)
+    return [one + [""] * (width - len(one)) for one in records], merged
 
 
-def _span(cell: Any, name: str) -> int:
+def _span(cell: Any, name: str, most: int) -> int:
     given = str(cell.get(name) or "").strip()
-    return min(max(int(given), 1), _COLUMNS) if given.isascii() and given.isdigit() and len(given) < 6 else 1
+    return min(max(int(given), 1), most) if given.isascii() and given.isdigit() and len(given) < 6 else 1
 
 
 def _cell(cell: Any) -> str:
@@ -151,18 +219,28 @@ def _cell(cell: Any) -> str:
         if event == "end":
             target = one.get("href") if tag == "a" else None
             out.append(f"]({target})" if target else "")
-            out.append(" " if tag in ("p", "div", "li") else "")
+            out.append(" " if tag in _APART else "")
             out.append((one.tail or "") if one is not cell else "")
         else:
-            out.append(" " if tag in ("br", "p", "div", "li") else "[" if tag == "a" and one.get("href") else "")
+            out.append(" " if tag in ("br", *_APART) else "[" if tag == "a" and one.get("href") else "")
             out.append((one.text or "") if tag not in ("", "script", "style") else "")
-    return " ".join("".join(out).split()).replace("|", "\\|")
+    return " ".join("".join(out).split())
 
 
-def _table(node: Any, rows: list[list[str]]) -> str:
-    caption = " ".join("".join("".join(one.itertext()) for one in node.iterchildren("caption")).split())
-    lines = [f"| {' | '.join(one)} |" for one in rows]
-    lines.insert(1, "|" + "---|" * len(rows[0]))
+def _area(area: list[int]) -> str:
+    top, left, bottom, right = area
+    return f"{_letters(left)}{top}:{_letters(right)}{bottom}"
+
+
+def _letters(column: int) -> str:
+    before, last = divmod(column - 1, 26)
+    return (_letters(before) if before else "") + chr(ord("A") + last)
+
+
+def markdown_table(rows: list[list[str]], caption: str = "") -> str:
+    """Return rows as Markdown has them, the first one as the header."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in one) + " |" for one in rows]
+    lines[1:1] = ["|" + "---|" * len(rows[0])] if rows else []
     return "\n".join([*([caption, ""] if caption else []), *lines])
 
 

@@ -9,15 +9,17 @@ from .base import Job, Refused, clean, table_document, text_document
 from .mail import MARK_OF_MSG, attachment_of, check_compound, convert_eml, convert_msg
 from .markup import convert_html, convert_json, convert_xml
 from .media import describe_media
+from .msdoc import convert_doc
 from .office import convert_office, office_type
 from .pdf import convert_pdf
 from .sniff import TABLE_SUFFIXES, foreign, sniff
-from .text import decoded, form_of, table_of
-from .xls import convert_xls
+from .text import decoded, encoding_of, form_of, table_of
+from .xls import XLS, convert_values
 
 _ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
 # Names of streams as a compound file lists them
 _OLD_WORKBOOK = tuple(f"{name}\0".encode("utf-16-le") for name in ("Workbook", "Book"))
+_OLD_TEXT = "WordDocument\0".encode("utf-16-le")
 
 
 def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
@@ -57,21 +59,23 @@ def _compound(job: Job, data: bytes, depth: int) -> dict[str, Any]:
     if MARK_OF_MSG in data:
         return convert_msg(job, data, depth, convert)
     if any(one in data for one in _OLD_WORKBOOK):
-        return convert_xls(job, data)
+        return convert_values(job, data, XLS)
+    if _OLD_TEXT in data:
+        return convert_doc(job, data)
     raise Refused("encrypted_office" if _ENCRYPTED_OFFICE in data else "ole")
 
 
 def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
     if (other := foreign(data)) is not None:
         raise Refused("foreign", "|".join(other))
-    found_text = decoded(data)
+    found_text = decoded(data, encoding=job.encoding)
     text = clean(found_text.text)
     if media_type in TABLE_SUFFIXES.values():
         found = table_of(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None)
         if found is not None and job.take_cells(sum(map(len, found[1]))):
             header, rows, delimiter = found
             job.spend("chars", len(text), "the table")
-            return table_document(media_type, header, rows, delimiter)
+            return table_document(media_type, header, rows, delimiter, encoding_of(found_text))
         media_type = "text/plain"
     return text_document(job, text, media_type, form_of(found_text))
 

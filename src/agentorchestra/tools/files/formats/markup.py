@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, text_document
-from .text import decode, decoded, form_of, with_newlines
+from .blocks import Blocks
+from .text import decoded, encoding_of, form_of, with_newlines
 
 
 def convert_json(job: Job, data: bytes) -> dict[str, Any]:
     """Return JSON as it stands in the file; a notebook as its cells; what is no JSON as text."""
-    found = decoded(data)
+    found = decoded(data, encoding=job.encoding)
     text = with_newlines(found.text)
     try:
         value = json.loads(text)
@@ -80,27 +80,36 @@ def check_entities(data: bytes) -> None:
 
 def convert_xml(job: Job, data: bytes) -> dict[str, Any]:
     """Return XML as it stands in the file, broken or not."""
-    found = decoded(data)
+    found = decoded(data, encoding=job.encoding)
     check_entities(data)
     return text_document(job, found.text, "application/xml", form_of(found))
 
 
 def convert_html(job: Job, data: bytes) -> dict[str, Any]:
     """Return HTML as Markdown."""
-    source = decode(data)
+    found = decoded(data, encoding=job.encoding)
+    source = with_newlines(found.text)
     if job.check:
         return text_document(job, source, "text/html")
-    text = html_text(need("markitdown.converters"), source)
-    return text_document(job, text if text.strip() else source, "text/html")
+    document = html_document(job, source, "text/html", doubt=encoding_of(found, doubtful=True))
+    return document if document["text"].strip() else text_document(job, source, "text/html")
+
+
+def html_document(job: Job, source: str, media_type: str, *, doubt: str = "") -> dict[str, Any]:
+    """Return a page as Markdown, with its tables; `doubt` is a note on its letters."""
+    text, tables = _markdown(need("markitdown.converters"), source, "text/html")
+    return text_document(job, text, media_type, tables=tables, doubt=doubt)
 
 
 def html_text(converters: Any, source: str) -> str:
     """Return the Markdown of a page, the source of one that is nested too deep for that."""
-    from markitdown import StreamInfo
+    return _markdown(converters, source)[0]
 
-    info = StreamInfo(charset="utf-8", mimetype="text/html", extension=".html")
+
+def _markdown(converters: Any, source: str, media_type: str = "") -> tuple[str, list[dict[str, Any]]]:
+    blocks = Blocks(source, media_type)
     try:
-        converted = converters.HtmlConverter().convert(io.BytesIO(source.encode("utf-8", "replace")), info)
+        plain = blocks.marked(source, every=False).encode("utf-8", "replace").decode()
+        return blocks.back(clean(str(converters.HtmlConverter().convert_string(plain).markdown)))
     except RecursionError:
-        return source
-    return clean(str(converted.markdown))
+        return source, []

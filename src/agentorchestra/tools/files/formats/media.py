@@ -185,7 +185,7 @@ def _run(program: str, arguments: list[str], data: bytes) -> bytes:
     path = shutil.which(program)
     if path is None:
         raise Refused("no_frames", f"{program} is not installed (Debian: apt install ffmpeg)")
-    with _in_memory(data) as (file, fd):
+    with in_memory(data) as (file, fd):
         done = subprocess.run(
             [path, "-v", "error", *(file if one == "{file}" else one for one in arguments)],
             stdin=subprocess.DEVNULL,
@@ -204,9 +204,9 @@ def _die_with_parent() -> None:
 
 
 @contextmanager
-def _in_memory(data: bytes) -> Iterator[tuple[str, int]]:
+def in_memory(data: bytes) -> Iterator[tuple[str, int]]:
     """Hold bytes in a file that has no name: members of archives have none, and these programs have to seek."""
-    fd = os.memfd_create("recording")
+    fd = os.memfd_create("file")
     try:
         view = memoryview(data)
         while view:

@@ -7,25 +7,38 @@ import io
 import posixpath
 import re
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 from .archives import check_zip, read_member
 from .base import Job, Parts, Refused, check_installed, clean, need, one_line, refusing, text_document
-from .markup import check_entities, html_text
+from .blocks import Blocks
+from .markup import check_entities, html_document, html_text
 from .opendocument import convert_open_document
-from .sniff import DOCX, EPUB, ODS, ODT, PPTX, XLSX
+from .sniff import DOCX, EPUB, ODP, ODS, ODT, PPTX, XLSB, XLSX
 from .text import decode
+from .xls import convert_values
 from .xlsx import convert_xlsx
 
-_MAIN = {"word/document.xml": DOCX, "ppt/presentation.xml": PPTX, "xl/workbook.xml": XLSX}
+_MAIN = {
+    "word/document.xml": DOCX,
+    "ppt/presentation.xml": PPTX,
+    "xl/workbook.xml": XLSX,
+    "xl/workbook.bin": XLSB,
+}
+_OPEN = {"spreadsheet": ODS, "text": ODT, "presentation": ODP}
 _LIBRARIES = {
     DOCX: ("markitdown", "mammoth"),
     PPTX: ("markitdown", "pptx"),
     XLSX: ("openpyxl",),
     ODS: ("defusedxml", "openpyxl"),
     ODT: ("defusedxml",),
+    ODP: ("defusedxml",),
+    XLSB: ("python_calamine",),
 }
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
+_ABOUT = {"title": "title", "creator": "author", "description": "description"}  # what is told of a book
+_SHOW = re.compile(rb"(presentationml|ms-powerpoint)\.(?:slideshow|template)\.")  # python-pptx takes none of them
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 
 
@@ -38,16 +51,14 @@ def office_type(archive: zipfile.ZipFile) -> str | None:
         if said == EPUB:
             return EPUB
         kind = said.removeprefix(_OPEN_DOCUMENT).removesuffix("-template")
-        if said.startswith(_OPEN_DOCUMENT) and kind in ("spreadsheet", "text"):
-            return ODS if kind == "spreadsheet" else ODT
+        if said.startswith(_OPEN_DOCUMENT) and kind in _OPEN:
+            return _OPEN[kind]
         if said.startswith(_OPEN_DOCUMENT):
             raise Refused("open_document", one_line(said.removeprefix(_OPEN_DOCUMENT)))
     if "[Content_Types].xml" in names:
         for main, media_type in _MAIN.items():
             if main in names:
                 return media_type
-        if "xl/workbook.bin" in names:
-            raise Refused("xlsb")
     return None
 
 
@@ -61,12 +72,12 @@ def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: 
                 check_entities(part)
     for library in _LIBRARIES.get(media_type, ("markitdown", "defusedxml")):
         check_installed(library)
-    if media_type in (ODS, ODT):
+    if media_type in _OPEN.values():
         return convert_open_document(job, data, media_type)
     if job.check:
         return Parts(media_type).document()
-    if media_type == XLSX:
-        return convert_xlsx(job, data)
+    if media_type in (XLSX, XLSB):
+        return convert_xlsx(job, data) if media_type == XLSX else convert_values(job, data, XLSB)
     if media_type == EPUB:
         return _book(job, data)
     converters = need("markitdown.converters")
@@ -81,11 +92,41 @@ def _markdown(converter: Any, data: bytes, media_type: str) -> str:
 
 
 def _word(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
-    text = _markdown(converters.DocxConverter(), data, DOCX)
+    blocks = Blocks("", DOCX)
+    converter = converters.DocxConverter()
+    written = converter._html_converter.convert_string  # what makes Markdown of the HTML that mammoth gives
+    converter._html_converter.convert_string = lambda source, **_: written(blocks.marked(source, every=True))
+    text, tables = blocks.back(_markdown(converter, _replaced(data, "word/document.xml", _with_gaps), DOCX))
     text = "\n\n".join(filter(None, (text.strip(), _margins(data))))
     if not text:
         raise Refused("no_text", "this document has no text")
-    return text_document(job, text + "\n", DOCX)
+    return text_document(job, text + "\n", DOCX, tables=tables)
+
+
+def _with_gaps(source: bytes) -> bytes:
+    """Put empty cells where a row of a table in Word leaves out its first columns: mammoth does not read that."""
+    if b"gridBefore" not in source:
+        return source
+    root = need("lxml.etree").fromstring(source)
+    for gap in root.iter("{*}gridBefore"):
+        space = gap.tag.removesuffix("gridBefore")
+        cell = gap.makeelement(f"{space}tc")
+        cell.append(cell.makeelement(f"{space}tcPr"))
+        cell[0].append(cell.makeelement(f"{space}gridSpan", dict(gap.attrib)))
+        gap.getparent().addnext(cell)
+    return bytes(need("lxml.etree").tostring(root))
+
+
+def _replaced(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
+    """Return an archive with one member changed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(out, "w") as after:
+        content = before.read(name)
+        if (changed := change(content)) == content:
+            return data
+        for info in before.infolist():
+            after.writestr(info.filename, changed if info.filename == name else before.read(info))
+    return out.getvalue()
 
 
 def _margins(data: bytes) -> str:
@@ -106,6 +147,7 @@ def _margins(data: bytes) -> str:
 
 def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
     parts = Parts(PPTX)
+    blocks = Blocks("", PPTX)
 
     class Converter(converters.PptxConverter):  # type: ignore[misc]
         def _convert_picture_to_markdown(self, shape: Any, **_: Any) -> str:
@@ -118,10 +160,20 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
             words = one_line(" ".join(clean(shape._element._nvXxPr.cNvPr.get("descr") or "").split()), 300)
             return f"\n[picture: {', '.join(filter(None, (name, size, words)))}]\n"
 
+        def _convert_table_to_markdown(self, table: Any, **_: Any) -> str:
+            def cell(of: Any) -> tuple[str, int, int]:
+                reach = (of.span_height, of.span_width) if of.is_merge_origin else (1, 1)
+                return " ".join(of.text.split()), *reach
+
+            rows = [[cell(one) for one in row.cells if not one.is_spanned] for row in table.rows]
+            return f"\n{blocks.table(rows) or ''}\n"
+
+    data = _replaced(data, "[Content_Types].xml", lambda types: _SHOW.sub(rb"\1.presentation.", types))
     pieces = _SLIDE.split(_markdown(Converter(), data, PPTX))
     for number, content in zip(pieces[1::2], pieces[2::2], strict=True):
-        if content.strip():
-            parts.add(f"slide {number}", text_document(job, content.strip() + "\n", "text/markdown"))
+        text, tables = blocks.back(content)
+        if text.strip():
+            parts.add(f"slide {number}", text_document(job, text.strip() + "\n", "text/markdown", tables=tables))
     if not len(parts):
         raise Refused("no_text", "this presentation has no text")
     return parts.document()
@@ -145,12 +197,15 @@ def _book(job: Job, data: bytes) -> dict[str, Any]:
             if name not in names:
                 parts.notes.append(f"chapter {number} is missing from the file")
                 continue
-            text = html_text(converters, decode(archive.read(name)))
-            if text.strip():
-                parts.add(f"chapter {number}", text_document(job, text.strip() + "\n", "text/markdown"))
-        title = [clean(node.text or "") for node in root.iter() if node.tag.endswith(("}title", "}creator"))]
+            chapter = html_document(job, decode(archive.read(name)), "text/markdown")
+            if chapter["text"].strip():
+                parts.add(f"chapter {number}", chapter)
+        about = [
+            f"{_ABOUT[name]}: {' '.join(html_text(converters, node.text).split())}"
+            for node in root.iter()
+            if (name := node.tag.rpartition("}")[2]) in _ABOUT and (node.text or "").strip()
+        ]
     if not len(parts):
         raise Refused("no_text", "this book has no chapter with text")
-    if title:
-        parts.notes.insert(0, one_line("title and authors: " + "; ".join(title)))
+    parts.notes[:0] = [one_line(one, 2_000) for one in about]
     return parts.document()

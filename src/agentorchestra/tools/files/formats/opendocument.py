@@ -1,4 +1,4 @@
-"""OpenDocument: workbooks (.ods) as tables, as those of .xlsx are read; texts (.odt) as Markdown."""
+"""OpenDocument: workbooks (.ods) as tables, as those of .xlsx are read; texts and slides (.odt, .odp) as Markdown."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, refusing, text_document
-from .sniff import ODS, ODT
+from .blocks import markdown_table
+from .sniff import ODP, ODS, ODT
 from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
 
-_MOST_REPEATED = 1_000  # empty columns or rows with a fill that are told one by one: more are the sheet's background
 _CELL_REFERENCE = re.compile(r"\[\.?([^\]\[]*)\]")
-_COLOUR = re.compile(r"#([0-9A-Fa-f]{6})")
+_SHAPES = ("frame", "custom-shape", "rect", "g")  # what may hold text over the cells of a sheet
 _HIDDEN = ("collapse", "filter")
 
 
@@ -37,13 +37,15 @@ def convert_open_document(job: Job, data: bytes, media_type: str) -> dict[str, A
         raise Refused("office", "it has no content")
     if media_type == ODT:
         return _text(job, content, styles)
-    looks = _Styles([one for one in (styles, root) if one is not None])
+    if media_type == ODP:
+        return _slides(job, content)
+    tables = (one for one in root.iter() if _name(one) == "style" and _said(one, "family") == "table")
+    hidden = {_said(one, "name") for one in tables if any(_said(inside, "display") == "false" for inside in one)}
     parts = Parts(ODS)
     for node in (node for node in content if _name(node) == "table"):
-        found = Sheet(job, CellTraits(looks.of))
+        found = Sheet(job, CellTraits(lambda number_format: ("", "", number_format)))
         _Rows(found).read(node)
-        hidden = _said(node, "style-name") in looks.hidden_tables
-        found.add_to(parts, clean(_said(node, "name")), ODS, hidden=hidden)
+        found.add_to(parts, clean(_said(node, "name")), ODS, hidden=_said(node, "style-name") in hidden)
     return workbook(parts, "programs read .ods with pandas.read_excel(path, engine='calamine')")
 
 
@@ -63,48 +65,12 @@ def _number(node: Any, name: str, most: int) -> int:
     return max(1, min(int(text), most)) if text.isdigit() else 1
 
 
-class _Styles:
-    """The looks of the named styles of cells."""
-
-    def __init__(self, roots: list[Any]) -> None:
-        self._said: dict[str, tuple[str, str, str]] = {}
-        self.hidden_tables: set[str] = set()
-        for style in (node for root in roots for node in root.iter() if _name(node) == "style"):
-            name, family = _said(style, "name"), _said(style, "family")
-            inside = {_name(one): one for one in style}
-            if family == "table-cell":
-                fill, font = (
-                    _said(inside[kind], attribute) if kind in inside else ""
-                    for kind, attribute in (("table-cell-properties", "background-color"), ("text-properties", "color"))
-                )
-                self._said[name] = fill, font, _said(style, "parent-style-name")
-            elif family == "table" and any(_said(one, "display") == "false" for one in style):
-                self.hidden_tables.add(name)
-
-    def of(self, key: tuple[str, str]) -> tuple[str, str, str]:
-        name, number_format = key
-        font = self._resolved(name, 1)
-        return self._resolved(name, 0), "" if font == "000000" else font, number_format
-
-    def _resolved(self, name: str, at: int) -> str:
-        for _ in range(20):  # styles that inherit from each other in a circle
-            said = self._said.get(name)
-            if said is None:
-                break
-            if match := _COLOUR.fullmatch(said[at]):
-                return match[1].upper()
-            if said[at]:
-                break  # "transparent"
-            name = said[2]
-        return ""
-
-
 class _Rows:
     """Reads a sheet row by row: repeated rows and cells are written once in the file."""
 
     def __init__(self, found: Sheet) -> None:
         self._found = found
-        self._usual: list[str] = []
+        self._columns = 0
         self._areas = defaultdict[str, list[tuple[int, int, int, int]]](list)
 
     def read(self, sheet: Any) -> None:
@@ -117,49 +83,49 @@ class _Rows:
             cells = list(self._cells(node))
             if _said(node, "visibility") in _HIDDEN:
                 self._areas["hidden rows"].append((number, 1, number + repeated - 1, LAST_COLUMN))
-            told = cells if repeated <= _MOST_REPEATED else [cell for cell in cells if cell["value"] is not None]
-            rows = range(number, number + repeated if told else number)
-            if not all(self._row(at, told) for at in rows):
+            if not all(self._row(at, cells) for at in range(number, number + repeated if cells else number)):
                 break
             number += repeated
             if number > LAST_ROW:
                 break
+        for shapes in (one for one in sheet if _name(one) == "shapes"):
+            self._text_boxes(shapes, 1, 1)
         for kind, areas in self._areas.items():
             self._found.traits.other(kind, "", areas)
 
+    def _text_boxes(self, node: Any, row: int, column: int) -> None:
+        for shape in (one for one in node if _name(one) in _SHAPES):
+            if text := "\n".join(_blocks([shape])).strip():
+                self._found.traits.other("text box", text, [(row, column, row, column)])
+
     def _column(self, node: Any) -> None:
-        first, room = len(self._usual) + 1, LAST_COLUMN - len(self._usual)
-        if not room:
-            return
-        count = _number(node, "number-columns-repeated", room)
+        first = self._columns + 1
+        self._columns += _number(node, "number-columns-repeated", LAST_COLUMN)
         if _said(node, "visibility") in _HIDDEN:
-            self._areas["hidden columns"].append((1, first, LAST_ROW, first + count - 1))
-        self._usual += [_said(node, "default-cell-style-name")] * count
+            self._areas["hidden columns"].append((1, first, LAST_ROW, min(self._columns, LAST_COLUMN)))
 
     def _cells(self, row: Any) -> Iterator[dict[str, Any]]:
-        """Give the cells of a row that have a value, a fill or a comment, as `Sheet` takes them."""
+        """Give the cells of a row that have a value, a comment or a text box, as `Sheet` takes them."""
         column = 1
-        usual = _said(row, "default-cell-style-name")
         for node in row:
             if _name(node) not in ("table-cell", "covered-table-cell") or column > LAST_COLUMN:
                 continue
             repeated = _number(node, "number-columns-repeated", LAST_COLUMN + 1 - column)
             value, number_format = _value(node)
-            own = _said(node, "style-name") or usual
             comment = next((one for one in node if _name(one) == "annotation"), None)
-            for at in range(column, column + repeated):
-                by_column = self._usual[at - 1] if at <= len(self._usual) else ""
-                if value or comment is not None or ((own or by_column) and repeated <= _MOST_REPEATED):
-                    yield {
-                        "column": at,
-                        "value": value or None,
-                        "text": value,
-                        "style_id": (own or by_column, number_format),
-                        "formula": _formula(_said(node, "formula")),
-                        "comment": _paragraphs(comment) if comment is not None else "",
-                        "rows": _number(node, "number-rows-spanned", 9_999),
-                        "columns": _number(node, "number-columns-spanned", 9_999),
-                    }
+            boxes = any(_name(one) in _SHAPES for one in node)
+            for at in range(column, column + repeated if value or comment is not None or boxes else column):
+                yield {
+                    "column": at,
+                    "value": value or None,
+                    "text": value,
+                    "style_id": number_format,
+                    "formula": _formula(_said(node, "formula")),
+                    "boxes": node if boxes else (),
+                    "comment": _paragraphs(comment) if comment is not None else "",
+                    "rows": _number(node, "number-rows-spanned", 9_999),
+                    "columns": _number(node, "number-columns-spanned", 9_999),
+                }
             column += repeated
 
     def _row(self, number: int, cells: list[dict[str, Any]]) -> bool:
@@ -169,6 +135,7 @@ class _Rows:
             column, rows, columns = cell["column"], cell["rows"], cell["columns"]
             if rows > 1 or columns > 1:
                 self._areas["merged"].append((number, column, number + rows - 1, column + columns - 1))
+            self._text_boxes(cell["boxes"], number, column)
             if cell["comment"]:
                 self._found.traits.comment(number, column, cell["comment"])
         return True
@@ -219,6 +186,16 @@ def _text(job: Job, content: Any, styles: Any) -> dict[str, Any]:
     return text_document(job, "\n\n".join(block for block in blocks if block.strip()) + "\n", ODT) | {"notes": notes}
 
 
+def _slides(job: Job, content: Any) -> dict[str, Any]:
+    parts = Parts(ODP)
+    for number, page in enumerate((node for node in content if _name(node) == "page"), 1):
+        if text := "\n\n".join(block for block in _blocks(page) if block.strip()):
+            parts.add(f"slide {number}", text_document(job, text + "\n", "text/markdown"))
+    if not len(parts):
+        raise Refused("no_text", "this presentation has no text")
+    return parts.document()
+
+
 def _blocks(node: Any) -> Iterator[str]:
     """Give the paragraphs, headings, lists and tables of a part of a text."""
     for one in node:
@@ -248,19 +225,16 @@ def _items(node: Any, indent: str) -> Iterator[str]:
 
 
 def _markdown_table(table: Any) -> str:
-    lines = []
-    for row in _rows(table):
-        cells = [
-            " ".join(" ".join(_blocks(cell)).split()).replace("|", "\\|")
+    rows = [
+        [
+            " ".join(" ".join(_blocks(cell)).split())
             for cell in row
             if _name(cell) in ("table-cell", "covered-table-cell")
             for _ in range(_number(cell, "number-columns-repeated", 100))
         ]
-        if cells:
-            lines.append(f"| {' | '.join(cells)} |")
-            if len(lines) == 1:
-                lines.append("|" + " --- |" * len(cells))
-    return "\n".join(lines)
+        for row in _rows(table)
+    ]
+    return markdown_table([one for one in rows if one])
 
 
 def _paragraphs(node: Any) -> str:

@@ -14,6 +14,8 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 EPUB = "application/epub+zip"
 ODS = "application/vnd.oasis.opendocument.spreadsheet"
 ODT = "application/vnd.oasis.opendocument.text"
+ODP = "application/vnd.oasis.opendocument.presentation"
+XLSB = "application/vnd.ms-excel.sheet.binary.macroEnabled.12"
 
 # Pictures and recordings, by their first bytes: (at, bytes, media type).
 _MEDIA: tuple[tuple[int, bytes, str], ...] = (
@@ -108,7 +110,8 @@ def sniff(data: bytes, name: str) -> str:
             return media_type
     if data[257:262] == b"ustar":
         return "application/x-tar"
-    return _text_type(start, suffix) if b"\x00" not in head else "text/plain"
+    # UTF-16 has the signs of a format with a zero beside each.
+    return _text_type(start.replace(b"\x00", b""), suffix)
 
 
 def _text_type(start: bytes, suffix: str) -> str:

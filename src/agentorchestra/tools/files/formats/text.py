@@ -7,20 +7,27 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from unicodedata import category
 
 from .base import Refused
+from .charsets import DECLARED, NEAR, known, meant, ranked
 
 NUL = "␀"  # shows a NUL byte in text: models and databases refuse the character itself
-_NAMES = {
-    "utf-8": "UTF-8",
-    "utf-16-le": "UTF-16 LE",
-    "utf-16-be": "UTF-16 BE",
-    "utf-32-le": "UTF-32 LE",
-    "utf-32-be": "UTF-32 BE",
-    "cp1252": "Windows-1252",
-    "latin-1": "Latin-1",
-}
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# Encodings of seven bits, by the escapes that they begin with
+_ESCAPES = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$@", "iso2022_jp"), (b"\x1b$B", "iso2022_jp"))
+_SEVEN_BITS = ("iso2022", "hz")
+_CONTROLS = re.compile(r"[\x00-\x07\x0e-\x19\x7f]")  # all but those that stand in texts, HL7 and MARC among them
+_META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
+_XML = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})", re.IGNORECASE)
 _LINE_END = re.compile("\r\n|\r|\n")
 
 
@@ -34,11 +41,11 @@ class Decoded:
     undecoded: int = 0  # stretches of bytes that mean nothing in this encoding; each shows as U+FFFD
     first_undecoded: int = 0  # where the first of them stands in the text
     nuls: int = 0  # how many NUL characters there were
+    doubt: str = ""  # why the encoding could be another, "" where its bytes or a declaration that fits tell it
 
     @property
     def name(self) -> str:
-        """The encoding as people call it."""
-        return _NAMES[self.encoding]
+        return name_of(self.encoding)
 
     @property
     def exact(self) -> bool:
@@ -47,20 +54,35 @@ class Decoded:
 
 
 def decode(data: bytes) -> str:
-    """Return text with bare newlines: by the byte order mark, else UTF-8, UTF-16 by its zeros, else Windows-1252."""
+    """Return text with bare newlines, in the encoding that it is in, or most likely is in."""
     return with_newlines(decoded(data).text)
 
 
-def decoded(data: bytes) -> Decoded:
-    """Decode as `decode` does, and say how; Refused if the bytes are not text."""
-    found = _decoded(data)
-    sample = found.text[:200_000]
-    strange = sum(1 for char in sample if (char < " " and char not in "\t\n\r\x0b\x0c\x1b\x1a\x08") or char == "\x7f")
-    nuls = found.text.count("\x00")
-    odd = max(strange / max(len(sample), 1), nuls / max(len(found.text), 1))
-    if odd > 0.01 or sample.count("�") > max(2, len(sample) / 20):
+def decoded(data: bytes, declared: str = "", encoding: str = "") -> Decoded:
+    """Decode text, and say how; Refused if the bytes are not text.
+
+    In this order: a byte order mark; UTF-8, if it is that beyond doubt; what is declared (by `declared`, a server's
+    word, or by the text itself as HTML and XML do), unless the bytes are far likelier in another encoding; the
+    encoding in which they are likeliest. `encoding` is taken without a look, whatever was declared.
+    """
+    found = _decoded(data, declared, encoding)
+    sample = found.text[: 8_192 if found.doubt else 200_000]
+    strange = _CONTROLS.findall(sample)
+    # Binary data has many kinds of them; texts that use some as separators have few.
+    odd = len(strange) * 100 > len(sample) and len({*strange}) > 3
+    unassigned = sum(category(one) in ("Cn", "Co") for one in sample) if found.doubt else 0
+    if odd or len(strange) * 2 > len(sample) or sample.count("�") + unassigned > max(2, len(sample) / 20):
         raise Refused("binary")
+    nuls = found.text.count("\x00")
     return replace(found, text=found.text.replace("\x00", NUL), nuls=nuls) if nuls else found
+
+
+def name_of(encoding: str) -> str:
+    """Return an encoding as people call it; `known` takes that name too."""
+    name = re.sub(r"^cp(?=125\d$)", "Windows-", encoding).replace("iso8859", "ISO-8859").replace("_", "-")
+    name = {"cp932": "Shift_JIS", "cp949": "EUC-KR", "big5hkscs": "Big5", "cp874": "Windows-874"}.get(encoding, name)
+    name = re.sub(r"^(utf-(?:16|32))-", r"\1 ", name)
+    return name if name[:1].isupper() else name.upper()
 
 
 def with_newlines(text: str) -> str:
@@ -70,12 +92,8 @@ def with_newlines(text: str) -> str:
 
 def form_of(found: Decoded) -> str:
     """Return how a text stands in its file, in sentences; "" where that is as usual: UTF-8 with bare newlines."""
-    said = []
-    if found.encoding != "utf-8":
-        marked = " with a byte order mark" if found.mark else ""
-        not_utf8 = "; it is not valid UTF-8" if found.encoding in ("cp1252", "latin-1") else ""
-        said.append(f"Read as {found.name}{marked}{not_utf8}.")
-    elif found.mark:
+    said = [one] if (one := encoding_of(found)) else []
+    if found.encoding == "utf-8" and found.mark:
         said.append("It begins with a byte order mark.")
     if found.undecoded:
         line = _lines_before(found.text, found.first_undecoded) + 1
@@ -93,39 +111,51 @@ def form_of(found: Decoded) -> str:
     return " ".join(said)
 
 
+def encoding_of(found: Decoded, *, doubtful: bool = False) -> str:
+    """Return what a text was read as, with the doubt, "" for UTF-8; `doubtful`: only where there is doubt."""
+    if found.doubt:
+        return f"Read as {found.name}, {found.doubt}; if words look wrong, read it again with another `encoding`."
+    marked = " with a byte order mark" if found.mark else ""
+    return "" if doubtful or found.encoding == "utf-8" else f"Read as {found.name}{marked}."
+
+
 def _lines_before(text: str, offset: int) -> int:
     return sum(1 for _ in _LINE_END.finditer(text, 0, offset))
 
 
-def _decoded(data: bytes) -> Decoded:
-    marks = (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF32_LE, "utf-32-le"),
-        (codecs.BOM_UTF32_BE, "utf-32-be"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    )
-    for mark, encoding in marks:
-        if data.startswith(mark):
-            return _lenient(data[len(mark) :], encoding, mark)
-    # Mostly Latin text in UTF-16 has a zero in every other byte, and would pass as UTF-8.
-    even, odd = data[0:4000:2].count(0), data[1:4000:2].count(0)
-    if max(even, odd) > min(len(data), 4000) // 8 and min(even, odd) == 0:
-        return _lenient(data, "utf-16-be" if even > odd else "utf-16-le")
-    try:
-        return Decoded(data.decode("utf-8"), "utf-8")
-    except UnicodeDecodeError as error:
-        # A download that was cut inside a character, or a stray byte in a long text, is still UTF-8.
-        lenient = _lenient(data, "utf-8")
-        bad = lenient.undecoded
-        beyond_ascii = len(lenient.text) - len(lenient.text.encode("ascii", "ignore"))
-        few = bad * 1000 < len(lenient.text) and bad * 3 < beyond_ascii
-        if error.start >= len(data) - 3 or few:
-            return lenient
-    try:
-        return Decoded(data.decode("cp1252"), "cp1252")
-    except UnicodeDecodeError:
-        return Decoded(data.decode("latin-1"), "latin-1")
+def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
+    own = meant(encoding) or known(encoding)
+    if encoding and not own:
+        raise Refused("encoding", f"the encoding {encoding!r} is unknown")
+    for mark, marked in _MARKS:
+        if data.startswith(mark) and own in ("", marked, marked[:6], "utf-8-sig"):
+            return _lenient(data[len(mark) :], marked, mark)
+    if own:
+        return _lenient(data, own)
+    head = data[:4096]
+    own_words = (match[1].decode() for pattern in (_META, _XML) if (match := pattern.search(head)) is not None)
+    names = [name for one in (declared, *own_words) if (name := meant(one))]
+    escaped = next((name for name in names if name.startswith(_SEVEN_BITS)), "")
+    escaped = escaped or next((name for escape, name in _ESCAPES if escape in data[:200_000]), "")
+    valid = ""
+    for name in filter(None, (escaped, "utf-8")):
+        with suppress(UnicodeDecodeError):
+            found = Decoded(data.decode(name), name)
+            # Bytes of other encodings are next to never valid UTF-8, but for UTF-16 of some scripts.
+            if name == escaped or not _CONTROLS.search(found.text[:200_000]):
+                return found
+            valid = "utf"
+    (best, name), *others = [one for one in ranked(data, names) if one[1].startswith(valid)]
+    found = _lenient(data, name)
+    told = name in names and name != "utf-8"
+    most = DECLARED - NEAR if told else NEAR
+    near = [one for cost, one in others[:6] if cost - best < most and data.decode(one, "replace") != found.text][:2]
+    likely = f"{' and '.join(map(name_of, near))} {'is' if len(near) == 1 else 'are'}" if near else ""
+    if told or (name == "utf-8" and not near):
+        return replace(found, doubt=f"as it says, though {likely} likelier by its letters") if near else found
+    why = [f"it says {name_of(names[0])}, which does not fit"] if names else []
+    why += [f"{likely} nearly as likely"] if near else []
+    return replace(found, doubt="a guess by its letters" + (f" ({'; '.join(why)})" if why else ""))
 
 
 def _lenient(data: bytes, encoding: str, mark: bytes = b"") -> Decoded:

@@ -10,10 +10,10 @@ from urllib.parse import urljoin, urlsplit
 
 from .base import Job, Refused, clean, one_line, text_document
 from .blocks import Blocks, bare_words
-from .charsets import text_of
 from .convert import convert
 from .markup import convert_html
 from .sniff import sniff
+from .text import decoded, encoding_of
 
 MOST_LINKS = 1_000
 MOST_PICTURES = 50
@@ -24,6 +24,10 @@ _MOST_CHARS = 2_000_000
 _MOST_ELEMENTS = 20_000
 # Characters: a main part that is shorter may be none, and the whole page is shown where it has much more.
 _SHORT = 300
+_EMPTY = 80  # characters: what a page shows that waits for its scripts
+_NEEDS_SCRIPTS = (
+    "it shows next to nothing without JavaScript, which is not run here: the environment `browser` shows it"
+)
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _BARE = "translate(@style, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ \t\r\n', 'abcdefghijklmnopqrstuvwxyz')"
 _HIDDEN = f"//*[@hidden or contains({_BARE}, 'display:none') or contains({_BARE}, 'visibility:hidden')]"
@@ -40,8 +44,9 @@ def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[s
     page: dict[str, Any] = {"charset": "", "links": [], "pictures": []}
     if not textual:
         return {"document": convert(job, data, name), "page": page}
-    source, page["charset"] = text_of(data, str(asked.get("charset", "")))
-    source = clean(source)
+    text = decoded(data, str(asked.get("charset", "")), str(asked.get("encoding", "")))
+    source, page["charset"] = clean(text.text), text.encoding
+    notes = [doubt] if (doubt := encoding_of(text, doubtful=True).removesuffix(".")) else []
     longer = len(source) > _MOST_SOURCE
     if longer:
         end = 1 + max(source.rfind("\n", 0, _MOST_SOURCE), source.rfind(">", 0, _MOST_SOURCE))
@@ -55,8 +60,8 @@ def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[s
     else:
         found = {"document": convert(job, source.encode(), name), "page": page}
     if longer:
-        said = f"it is longer; only its first {len(source):,} characters were read"
-        found["document"]["notes"] = [*found["document"].get("notes", ()), said]
+        notes.append(f"it is longer; only its first {len(source):,} characters were read")
+    found["document"]["notes"] = [*found["document"].get("notes", ()), *notes]
     return found
 
 
@@ -105,10 +110,13 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
                 if len(parts) != 1 and len(whole) > _SHORT:
                     why = "no main part was found" if small else "it is too large to look for its main part"
                     notes.append(f"{why}; this is the whole page")
-        text = blocks.back(_tidy(main))
+        text, _ = blocks.back(_tidy(main))
     except RecursionError:
         text = clean(bare_words(source)).strip()
         notes.append("it is nested without end; these are its words without their structure")
+    if len(text) < _EMPTY and tree.xpath("//script[not(@type) or @type='module' or contains(@type, 'javascript')]"):
+        page["notes"] = [_NEEDS_SCRIPTS]
+        source = ""
     document = text_document(job, text or source, "text/markdown")
     document["notes"] = notes
     return {"document": document, "page": page}

@@ -23,7 +23,7 @@ _USUAL = ("", "", "")  # the look of a cell that has none of its own
 # In the order in which they are told
 _KINDS = (
     *("fill", "font colour", "merged", "hidden rows", "hidden columns", "coloured by rule", "number format"),
-    *("comment", "formula"),
+    *("comment", "text box", "formula"),
 )
 
 

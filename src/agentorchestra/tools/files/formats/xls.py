@@ -1,81 +1,44 @@
-"""Workbooks as Excel wrote them until 2003 (.xls): the same tables as those of .xlsx, but for their formulas."""
+"""Workbooks of Excel that are no XML, those of until 2003 (.xls) and binary ones (.xlsb): values and merged cells."""
 
 from __future__ import annotations
 
 import io
-from functools import cache, partial
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, refusing
-from .workbook import LAST_ROW, CellTraits, Sheet, shown, workbook
+from .workbook import CellTraits, Sheet, shown, workbook
 
 XLS = "application/vnd.ms-excel"
+_LACKS = "only values and merged cells are told, errors (#N/A) as empty cells; save it as .xlsx to have all of it"
 
-_EMPTY, _TEXT, _NUMBER, _DATE, _BOOLEAN, _ERROR, _BLANK = range(7)
 
-
-def convert_xls(job: Job, data: bytes) -> dict[str, Any]:
+def convert_values(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
     """Return the sheets, with formulas as the values saved with them."""
-    xlrd = need("xlrd")
-    parts = Parts(XLS)
+    calamine = need("python_calamine")
+    parts = Parts(media_type)
     if job.check:
         return parts.document()
-    options = {"formatting_info": True, "ragged_rows": True, "on_demand": True, "logfile": io.StringIO()}
     try:
-        with refusing("office"), xlrd.open_workbook(file_contents=data, **options) as book:
-            for number in range(book.nsheets):
-                sheet = book.sheet_by_index(number)
-                found = Sheet(job, CellTraits(cache(partial(_look, book))))
-                _read(book, sheet, found)
-                found.add_to(parts, clean(sheet.name), XLS, hidden=bool(sheet.visibility))
-                book.unload_sheet(number)
+        with refusing("office"), calamine.load_workbook(io.BytesIO(data)) as book:
+            for about in book.sheets_metadata:
+                found = Sheet(job, CellTraits(lambda style: ("", "", "")))
+                _read(book.get_sheet_by_name(about.name), found)
+                hidden = about.visible != calamine.SheetVisibleEnum.Visible
+                found.add_to(parts, clean(about.name), media_type, hidden=hidden)
     except Refused as error:
-        encrypted = error.code == "office" and "encrypted" in error.detail
+        encrypted = error.code == "office" and error.detail.startswith("PasswordError")
         raise Refused("encrypted_office" if encrypted else error.code, error.detail) from None
-    return workbook(parts, "formulas of .xls files are not told, only their values; save it as .xlsx to have them")
+    return workbook(parts, _LACKS)
 
 
-def _look(book: Any, number: int) -> tuple[str, str, str]:
-    """Return fill, font colour and number format of a format of cells, each "" where it is the usual one."""
-
-    def colour(index: int) -> str:
-        return "".join(f"{one:02X}" for one in book.colour_map.get(index) or ())
-
-    look = book.xf_list[number]
-    fill = colour(look.background.pattern_colour_index) if look.background.fill_pattern else ""
-    usual, font = (colour(book.font_list[at].colour_index) or "000000" for at in (0, look.font_index))
-    code = str(book.format_map[look.format_key].format_str)
-    return fill, "" if font == usual else font, "" if code.lower() in ("general", "@", "") else code
-
-
-def _read(book: Any, sheet: Any, found: Sheet) -> None:
-    for number in range(1, sheet.nrows + 1):
-        info = sheet.rowinfo_map.get(number - 1)
-        values = [(cell, _value(book, cell)) for cell in sheet.row(number - 1)]
-        cells = [
-            {"column": column, "value": value or None, "text": value, "style_id": cell.xf_index}
-            for column, (cell, value) in enumerate(values, 1)
-            if cell.ctype != _EMPTY
-        ]
-        if not found.row(number, cells, hidden=info is not None and bool(info.hidden)):
+def _read(sheet: Any, found: Sheet) -> None:
+    first = sheet.start[1] + 1 if sheet.start else 1
+    for number, row in enumerate(sheet.iter_rows(), 1):
+        texts = ((column, shown(value)) for column, value in enumerate(row, first))
+        cells = [{"column": at, "value": text, "text": text, "style_id": 0} for at, text in texts if text]
+        if not found.row(number, cells):
             break
-    hidden = sorted(column + 1 for column, info in sheet.colinfo_map.items() if info.hidden and column < 256)
-    found.traits.other("hidden columns", "", ((1, column, LAST_ROW, column) for column in hidden))
-    spans = ((top + 1, left + 1, bottom, right) for top, bottom, left, right in sheet.merged_cells)
+    spans = (
+        (top + 1, left + 1, bottom + 1, right + 1) for (top, left), (bottom, right) in sheet.merged_cell_ranges or ()
+    )
     found.traits.other("merged", "", spans)
-    for (row, column), comment in sorted(sheet.cell_note_map.items()):
-        found.traits.comment(row + 1, column + 1, clean(str(comment.text)).strip())
-
-
-def _value(book: Any, cell: Any) -> str:
-    xlrd = need("xlrd")
-    if cell.ctype in (_EMPTY, _BLANK):
-        return ""
-    if cell.ctype == _ERROR:
-        return str(xlrd.error_text_from_code.get(cell.value, "#ERROR!"))
-    if cell.ctype == _DATE:
-        try:
-            return shown(xlrd.xldate.xldate_as_datetime(cell.value, book.datemode))
-        except (ValueError, OverflowError):  # a number that is no date, with the format of one
-            return shown(cell.value)
-    return shown(bool(cell.value) if cell.ctype == _BOOLEAN else cell.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import colorsys
 import io
 import re
+from collections.abc import Iterator
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +30,7 @@ def convert_xlsx(job: Job, data: bytes) -> dict[str, Any]:
             found = Sheet(job, CellTraits(look))
             _read(sheet, found)
             _comments(job, book, sheet, found.traits)
+            _text_boxes(job, book, sheet, found.traits)
             found.add_to(parts, clean(str(sheet.title)), XLSX, hidden=sheet.sheet_state != "visible")
     return workbook(parts)
 
@@ -115,16 +117,30 @@ def _area(found: Any) -> tuple[int, int, int, int]:
     return found.min_row, found.min_col, found.max_row, found.max_col
 
 
+def _related(book: Any, sheet: Any, kind: str) -> Iterator[Any]:
+    """Give the XML of the parts of a kind that belong to a sheet."""
+    relations = need("openpyxl.packaging.relationship")
+    path = relations.get_rels_path(sheet._worksheet_path)
+    if path in book._archive.namelist():
+        for relation in relations.get_dependents(book._archive, path).find(kind):
+            yield need("openpyxl.xml.functions").fromstring(book._archive.read(relation.target))
+
+
+def _text_boxes(job: Job, book: Any, sheet: Any, traits: CellTraits) -> None:
+    """Take the words of shapes, with the cell at their upper left corner."""
+    for root in _related(book, sheet, f"{need('openpyxl.xml.constants').REL_NS}/drawing"):
+        for anchor in root:
+            lines = ["".join(one.text or "" for one in line.iter("{*}t")) for line in anchor.iter("{*}p")]
+            row, column = (int(anchor.findtext(f"{{*}}from/{{*}}{name}", "0")) + 1 for name in ("row", "col"))
+            if text := clean("\n".join(lines)).strip():
+                traits.other("text box", text, [(row, column, row, column)])
+                job.spend("chars", len(text), "a text box")
+
+
 def _comments(job: Job, book: Any, sheet: Any, traits: CellTraits) -> None:
     """Take the comments of a sheet, which stand in a part of their own."""
-    relations = need("openpyxl.packaging.relationship")
     said = need("openpyxl.comments.comment_sheet")
-    kind = need("openpyxl.xml.constants").COMMENTS_NS
-    path = relations.get_rels_path(sheet._worksheet_path)
-    if path not in book._archive.namelist():
-        return
-    for relation in relations.get_dependents(book._archive, path).find(kind):
-        root = need("openpyxl.xml.functions").fromstring(book._archive.read(relation.target))
+    for root in _related(book, sheet, need("openpyxl.xml.constants").COMMENTS_NS):
         for address, comment in said.CommentSheet.from_tree(root).comments:
             row, column = need("openpyxl.utils.cell").coordinate_to_tuple(address)
             text = clean(str(comment.text or "")).strip()
