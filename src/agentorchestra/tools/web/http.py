@@ -107,8 +107,14 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The body as text in the declared charset, else UTF-8; what does not fit is replaced."""
-        return self.body.decode(self.charset or "utf-8", "replace")
+        """The body as text, in the charset that it is in; of what is no text, all that is UTF-8."""
+        from agentorchestra.tools.files.formats.base import Refused
+        from agentorchestra.tools.files.formats.text import decoded
+
+        try:
+            return decoded(self.body, self.charset).text
+        except Refused:
+            return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
         """Return the body as JSON; WebError of kind `bad_answer` where it is none."""

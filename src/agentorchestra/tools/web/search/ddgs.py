@@ -17,7 +17,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
-from agentorchestra.tools.files.formats.charsets import text_of
 from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.service import Service, results
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
@@ -70,9 +69,8 @@ class Ddgs(Service):
             answer = await self.ask("POST", path, form=payload, headers=headers)
         else:
             answer = await self.ask("GET", path, params=payload, headers=headers)
-        text = text_of(answer.body, answer.charset)[0]
-        found = await asyncio.to_thread(self._read, engine, text)
-        if not found and not re.search("no results|no pages found|did not find results", text, re.IGNORECASE):
+        found = await asyncio.to_thread(self._read, engine, answer.text)
+        if not found and not re.search("no results|no pages found|did not find results", answer.text, re.IGNORECASE):
             # An empty list and a puzzle for robots look alike to the library.
             raise EngineError("answered HTML that is no list of results (it may take us for a robot)")
         return results(found, ("title", "address", "snippet", "date"), query)

@@ -15,7 +15,6 @@ from urllib.parse import quote, urlencode
 from agentorchestra.core.errors import MissingKeyError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
-from agentorchestra.tools.files.formats.charsets import text_of
 from agentorchestra.tools.web.http import Answer, WebClient
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
@@ -74,7 +73,7 @@ class Service:
         """Return what it answers, as JSON; see `ask`."""
         answer = await self.ask(method, path, **options)
         try:
-            return json.loads(text_of(answer.body, answer.charset)[0])  # some send it in the charset of their pages
+            return json.loads(answer.text)  # some send it in the charset of their pages
         except (ValueError, RecursionError):
             start = answer.body[:200].lstrip().lower()
             html = start.startswith(b"<")
