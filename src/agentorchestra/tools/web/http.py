@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from html import unescape
-from json import dumps, loads
+from json import dumps
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urljoin
 
@@ -115,14 +115,6 @@ class Answer:
             return decoded(self.body, self.charset).text
         except Refused:
             return self.body.decode("utf-8", "replace")
-
-    def json(self) -> Any:
-        """Return the body as JSON; WebError of kind `bad_answer` where it is none."""
-        try:
-            return loads(self.body)
-        except (ValueError, RecursionError):
-            why = f"answered with something that is no JSON ({self.status}, {self.media_type or 'no type'})"
-            raise web_error(self.url, why, "bad_answer", self.status) from None
 
 
 class WebClient:
