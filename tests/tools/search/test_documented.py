@@ -185,7 +185,7 @@ async def _made_of(site: Site, name: str, status: int, body: bytes, declared: st
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_documented_answers(site: Site, name: str) -> None:
     kind = "application/json" if name in _LISTS and not isinstance(_LISTS[name], str) else "text/html"
-    wrong = []
+    wrong: list[Any] = []
     for status, body, expected in ANSWERS[name]:
         sentence = expected.format(name.upper(), status) if expected in (KEY, QUOTA) else expected
         if (made := await _made_of(site, name, status, _packed(body), kind)) != sentence:
