@@ -131,7 +131,7 @@ def test_a_given_file_that_was_changed_is_named(folder: Folder) -> None:
     kept.write_text("The deposit is 100 euros.\n")
     done = folder.run("doctor", "--deep")
     assert done.code == 1
-    assert f"{kept} was changed after it was given; restore it from a backup" in done.out
+    assert f"{kept.name} was changed after it was given; restore it from a backup" in done.out
 
 
 @pytest.mark.skipif(BWRAP is None, reason="bubblewrap mounts the folder read-only")

@@ -37,13 +37,13 @@ async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunHead]]:
     return session, turns if first is None else [*turns, first]
 
 
-async def conversations(store: Store) -> list[list[RunRecord]]:
+async def conversations(store: Store) -> list[list[RunHead]]:
     """Return the turns of each conversation, oldest first; the conversation with the newest turn comes first.
 
     A run that somebody asked for by itself is one of a single turn. What code began is none: evaluations, schedules.
     """
     runs = await store.list_runs()
-    by_id, newest = {one.id: one for one in runs}, dict[str, RunRecord]()
+    by_id, newest = {one.id: one for one in runs}, dict[str, RunHead]()
     for one in runs:
         if one.manifest.system not in (CALLS, SCHEDULE) and not _BY_CODE & one.manifest.labels.keys():
             newest.setdefault(one.manifest.session or one.id, one)

@@ -15,7 +15,7 @@ from agentorchestra.cli.output import account_lines, bill, cut_line, one_line, p
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import ChatError
 from agentorchestra.core.names import did_you_mean, nearest
-from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.protocols import RunHead, RunRecord
 from agentorchestra.core.spec import FINAL
 from agentorchestra.log.ledger import Ledger
 
@@ -229,7 +229,7 @@ async def _save(chat: Chat, rest: str) -> None:
     await _write(chat, path, "\n\n".join(filter(None, parts)) + "\n")
 
 
-async def _paid(chat: Chat, turn: RunRecord) -> Usage:
+async def _paid(chat: Chat, turn: RunHead) -> Usage:
     usage = (await chat.talk.workspace.result(turn.id)).usage
     if turn.parent_run is None or usage.requests:
         return usage

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.errors import ChatError
-from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.protocols import RunHead, RunRecord
 from agentorchestra.core.spec import RunFields
 from agentorchestra.workspace import Workspace
 from agentorchestra.workspace.sessions import conversations, turns_of
@@ -34,7 +34,7 @@ class Conversation:
             self.session, turns = await turns_of(self.workspace.store, self.session)
             self.last = await self.workspace.store.get_run(turns[0].id) if turns else None
 
-    async def others(self) -> list[tuple[list[RunRecord], str]]:
+    async def others(self) -> list[tuple[list[RunHead], str]]:
         """Return the turns of the workspace's other conversations, the newest first, each with how its end stands."""
         talks, standings = await conversations(self.workspace.store), await self.workspace.standings()
         ends = [(turns, turns[-1]) for turns in talks if self.last is None or turns[-1].id != self.last.id]
