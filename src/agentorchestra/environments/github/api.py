@@ -162,9 +162,7 @@ class GitHubApi:
         status = answer.status
         hint = _NEXT.get(status, "it failed by itself: try again later" if status >= 500 else "check the call")
         if status == 404 and token is None and method == "GET":
-            hint = (
-                "there is no such thing, or nobody may see it without a token: check owner, name, number, path and ref"
-            )
+            hint = "there is no such thing, or none sees it without a token: check owner, name, number, path and ref"
         shown = f': "{said}"' if said else ""
         return (
             f"GitHub answered {status} to {method} {_words(path)}{shown}; "
