@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from PIL import Image, ImageDraw
 
 from mcp import types
@@ -55,7 +56,7 @@ def tap(x: int, y: int) -> str:
     """Tap the screen at a place, in pixels from its upper left corner."""
     global place, taps
     if not (0 <= x < WIDTH and 0 <= y < HEIGHT):
-        raise ValueError(f"{x}, {y} is not on the screen")
+        raise ToolError(f"{x}, {y} is not on the screen, which is {WIDTH} x {HEIGHT} pixels")  # its words arrive
     hit = taps < 3 and all(0 <= at - edge < SIDE for at, edge in zip((x, y), place, strict=True))
     log("hit" if hit else "missed")
     if hit:

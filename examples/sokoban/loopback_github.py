@@ -345,13 +345,20 @@ class LoopbackGitHub:
             repository.issues[-1] = made
             return 201, made
         pull = repository.issue(rest[0])
+        if "pull_request" not in pull:
+            raise Refused(404, "Not Found")
         head, base = pull["head"]["ref"], pull["base"]["ref"]
         if rest[1:] == ("files",):
             listed = await repository.git("diff", "--numstat", f"{base}...{head}")
+            rows = [line.split("\t") for line in listed.splitlines()]
+            patches = [await repository.git("diff", f"{base}...{head}", "--", name) for _, _, name in rows]
             return 200, [
                 {"filename": name, "status": "modified", "additions": int(plus), "deletions": int(minus)}
-                for plus, minus, name in (line.split("\t") for line in listed.splitlines())
+                | {"patch": patch[patch.find("@@") :]}
+                for (plus, minus, name), patch in zip(rows, patches, strict=True)
             ]
+        if rest[1:] == ("comments",):
+            return 200, repository.remarks.get(pull["number"], [])
         if rest[1:] == ("merge",):
             return 200, await self._merged(repository, pull, head, base, str(body.get("sha") or ""))
         mergeable = await self._tree(repository, head, base) is not None if pull["state"] == "open" else None

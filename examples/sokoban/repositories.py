@@ -39,6 +39,7 @@ class Repository:
     description: str = ""
     issues: list[Body] = field(default_factory=list)  # pull requests among them, as GitHub numbers them
     comments: dict[int, list[Body]] = field(default_factory=dict)
+    remarks: dict[int, list[Body]] = field(default_factory=dict)  # on lines of pull requests
     releases: list[Body] = field(default_factory=list)
 
     async def git(self, *words: str, check: bool = True, environ: Mapping[str, str] | None = None) -> str:

@@ -131,8 +131,13 @@ async def test_a_pull_request_from_branch_to_merge(hub: Hub) -> None:
     await hub.do("write_file", repository=NAME, path="b.txt", content="b\n", message="b", branch="next")
     made = await hub.do("create_pull_request", repository=NAME, title="Add b", head="next", base="main", body="Why")
     await hub.do("comment", repository=NAME, number=made["number"], body="Looks good")
+    line = {"id": 7, "path": "b.txt", "line": 1, "body": "Why b?", "user": {"login": "ann"}}
+    hub.server.repositories[NAME].remarks[1] = [line]
     shown = await hub.do("get_pull_request", repository=NAME, number=made["number"])
     assert shown["mergeable"] is True and shown["files"][0]["filename"] == "b.txt"
+    assert shown["files"][0]["patch"] == "@@ -0,0 +1 @@\n+b"
+    (remark,) = shown["remarks"]
+    assert (remark["path"], remark["line"], remark["author"], remark["body"]) == ("b.txt", 1, "ann", "Why b?")
     assert shown["comments"][0]["body"] == "Looks good"
     assert [one["number"] for one in (await hub.do("list_pull_requests", repository=NAME))["pull_requests"]] == [1]
     sentence = await hub.refused("merge_pull_request", repository=NAME, number=1, sha="0" * 40)
@@ -173,7 +178,7 @@ async def test_what_is_refused_is_one_sentence_with_what_to_do(hub: Hub) -> None
     await hub.do("create_repository", name="game")
     assert (await hub.refused("get_repository", repository="octocat/none")) == (
         'GitHub answered 404 to GET /repos/octocat/none: "Not Found"; there is no such thing, or the token in '
-        "GITHUB_TOKEN may not see it: check owner, name and number"
+        "GITHUB_TOKEN may not see it: check owner, name, number, path and ref"
     )
     taken = await hub.refused("create_repository", name="game")
     assert "422" in taken and "name already exists on this account" in taken and "\n" not in taken

@@ -194,6 +194,8 @@ async def test_for_the_others_a_video_is_frames(tmp_path: Path) -> None:
     assert encoded(path.read_bytes()) not in words(several)
     assert "not shown: the model does not take it" in words(whole)
     assert "part='frames 5'" in words(whole)
+    assert "ask_media asks a model that does" in words(whole)
+    assert all(f"frame 00:0{at}.5" in words(several) for at in range(4))
     assert pictures(first) == pictures(whole) == []
     assert [_colour(one) for one in pictures(frame)] == ["blue"]
     assert [_colour(one) for one in pictures(several)] == ["blue", "red", "blue", "blue", "blue"]

@@ -73,6 +73,7 @@ async def test_a_model_drives_a_device_by_its_screenshots(tmp_path: Path) -> Non
     assert result.answer == lines[-2] and lines[-1] == "screenshot", lines
     assert [one for one in lines if one != "screenshot"] == ["hit", "hit", "hit", result.answer]
     assert len([one for one in lines if one == "screenshot"]) == 4, "one after each tap, and none by a replay"
-    assert "nothing was seen yet; phone_screenshot shows it" in told[0]
+    assert "nothing was seen yet; mobile_phone_screenshot shows it" in told[0]
+    assert "-1, 1 is not on the screen, which is 320 x 480 pixels" in str(model.requests[1].messages)
     offered = {one.name for one in model.requests[0].tools}
     assert {"mobile_phone_tap", "mobile_phone_screenshot"} <= offered and "phone_tap" not in offered

@@ -38,6 +38,7 @@ class Site:
         requests: everything that was asked, in order.
         moods: how an engine misbehaves, by its name: `429`, `html`, `broken`, `huge`, `silent`, `empty`, `500`, `odd`,
             `redirect`, `bomb`, `nested`.
+        answers: what an engine answers in place of its own: a status, a body and its `Content-Type`.
         spelling: what a search engine makes of the path of a page, by the engine's name.
         host: what engines put before the paths of the pages they list; this server by default.
     """
@@ -45,6 +46,7 @@ class Site:
     address: str = ""
     requests: list[Asked] = field(default_factory=list)
     moods: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, tuple[int, bytes, str]] = field(default_factory=dict)
     spelling: dict[str, str] = field(default_factory=dict)
     host: dict[str, str] = field(default_factory=dict)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
@@ -206,6 +208,8 @@ async def _cdx(request: web.Request) -> web.Response:
     if bad := mood(site, "archive"):
         return await misbehave(request, bad)
     asked = request.query
+    if "archive" in site.answers:
+        return answered(site, "archive")
     found = _captures(site, asked["url"])
     found = [
         one
@@ -340,6 +344,12 @@ def mood(site: Site, engine: str) -> str:
     return site.moods.get(engine, "")
 
 
+def answered(site: Site, engine: str) -> web.Response:
+    """Return what a test put in the place of an engine's answer."""
+    status, body, kind = site.answers[engine]
+    return web.Response(status=status, body=body, headers={"Content-Type": kind})
+
+
 async def misbehave(request: web.Request, how: str) -> web.Response:
     """What a service answers when it does not answer."""
     if how == "429":
@@ -430,4 +440,4 @@ async def served() -> AsyncIterator[Site]:
         await runner.cleanup()
 
 
-__all__ = ["SITE", "Asked", "Site", "misbehave", "mood", "paper", "served", "snippet", "spreadsheet"]
+__all__ = ["SITE", "Asked", "Site", "answered", "misbehave", "mood", "paper", "served", "snippet", "spreadsheet"]

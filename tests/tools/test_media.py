@@ -253,7 +253,7 @@ async def test_a_video_as_it_is_or_as_frames_and_words(tmp_path: Path) -> None:
     assert 10 <= len(frames) <= 12
     red, _, blue = frames[0].convert("RGB").getpixel((20, 20))  # type: ignore[misc]
     assert blue > 200 > 60 > red, "the red second is before the range"
-    assert "film.mp4 frame 00:01.jpg" in result.answer and "film.mp4 frame 00:00" not in result.answer
+    assert "film.mp4 frame 00:01.6.jpg" in result.answer and "film.mp4 frame 00:00" not in result.answer
 
 
 def film_with_sound(folder: Path) -> bytes:

@@ -284,7 +284,7 @@ async def test_what_a_tool_shows_is_looked_at_after_each_action_in_each_world(tm
 
     result = await probed(tmp_path, probe, environments={"board": board})
     assert ast.literal_eval(result.answer) == [
-        'board: ""\nnothing was seen yet; look shows it',
+        'board: ""\nnothing was seen yet; board_look shows it',
         "the board says one",
         "the board says smudge",
         "board could not be looked at: the light is out",

@@ -215,7 +215,7 @@ async def test_a_key_that_is_refused_is_named_and_not_shown(site: Site, name: st
 
 
 async def test_google_refuses_a_key_by_400(site: Site) -> None:
-    with pytest.raises(EngineError, match=r"^refused to answer \(400\)$"):
+    with pytest.raises(EngineError, match=r"^refused the key in GOOGLE_API_KEY \(400\)$"):
         await ask(site, "google", "lighthouse", keys={"GOOGLE_API_KEY": "wrong"})
 
 

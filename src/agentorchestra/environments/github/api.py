@@ -25,7 +25,7 @@ _SAID_CHARS = 300
 _NEXT = {
     401: "the token in {token} is not accepted: whoever set it has to make a new one",
     403: "the token in {token} may not do this: give it the permission, or ask whoever owns the repository",
-    404: "there is no such thing, or the token in {token} may not see it: check owner, name and number",
+    404: "there is no such thing, or the token in {token} may not see it: check owner, name, number, path and ref",
     405: "it cannot be done in its present state: look at it again",
     409: "it was changed meanwhile: read it again and repeat with its present sha",
     422: "correct what it names",
@@ -162,7 +162,7 @@ class GitHubApi:
         status = answer.status
         hint = _NEXT.get(status, "it failed by itself: try again later" if status >= 500 else "check the call")
         if status == 404 and token is None and method == "GET":
-            hint = "there is no such thing, or nobody may see it without a token: check owner, name and number"
+            hint = "there is no such thing, or none sees it without a token: check owner, name, number, path and ref"
         shown = f': "{said}"' if said else ""
         return (
             f"GitHub answered {status} to {method} {_words(path)}{shown}; "

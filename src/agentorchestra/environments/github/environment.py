@@ -239,12 +239,13 @@ class GitHub(ActionEnvironment):
 
     @action(mutates=False, tags=_READ)
     async def get_pull_request(self, ctx: RunContext[Any], repository: Repository, number: int) -> dict[str, JsonValue]:
-        """A pull request with its changed files, and the comments on it."""
+        """A pull request with its changes, the comments on it, and those on its lines (`remarks`)."""
         place = _at(repository) + parts("pulls", number)
         pull = await self._api.get(ctx, place)
         files, more_files = await self._api.pages(ctx, f"{place}/files", 100)
         comments, more = await self._api.pages(ctx, _at(repository) + parts("issues", number, "comments"), 100)
-        changed = [_picked(one, "filename", "status", "additions", "deletions") for one in files]
+        remarks, more_remarks = await self._api.pages(ctx, f"{place}/comments", 100)
+        changed = [_picked(one, "filename", "status", "additions", "deletions", "patch") for one in files]
         return {
             **_pull(pull),
             "body": _text(pull),
@@ -252,7 +253,8 @@ class GitHub(ActionEnvironment):
             "files": changed,
             "more_files": more_files,
             "comments": [_comment(one) for one in comments],
-            "more": more,
+            "remarks": [{**_comment(one), **_picked(one, "path", "line")} for one in remarks],
+            "more": more or more_remarks,
         }
 
     @action(tags=_SEND)

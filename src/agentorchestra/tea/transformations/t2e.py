@@ -149,7 +149,8 @@ class ToolsEnvironment:
         allowed = [name for name in self._kind.tools if not untrue(self.conditions(name).before, {})]
         lines += [f"allowed now: {', '.join(allowed) or 'nothing'}"] if self._kind.rules else []
         source = Source(kind="environment", ref=self.name)
-        lines += [f"nothing was seen yet; {self._kind.shows} shows it"] if self._kind.shows and not self._seen else []
+        shows = self._kind.shows
+        lines += [f"nothing was seen yet; {self.name}_{shows} shows it"] if shows and not self._seen else []
         said = (TextBlock(text="\n".join(lines), source=source),) if lines else ()
         return (*said, *(Outcome(value=self._seen, trust=Trust.UNTRUSTED).blocks(source) if self._seen else ()))
 

@@ -374,8 +374,9 @@ async def show(ctx: RunContext[Any], ref: FileRef, member: tuple[str, ...], medi
         await _medium(ctx, name, data, media_type, source),
         TextBlock(text=about, source=source, trust=Trust.UNTRUSTED),
     ]
-    if video:
-        blocks.append(note("Its frames are shown as pictures with part='frames 5' or part='frame 00:12'."))
+    if not media_type.startswith("image/"):
+        frames = "part='frames 5' or part='frame 00:12' shows its frames; " if video else ""
+        blocks.append(note(f"If you do not take it: {frames}ask_media asks a model that does."))
     return ToolResult(content=blocks)
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from html import unescape
-from json import dumps, loads
+from json import dumps
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urljoin
 
@@ -107,16 +107,14 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The body as text in the declared charset, else UTF-8; what does not fit is replaced."""
-        return self.body.decode(self.charset or "utf-8", "replace")
+        """The body as text, in the charset that it is in; of what is no text, all that is UTF-8."""
+        from agentorchestra.tools.files.formats.base import Refused
+        from agentorchestra.tools.files.formats.text import decoded
 
-    def json(self) -> Any:
-        """Return the body as JSON; WebError of kind `bad_answer` where it is none."""
         try:
-            return loads(self.body)
-        except (ValueError, RecursionError):
-            why = f"answered with something that is no JSON ({self.status}, {self.media_type or 'no type'})"
-            raise web_error(self.url, why, "bad_answer", self.status) from None
+            return decoded(self.body, self.charset).text
+        except Refused:
+            return self.body.decode("utf-8", "replace")
 
 
 class WebClient:

@@ -156,7 +156,9 @@ def frames(job: Job, data: bytes, media_type: str, at: list[float], count: int) 
         scale = ["-vf", f"scale='min({_FRAME_WIDTH},iw)':-2", "-f", "image2pipe", "-c:v", "mjpeg", "-q:v", "3", "-"]
         picture = _run("ffmpeg", ["-nostdin", "-threads", "1", *arguments, *scale], data)
         if picture:
-            found.append({"at": clock(second), "data": base64.b64encode(picture).decode(), "media_type": "image/jpeg"})
+            tenth = int(second * 10) % 10  # of a short video several frames are of one second
+            at_time = f"{clock(second)}.{tenth}" if tenth else clock(second)
+            found.append({"at": at_time, "data": base64.b64encode(picture).decode(), "media_type": "image/jpeg"})
     if not found:
         raise Refused("no_frames", "no frame could be decoded")
     return found

@@ -12,7 +12,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.service import Service, clean_address
-from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
+from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits, day_named
 
 _ADDRESS = re.compile(
     r"https?://[^\s<>\"'`\\]+|(?<![\w@.])(?:[a-z0-9-]+\.)+[a-z]{2,24}(?::\d+)?(?:/[^\s<>\"'`\\]*)?", re.IGNORECASE
@@ -21,6 +21,8 @@ _ADDRESS = re.compile(
 
 class Archive(Service):
     """The interfaces of the Wayback Machine: the list of captures (CDX), and the nearest one (availability)."""
+
+    refusals: Mapping[str, str] = {"AccessControlException": "shows no copies of this page, as its owner wants it"}
 
     def __init__(self, web: WebClient, settings: SearchEngineSettings, environ: Mapping[str, str]) -> None:
         about = "pages as they were on a day, found by their address only"
@@ -36,17 +38,20 @@ class Archive(Service):
         rows = await self._captures(page, since=query.since, until=query.until, limit=-query.limit)
         return [self._capture(page, time) for time in reversed(rows)]
 
-    async def copy_of(self, address: str, day: date) -> SearchResult | None:
-        """Return the last capture of a page up to the end of a day; if there is none, the first one after it."""
-        rows = await self._captures(address, until=day, limit=-1)
+    async def copy_of(self, address: str, on: str) -> tuple[SearchResult | None, date]:
+        """Return the last capture of a page up to the end of a day, else the first one after it; and that day."""
+        page, day = address_in(Query(address)), day_named(on, "date", end=True)
+        if day is None or not page:
+            raise ToolError(f"address is {address[:80]!r}, date {on!r}; give the address of a page, and a day.")
+        rows = await self._captures(page, until=day, limit=-1)
         if rows:
-            return self._capture(address, rows[-1])
-        params = {"url": address, "timestamp": f"{day:%Y%m%d}235959"}
+            return self._capture(page, rows[-1]), day
+        params = {"url": page, "timestamp": f"{day:%Y%m%d}235959"}
         data = await self.json("GET", "/wayback/available", params=params, base=self._nearest)
         snapshots = data.get("archived_snapshots") if isinstance(data, dict) else None
         nearest = snapshots.get("closest") if isinstance(snapshots, dict) else None
         time = nearest.get("timestamp") if isinstance(nearest, dict) and nearest.get("available") else None
-        return self._capture(address, time) if isinstance(time, str) and _day(time) else None
+        return (self._capture(page, time) if isinstance(time, str) and _day(time) else None), day
 
     async def _captures(self, page: str, *, since: date | None = None, until: date | None, limit: int) -> list[str]:
         """Return the times of captures, oldest first; a negative limit means the last ones."""
@@ -55,7 +60,7 @@ class Archive(Service):
             "output": "json",
             "fl": "timestamp,original,statuscode",
             "filter": "statuscode:200",
-            "collapse": "digest",
+            "collapse": "" if limit == -1 else "digest",  # which keeps the first of those that are the same
             "from": f"{since:%Y%m%d}" if since else "",
             "to": f"{until:%Y%m%d}" if until else "",
             "limit": limit,
@@ -85,7 +90,8 @@ def address_in(query: Query) -> str:
     """Return the address of a page in the words of a query, or the site's; "" where there is none."""
     match = _ADDRESS.search(query.text)
     if match is not None:
-        return match[0].rstrip(".,;:!?)]}")
+        found = match[0].rstrip(".,;:!?]}")
+        return found if found.count("(") >= found.count(")") else found.rstrip(".,;:!?)")
     return query.site
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import re
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -69,7 +70,7 @@ class Ddgs(Service):
         else:
             answer = await self.ask("GET", path, params=payload, headers=headers)
         found = await asyncio.to_thread(self._read, engine, answer.text)
-        if not found and "no results" not in answer.text.lower():
+        if not found and not re.search("no results|no pages found|did not find results", answer.text, re.IGNORECASE):
             # An empty list and a puzzle for robots look alike to the library.
             raise EngineError("answered HTML that is no list of results (it may take us for a robot)")
         return results(found, ("title", "address", "snippet", "date"), query)

@@ -19,6 +19,7 @@ from agentorchestra.tools.web.http import Answer, WebClient
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
 MAX_BYTES = 4 * 1024 * 1024  # of one answer: a list of fifty results has some hundred thousand
+NO_KEY, NO_QUOTA = "refused the key in {key}", "has no requests left for the key in {key}"
 _LONGEST_WAIT = 3_600.0
 _SNIPPET = 600
 _TITLE = 300
@@ -30,6 +31,10 @@ Fields = tuple[Field, Field, Field, Field]  # where a row has its title, address
 
 class Service:
     """An engine that is asked over HTTP; each subclass says how. `environ` has its key before a run is there."""
+
+    refusals: Mapping[
+        str, str
+    ] = {}  # what the words of an answer that fails mean, where its status says something else
 
     def __init__(
         self,
@@ -68,7 +73,7 @@ class Service:
         """Return what it answers, as JSON; see `ask`."""
         answer = await self.ask(method, path, **options)
         try:
-            return json.loads(answer.body)
+            return json.loads(answer.text)  # some send it in the charset of their pages
         except (ValueError, RecursionError):
             start = answer.body[:200].lstrip().lower()
             html = start.startswith(b"<")
@@ -107,6 +112,9 @@ class Service:
         if answer.ok:
             return answer
         status = answer.status
+        words = answer.body[:4_000].decode("utf-8", "replace")
+        if meaning := next((self.refusals[said] for said in self.refusals if said in words), ""):
+            raise EngineError(f"{meaning.format(key=self.key_env)} ({status})")
         if status in (429, 503):
             wait = min(max(answer.retry_after_s or 0.0, 0.0), _LONGEST_WAIT)
             self._again = time.monotonic() + wait
@@ -114,7 +122,7 @@ class Service:
                 f"asked to wait {wait:.0f} s ({status})" if wait else f"is too busy ({status})", wait_s=wait
             )
         if status in (401, 403) and self.key_env:
-            raise EngineError(f"refused the key in {self.key_env} ({status})")
+            raise EngineError(f"{NO_KEY.format(key=self.key_env)} ({status})")
         raise EngineError(f"refused to answer ({status})" if status < 500 else f"failed ({status})")
 
 
@@ -130,10 +138,15 @@ def _unread(error: WebError) -> str:
 
 
 def rows(data: Any, *path: str) -> list[dict[str, Any]]:
-    """Return the objects of a list inside an answer; none where it is not there, as services leave out an empty one."""
+    """Return the objects of a list in an answer, none where it is left out; EngineError for an error in its place."""
+    answer = data
     for name in path:
         data = data.get(name) if isinstance(data, dict) else ""
         if data is None:
+            if error := answer.get("error") or answer.get("errors") or answer.get("code"):
+                code = str(error.get("code", "") if isinstance(error, dict) else error)
+                named = code if re.fullmatch(r"[\w.-]{1,60}", code) else ""
+                raise EngineError(f"answered with an error {named}".rstrip())
             return []
     if not isinstance(data, list):
         raise EngineError("answered JSON that is no list of results")

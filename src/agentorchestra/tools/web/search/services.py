@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import WebClient
-from agentorchestra.tools.web.search.service import Fields, Service, results, rows
-from agentorchestra.tools.web.search.types import Query, SearchResult, Traits
+from agentorchestra.tools.web.search.service import NO_KEY, NO_QUOTA, Fields, Service, results, rows
+from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
 Asked = tuple[str, str, dict[str, Any]]  # method, path, options of `Service.json`
 
@@ -28,6 +28,7 @@ class Api:
     path: tuple[str, ...]  # the way to the list of results
     fields: Fields  # where a result has its title, address, snippet and date
     needs: tuple[str, str] = ("", "")  # a setting it cannot be without, and how a message calls that
+    refusals: Mapping[str, str] = field(default_factory=dict)  # as in `Service`
 
 
 class ServiceEngine(Service):
@@ -36,6 +37,7 @@ class ServiceEngine(Service):
     def __init__(self, api: Api, web: WebClient, settings: SearchEngineSettings, environ: Mapping[str, str]) -> None:
         super().__init__(api.name, web, settings, environ, base=api.base, key_env=api.key_env, traits=api.traits)
         self._api = api
+        self.refusals = api.refusals
         self._settings = settings
 
     def missing(self) -> str:
@@ -46,7 +48,11 @@ class ServiceEngine(Service):
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
         key = self.key(ctx) if self.key_env else ""
         method, path, options = self._api.ask(query, key, self._settings)
-        return results(rows(await self.json(method, path, **options), *self._api.path), self._api.fields, query)
+        data = await self.json(method, path, **options)
+        found = rows(data, *self._api.path)
+        if not found and data.get("unresponsive_engines"):  # of SearXNG
+            raise EngineError("found nothing, and not all of its engines answered")
+        return results(found, self._api.fields, query)
 
 
 def _filled(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,12 +69,12 @@ def google_range(since: date | None, until: date | None) -> str:
     return ",".join(["cdr:1", *days]) if days else ""
 
 
-def _span(query: Query, between: str) -> str:
-    """Return `2024-01-01to2024-02-01`: both ends have to be named."""
+def _span(query: Query) -> tuple[str, ...]:
+    """Return the first and the last day, of which both have to be named; nothing where neither was."""
     if query.since is None and query.until is None:
-        return ""
+        return ()
     last = query.until or (query.now.date() if query.now else date.max)
-    return f"{query.since or date(1990, 1, 1)}{between}{last}"
+    return str(query.since or date(1990, 1, 1)), str(last)
 
 
 def _serper(query: Query, key: str, _: SearchEngineSettings) -> Asked:
@@ -104,18 +110,18 @@ def _google_date(item: Mapping[str, Any]) -> Any:
 
 def _brave(query: Query, key: str, _: SearchEngineSettings) -> Asked:
     params = {
-        "q": query.words,
+        "q": " ".join(query.words.split()[:50])[:400],
         "count": min(query.limit, 20),
         "country": query.region.upper(),
         "search_lang": {"zh": "zh-hans", "ja": "jp", "pt": "pt-pt"}.get(query.language, query.language),
-        "freshness": _span(query, "to"),
+        "freshness": "to".join(_span(query)),
     }
     headers = {"X-Subscription-Token": key, "Accept": "application/json"}
     return "GET", "/res/v1/web/search", {"params": params, "headers": headers}
 
 
 def _tavily(query: Query, key: str, _: SearchEngineSettings) -> Asked:
-    body: dict[str, Any] = {"query": query.text, "max_results": min(query.limit, 20)}
+    body: dict[str, Any] = {"query": query.text[:400], "max_results": min(query.limit, 20)}
     days = {"start_date": query.since, "end_date": query.until}
     body |= {name: day.isoformat() for name, day in days.items() if day}
     if query.site:
@@ -135,14 +141,13 @@ def _bing(query: Query, key: str, _: SearchEngineSettings) -> Asked:
         "count": query.limit,
         "mkt": f"{query.language}-{query.region.upper()}" if query.language and query.region else "",
         "setLang": query.language,
-        "freshness": _span(query, ".."),
+        "freshness": "..".join(_span(query)),
     }
     return "GET", "/v7.0/search", {"params": params, "headers": {"Ocp-Apim-Subscription-Key": key}}
 
 
 def _baidu(query: Query, key: str, _: SearchEngineSettings) -> Asked:
-    days = {"gte": query.since, "lte": query.until}
-    span = {name: day.isoformat() for name, day in days.items() if day}
+    span = dict(zip(("gte", "lte"), _span(query), strict=False))
     wanted = {
         "match": {"site": [query.site]} if query.site else None,
         "range": {"page_time": span} if span else None,
@@ -188,7 +193,8 @@ def _first(values: Any) -> Any:
 
 def _crossref_about(work: Mapping[str, Any]) -> str:
     names = [
-        " ".join(str(one[part]) for part in ("given", "family") if one.get(part)) for one in rows(work, "author")[:4]
+        " ".join(str(one[part]) for part in ("given", "family", "name") if one.get(part))
+        for one in rows(work, "author")[:4]
     ]
     parts = (", ".join(names), _first(work.get("container-title")), work.get("abstract"))
     return ". ".join(str(one) for one in parts if one)
@@ -213,6 +219,7 @@ SERVICES = (
         _serper,
         ("organic",),
         ("title", "link", "snippet", "date"),
+        refusals={"Not enough credits": NO_QUOTA},
     ),
     Api(
         "google",
@@ -223,6 +230,7 @@ SERVICES = (
         ("items",),
         ("title", "link", "snippet", _google_date),
         needs=("engine_id", "search.engine.google.engine_id (cx)"),
+        refusals={"API key not valid": NO_KEY, " per day": NO_QUOTA, "dailyLimitExceeded": NO_QUOTA},
     ),
     Api(
         "brave",
@@ -232,6 +240,7 @@ SERVICES = (
         _brave,
         ("web", "results"),
         ("title", "url", "description", lambda one: one.get("page_age") or one.get("age")),
+        refusals={"SUBSCRIPTION_TOKEN": NO_KEY, "QUOTA_LIMITED": NO_QUOTA},
     ),
     Api(
         "tavily",
@@ -241,6 +250,7 @@ SERVICES = (
         _tavily,
         ("results",),
         ("title", "url", "content", "published_date"),
+        refusals={"usage limit": NO_QUOTA, "pay-as-you-go limit": NO_QUOTA},
     ),
     Api(
         "firecrawl",
@@ -250,6 +260,7 @@ SERVICES = (
         _firecrawl,
         ("data", "web"),
         ("title", "url", "description", "date"),
+        refusals={"Insufficient credits": NO_QUOTA, "Payment required": NO_QUOTA},
     ),
     Api(
         "bing",  # its maker closed it in August 2025; others offer its format (version 7)
@@ -259,6 +270,7 @@ SERVICES = (
         _bing,
         ("webPages", "value"),
         ("name", "url", "snippet", "datePublished"),
+        refusals={"Out of call volume quota": NO_QUOTA},
     ),
     Api(
         "baidu",  # by the AI Search interface of its cloud (Qianfan)
@@ -268,15 +280,17 @@ SERVICES = (
         _baidu,
         ("references",),
         ("title", "url", "content", "date"),
+        refusals={"216003": NO_KEY, "QUOTA_USER_DAILY": NO_QUOTA, "INSUFFICIENT_BALANCE": NO_QUOTA},
     ),
     Api(
-        "searxng",  # its settings must allow the format `json`
+        "searxng",
         "",
         "",
         Traits(about="many engines at once, by a server of your own"),
         _searxng,
         ("results",),
         ("title", "url", "content", "publishedDate"),
+        refusals={"403 Forbidden": "gives no JSON: add `json` to search.formats in its settings.yml"},
     ),
     Api(
         "crossref",

@@ -359,11 +359,7 @@ def _archive_tool(archive: Archive, timeout_s: float) -> Tool[..., Any]:
             address: Of the page.
             date: The day, e.g. "2015-06-30".
         """
-        wanted = query_of(address, until=date, now=ctx.now)
-        day = wanted.until
-        if day is None:
-            raise ToolError("date is empty; give the day, e.g. '2015-06-30'.")
-        return _copy(await archive.copy_of(wanted.text, day), day)
+        return _copy(*await archive.copy_of(address, date))
 
     return tool(effect=("read", "network"), timeout_s=archive.traits.timeout_s or timeout_s)(archived_page)
 

@@ -162,7 +162,7 @@ def query_of(
         raise ToolError(f"The query has {len(words):,} characters; give at most {_LONGEST_QUERY:,}.")
     if not 1 <= limit <= MOST_RESULTS:
         raise ToolError(f"limit is {limit}; give a number from 1 to {MOST_RESULTS}.")
-    first, last = _day(since, "since", end=False), _day(until, "until", end=True)
+    first, last = day_named(since, "since", end=False), day_named(until, "until", end=True)
     if first and last and first > last:
         raise ToolError(f"since is {first} and until is {last}: no day lies between them.")
     tongue, country = _tongue(language)
@@ -192,7 +192,7 @@ def _host(site: str | None) -> str:
     return host
 
 
-def _day(text: str | None, name: str, *, end: bool) -> date | None:
+def day_named(text: str | None, name: str, *, end: bool) -> date | None:
     """Return the first or last day of `2024-01-31`, `2024-01` or `2024`."""
     if not text:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -14,7 +15,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.service import Fields, Service, plain, results, rows
-from agentorchestra.tools.web.search.types import Query, SearchResult, Traits
+from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
 _REVISIONS = 3  # articles of which an earlier version is looked for
 _TITLES = 5  # articles whose first sentences are shown
@@ -53,11 +54,13 @@ class Wikipedia(Service):
         """Return the first sentences of articles, where the wiki can give them."""
         if not titles:
             return {}
-        data = await self._api(
-            base, prop="extracts", exintro=1, explaintext=1, exlimit="max", exchars=600, titles="|".join(titles)
-        )
-        pages = rows(data, "query", "pages")
-        return {str(one.get("title")): str(one["extract"]) for one in pages if isinstance(one.get("extract"), str)}
+        with suppress(EngineError):  # the titles are found, with words of their own
+            data = await self._api(
+                base, prop="extracts", exintro=1, explaintext=1, exlimit="max", exchars=600, titles="|".join(titles)
+            )
+            pages = rows(data, "query", "pages")
+            return {str(one.get("title")): str(one["extract"]) for one in pages if isinstance(one.get("extract"), str)}
+        return {}
 
     async def _as_of(self, base: str, title: str, day: date) -> list[SearchResult]:
         """Return the version of an article that stood at the end of a day."""
