@@ -194,7 +194,7 @@ async def test_a_text_is_waited_for(bench: Bench) -> None:  # noqa: F811
         await shows(root, 1, ">", "waits for input")
         keys = ["until [ -e go ]; do sleep 0.02; done; echo built; sleep 300", "<enter>"]
         said = await do(root, "send_keys", job=1, keys=keys, wait_for="a text that never comes", wait_s=0.3)
-        assert said.endswith("\n['a text that never comes' did not come within 0.3 s]")
+        assert said.endswith("\n['a text that never comes' did not come in 0.3 s]")
         await do(root, "run", command="touch go")
         said = await do(root, "read_screen", job=1, wait_for="\nbuilt", wait_s=20)
         assert "\nbuilt\n[job 1: running" in said, said

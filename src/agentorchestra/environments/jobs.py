@@ -11,7 +11,6 @@ _RESULT_CHARS = 16_000
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])?")
 _ERASED = re.compile(r".?\x08")  # what a backspace took away
 _ODD = {char: f"^{chr(char ^ 64)}" for char in (*range(8), 11, *range(14, 27), *range(28, 32), 127)}  # as cat -v
-_LIKE = 3  # so many lines that are alike are shown
 
 
 def how(job: Job) -> str:
@@ -37,15 +36,14 @@ def plain(text: str, size: int) -> str:
     lines = _ESCAPE.sub("", text).replace("\r\n", "\n").translate(_ODD).split("\n")
     drawn = [_ERASED.sub("", line).rstrip("\r").split("\r") for line in lines]
     over = sum(len(line) - 1 for line in drawn)
-    note = f"\n[{over:,} lines that others were drawn over are left out]" if over else ""
+    note = f"\n[{over:,} lines that others were drawn over are left out]" * bool(over)
     return "\n".join(line[-1] for line in drawn).rstrip("\n") + note
 
 
 def folded(lines: tuple[str, ...]) -> list[str]:
     """Return lines with those that follow their like only counted, where they are many."""
-    counted = [(line, len(list(group))) for line, group in groupby(lines)]
-    runs = ([line] * n if n <= _LIKE else [line, f"[{n - 1} more lines like this]"] for line, n in counted)
-    return [line for run in runs for line in run]
+    runs = ((line, len(list(group))) for line, group in groupby(lines))
+    return [one for line, n in runs for one in ([line] * n if n <= 3 else [line, f"[{n - 1} more lines like this]"])]
 
 
 def cut(text: str, advice: str = "") -> str:

@@ -32,8 +32,7 @@ _ALTERNATE = {47, 1047, 1049}  # modes that show a second screen and, when they 
 _REFUSED = {3, 5}  # modes that change the size, and all characters at once
 _SAVED_CURSORS = 8
 _HIGHLIGHTED, _HIGHLIGHTED_CHARS = 12, 80
-_CURSOR_KEYS = 1 << 5  # the mode in which the keys of the cursor send other sequences, as pyte keeps it
-_CURSOR_KEY = re.compile(rb"\x1b\[([ABCDFH])")
+_CURSOR_KEYS, _CURSOR_KEY = 1 << 5, re.compile(rb"\x1b\[([ABCDFH])")  # the mode in which these begin otherwise
 _XTERM = {"S": "scroll_up", "T": "scroll_down", "Z": "tab_back", "b": "repeat"}  # what pyte lacks of it
 
 
@@ -43,6 +42,7 @@ class Screen:
         self._stream = pyte.Stream()
         self._stream.csi = pyte.Stream.csi | _XTERM
         self._stream.escape = pyte.Stream.escape | {"E": "next_line"}
+        self._stream.sharp = {}  # no test picture
         self._stream.use_utf8 = False  # only so does pyte draw lines
         self._stream.attach(self._drawn)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -155,9 +155,6 @@ class _Drawn(pyte.Screen):
             self.buffer.pop(y, None)
         if how in (0, 1):
             self.erase_in_line(how)
-
-    def alignment_display(self) -> None:
-        """Leave out the test picture."""
 
     def save_cursor(self) -> None:
         super().save_cursor()

@@ -273,9 +273,6 @@ class Shell(Protocol):
             JobError: there is no such job.
         """
 
-    async def restore(self, state: ShellState) -> None:
-        """Start a new shell with that state; all that ran in the background is ended."""
-
     async def close(self) -> None:
         """End everything; idempotent. Nothing of it is left."""
 

@@ -15,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from agentorchestra.core.errors import JobError, SandboxUnavailableError, ToolError
 from agentorchestra.sandbox._supervisor import Output
@@ -40,9 +40,6 @@ from agentorchestra.sandbox.shell import (
     ShellSandbox,
     ShellState,
 )
-
-if TYPE_CHECKING:
-    from agentorchestra.sandbox.screen import Screen
 
 SHELL_FILES = ("_shell.py", "_jobs.py", "_state.py", "_supervisor.py", "_terminal.py", "_after.sh", "_program.py")
 """The files that have to be there inside."""
@@ -132,9 +129,14 @@ class _View:
 
     def __init__(self, size: Size = SIZE) -> None:
         self.size = size
-        self.screen: Screen = _new_screen(size)
         self.position = 0
         self.one_look = asyncio.Lock()
+        self.clear()
+
+    def clear(self) -> None:
+        from agentorchestra.sandbox.screen import Screen  # late: only who has a screen needs pyte
+
+        self.screen = Screen(self.size)
 
     async def take(self, data: bytes, size: int) -> int:
         """Draw what was drawn up to `size` bytes in all, of which `data` came last; return how many are missed."""
@@ -142,18 +144,12 @@ class _View:
         missed = max(0, size - self.position - len(data))
         self.position = max(0, size)
         if missed:  # begin at the next sequence or line
-            self.screen = _new_screen(self.size)
+            self.clear()
             data = data[next((at for at, byte in enumerate(data) if byte in b"\x1b\n"), 0) :]
         for piece in self.screen.pieces(data):
             self.screen.draw(piece)
             await asyncio.sleep(0)  # what others do goes on meanwhile
         return missed
-
-
-def _new_screen(size: Size) -> Screen:
-    from agentorchestra.sandbox.screen import Screen  # late: only who has a screen needs pyte
-
-    return Screen(size)
 
 
 class DrivenShell(Shell):
@@ -288,13 +284,6 @@ class DrivenShell(Shell):
         if self._running is not None and self._pipe is not None:
             with contextlib.suppress(Lost):
                 await self._send({"kind": "interrupt"})
-
-    async def restore(self, state: ShellState) -> None:
-        async with self._one_command:
-            self._state = state
-            await self._down(Lost("it was put back to an earlier state"))
-            self._lost = self._news = None
-            self._had_jobs = False
 
     # -- jobs --------------------------------------------------------------------------------------------------------
 

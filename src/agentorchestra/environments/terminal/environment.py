@@ -332,8 +332,9 @@ class Terminal(FolderEnvironment):
         shell = self._running_shell(job)
         seen = await shell.look(job, keys=keys, wait_s=seconds, wait_for=wait_for, size=size)
         await self._keep(shell)
-        lacks = f"\n[{_short(wait_for)!r} did not come within {seconds:g} s]" * (wait_for not in seen.picture.text)
-        return _screen_text(seen) + lacks
+        return _screen_text(seen) + f"\n[{wait_for!r} did not come in {seconds:g} s]" * (
+            wait_for not in seen.picture.text
+        )
 
     @action(mutates=False)
     async def jobs(self) -> str:
