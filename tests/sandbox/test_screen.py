@@ -57,7 +57,7 @@ def test_the_second_screen_gives_the_first_one_back() -> None:
 
 
 def test_what_xterm_draws_with() -> None:
-    """The sequences of `xterm-256color` in terminfo that pyte lacks: rep, cbt, nel, smacs, indn, rin, E3."""
+    """The sequences of `xterm` in terminfo that pyte lacks: rep, cbt, nel, smacs, indn, rin, E3."""
     assert drawn(b"=\x1b[9b|").lines == ("==========|",)
     assert drawn(b"\tab\x1b[Zx").lines == ("        xb",)
     assert drawn(b"one\x1bEtwo").lines == ("one", "two")

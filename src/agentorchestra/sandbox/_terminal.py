@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 Size = tuple[int, int]  # columns and lines
 SIZE = 120, 40  # where nobody chose another
-NAME = "xterm-256color"  # the entry of terminfo whose sequences the host's screen knows
+NAME = "xterm"  # the entry of terminfo whose sequences the host's screen knows; with 256 colours less is reversed
 DRAWN_BYTES = 64 << 10  # of what was drawn, the last bytes are kept
 _READS = {"x86_64": (0, 19), "aarch64": (63, 65)}  # the numbers of read and readv
 _POLLS = {"x86_64": (7, 23, 232, 270, 271, 281, 441), "aarch64": (22, 72, 73, 441)}
