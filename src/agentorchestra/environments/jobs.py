@@ -9,7 +9,6 @@ from agentorchestra.sandbox import Job
 
 _RESULT_CHARS = 16_000
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])?")
-_ERASED = re.compile(r".?\x08")  # what a backspace took away
 _ODD = {char: f"^{chr(char ^ 64)}" for char in (*range(8), 11, *range(14, 27), *range(28, 32), 127)}  # as cat -v
 
 
@@ -34,7 +33,7 @@ def plain(text: str, size: int) -> str:
     if 10 * odd > len(text):
         return f"[{size:,} bytes that are not text in UTF-8; look at them with file, xxd or iconv]"
     lines = _ESCAPE.sub("", text).replace("\r\n", "\n").translate(_ODD).split("\n")
-    drawn = [_ERASED.sub("", line).rstrip("\r").split("\r") for line in lines]
+    drawn = [re.sub(r".?\x08", "", line).rstrip("\r").split("\r") for line in lines]
     over = sum(len(line) - 1 for line in drawn)
     note = f"\n[{over:,} lines that others were drawn over are left out]" * bool(over)
     return "\n".join(line[-1] for line in drawn).rstrip("\n") + note

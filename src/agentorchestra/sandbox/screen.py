@@ -33,14 +33,13 @@ _REFUSED = {3, 5}  # modes that change the size, and all characters at once
 _SAVED_CURSORS = 8
 _HIGHLIGHTED, _HIGHLIGHTED_CHARS = 12, 80
 _CURSOR_KEYS, _CURSOR_KEY = 1 << 5, re.compile(rb"\x1b\[([ABCDFH])")  # the mode in which these begin otherwise
-_XTERM = {"S": "scroll_up", "T": "scroll_down", "Z": "tab_back", "b": "repeat"}  # what pyte lacks of it
 
 
 class Screen:
     def __init__(self, size: Size = SIZE) -> None:
         self._drawn = _Drawn(*size)
         self._stream = pyte.Stream()
-        self._stream.csi = pyte.Stream.csi | _XTERM
+        self._stream.csi = pyte.Stream.csi | {"S": "scroll_up", "T": "scroll_down", "Z": "tab_back", "b": "repeat"}
         self._stream.escape = pyte.Stream.escape | {"E": "next_line"}
         self._stream.sharp = {}  # no test picture
         self._stream.use_utf8 = False  # only so does pyte draw lines
