@@ -78,7 +78,6 @@ class Screen:
         self._drawn.cursor_position(self._drawn.cursor.y + 1, self._drawn.cursor.x + 1)  # it may be outside now
 
     def typed(self, keys: bytes) -> bytes:
-        """Return keys as the program has asked for them."""
         return _CURSOR_KEY.sub(b"\x1bO\\1", keys) if _CURSOR_KEYS in self._drawn.mode else keys
 
     def picture(self) -> Picture:

@@ -319,7 +319,8 @@ class DrivenShell(Shell):
         _check_size(size or SIZE)
         if keys and (found := await self.output(job)).state != "running":
             raise JobError(f"job {job} has ended and takes no keys; start it again: {found.command[:200]}")
-        view = self._screens[job] = self._screens.pop(job, None) or _View()
+        view = self._screens.pop(job, None) or _View()
+        self._screens[job] = view
         for oldest in list(self._screens)[:-_SCREENS]:  # those that nobody looked at
             del self._screens[oldest]
         async with view.one_look:
