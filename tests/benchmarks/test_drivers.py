@@ -172,6 +172,6 @@ def test_terminal_prints_ratios() -> None:
         pytest.skip(done.stderr.strip())
     lines = {line[:14].strip(): line[14:].split() for line in done.stdout.splitlines()}
     assert {name: len(lines[name]) for name in ("true", "1,000 lines", "10 processes")} == {
-        "true": 4, "1,000 lines": 4, "10 processes": 4
+        "true": 5, "1,000 lines": 5, "10 processes": 5
     }, done.stderr  # fmt: skip
     assert all(len(lines[name]) == 2 for name in ("python3", "cat", "bash"))

@@ -119,6 +119,33 @@ async def test_every_action_with_its_effect(bench: Bench, tmp_path: Path) -> Non
     assert await bench.replay(main) is not None
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (r"printf '\e[1;31mred\e[0m \e]8;;http://a\e\\link\e]8;;\a\e(B\n'", "red link"),
+        (
+            r"for at in 10 50 100; do printf '\r\e[K%s%%' $at; done; echo; echo end",
+            "100%\nend\n[3 lines that others were drawn over are left out]",
+        ),
+        (r"printf 'no\r\nprogress\r\n'", "no\nprogress"),
+        (r"printf 'spin |\b/\b-\bdone'", "spin done"),
+        (r"printf 'first=1234567890\0second=1234567890\0'", "first=1234567890^@second=1234567890^@"),
+        (r"printf 'gar\xe7on, un caf\xe9, une soir\xe9e bien longue'", "gar�on, un caf�, une soir�e bien longue"),
+        (
+            "head -c 3000 /bin/bash; echo",
+            "[3,001 bytes that are not text in UTF-8; look at them with file, xxd or iconv]",
+        ),
+    ],
+)
+async def test_what_directs_a_terminal_is_not_in_an_output(bench: Bench, command: str, said: str) -> None:
+    async def main(root: BranchContext[Any]) -> str:
+        await do(root, "start", command=command)
+        assert await do(root, "output", job=1, wait_s=20) == f"{said}\n[job 1: ended with exit code 0]"
+        return await do(root, "run", command=command)
+
+    assert await drive(bench, main) == said
+
+
 async def test_hostile_commands_are_observations_and_the_run_goes_on(bench: Bench) -> None:
     async def main(root: BranchContext[Any]) -> str:
         await do(root, "run", command="x=kept")

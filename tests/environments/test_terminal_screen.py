@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,108 @@ async def test_a_rival_world_has_no_such_job(bench: Bench) -> None:  # noqa: F81
     assert await drive(bench, main) == "own"
 
 
+SHELL = "PS1='> ' bash --norc --noprofile"
+
+
+async def test_a_signal_takes_nothing_that_was_typed_before_it(bench: Bench) -> None:  # noqa: F811
+    async def main(root: BranchContext[Any]) -> str:
+        await do(root, "start", command=SHELL, screen=True)
+        await shows(root, 1, ">", "waits for input")
+        await do(root, "send_keys", job=1, keys=["echo typed", "<enter>", "<ctrl+c>", "echo af", "ter", "<enter>"])
+        said = await shows(root, 1, "\nafter\n")
+        assert said.startswith("> echo typed\ntyped\n> ^C\n> echo after\nafter\n>"), said
+        await do(root, "start", command="cat >read", screen=True)
+        await shows(root, 2, "waits for input")
+        await do(root, "send_keys", job=2, keys=["one", "<enter>", "<ctrl+c>"])
+        assert "[job 2: ended" in await shows(root, 2, "ended")
+        # Who never reads is interrupted all the same.
+        await do(root, "start", command="exec sleep 300", screen=True)
+        await do(root, "send_keys", job=3, keys=["x", "<enter>", "<ctrl+c>"], wait_s=0)
+        assert "[job 3: ended by signal 2]" in await shows(root, 3, "ended")
+        return await do(root, "run", command="cat read")
+
+    assert (await drive(bench, main)).startswith("one")
+
+
+@pytest.mark.parametrize(("program", "shown", "leave"), [("vim -u NONE -N", "~", ":q!\n"), ("less", "(END)", "q")])
+async def test_a_program_gives_the_screen_back(bench: Bench, program: str, shown: str, leave: str) -> None:  # noqa: F811
+    if shutil.which(program.split()[0]) is None:
+        pytest.skip(f"no {program} here")
+
+    async def main(root: BranchContext[Any]) -> str:
+        await do(root, "run", command="printf 'in the file\\n' >file")
+        await do(root, "start", command=f"echo before; {program} file; echo after; read x", screen=True)
+        said = await shows(root, 1, "in the file", shown, "waits for input")
+        assert "before" not in said and len(said) < 400  # the empty lines of an editor are not repeated
+        await do(root, "send_keys", job=1, keys=[leave])
+        return await shows(root, 1, "after", "waits for input")
+
+    assert (await drive(bench, main)).startswith("before\nafter\n[job 1: waits")
+
+
+KEYS = """
+import curses
+def main(screen):
+    while True:
+        size = screen.getmaxyx()
+        screen.erase(); screen.border(); screen.addstr(1, 1, f"{size}"); screen.refresh()
+        key = curses.keyname(screen.getch()).decode()
+        if key == "KEY_RESIZE":
+            curses.update_lines_cols()
+            continue
+        screen.addstr(2, 1, key); screen.refresh()
+        if screen.getch() == ord("q"):
+            break
+curses.wrapper(main)
+"""
+
+
+async def test_sizes_keys_and_lines_of_a_program_that_draws(bench: Bench) -> None:  # noqa: F811
+    async def main(root: BranchContext[Any]) -> str:
+        await do(root, "run", command=f"cat >keys.py <<'END'{KEYS}END")
+        python = "command -v curses; python3 keys.py"
+        assert "(20, 60)" in await do(root, "start", command=python, screen=True, columns=60, rows=20)
+        said = await shows(root, 1, "waits for input")
+        assert said.splitlines()[0] == "┌" + "─" * 58 + "┐" and "[16 more lines like this]" in said
+        await do(root, "resize", job=1, columns=200, rows=10)
+        assert (await shows(root, 1, "(10, 200)")).splitlines()[0] == "┌" + "─" * 198 + "┐"
+        for key, name in (("<up>", "KEY_UP"), ("<end>", "KEY_END"), ("<f1>", "KEY_F(1)"), ("<f5>", "KEY_F(5)")):
+            said = await do(root, "send_keys", job=1, keys=[key], wait_for=name, wait_s=20)
+            assert name in said, said
+            await do(root, "send_keys", job=1, keys=["x"])
+        for columns, rows in ((10, 20), (300, 20), (80, 4), (80, 101)):
+            sentence = f"a screen cannot have {columns} columns and {rows} lines; choose 20 to 250 and 5 to 100"
+            assert await refused(root, "resize", job=1, columns=columns, rows=rows) == sentence
+            assert await refused(root, "start", command="x", screen=True, columns=columns, rows=rows) == sentence
+        return "done"
+
+    assert await drive(bench, main) == "done"
+
+
+async def test_a_text_is_waited_for(bench: Bench) -> None:  # noqa: F811
+    async def main(root: BranchContext[Any]) -> str:
+        await do(root, "start", command=SHELL, screen=True)
+        await shows(root, 1, ">", "waits for input")
+        keys = ["until [ -e go ]; do sleep 0.02; done; echo built; sleep 300", "<enter>"]
+        said = await do(root, "send_keys", job=1, keys=keys, wait_for="a text that never comes", wait_s=0.3)
+        assert said.endswith("\n['a text that never comes' did not come in 0.3 s]")
+        await do(root, "run", command="touch go")
+        said = await do(root, "read_screen", job=1, wait_for="\nbuilt", wait_s=20)
+        assert "\nbuilt\n[job 1: running" in said, said
+        # A prompt that is there already is not taken for the next one.
+        await do(root, "send_keys", job=1, keys=["<ctrl+c>"], wait_for=">", wait_s=20)
+        keys = ["until [ -e stop ]; do sleep 0.02; done", "<enter>"]
+        said = await do(root, "send_keys", job=1, keys=keys, wait_for="> ", wait_s=0.3)
+        assert "[job 1: running" in said
+        await do(root, "run", command="touch stop")
+        await shows(root, 1, "waits for input")
+        over = await do(root, "send_keys", job=1, keys=["exit 3", "<enter>"], wait_for="nothing", wait_s=20)
+        assert "[job 1: ended with exit code 3]" in over
+        return "done"
+
+    assert await drive(bench, main) == "done"
+
+
 async def test_mistakes(bench: Bench) -> None:  # noqa: F811
     async def main(root: BranchContext[Any]) -> str:
         assert await refused(root, "send_keys", job=4, keys=["x"]) == "there is no job 4; the jobs: none"
@@ -200,7 +303,7 @@ def test_what_the_door_sees() -> None:
 
 def test_keys() -> None:
     assert sent(["print(1)", "<enter>", "<Up>", "<ctrl+c>", "<C-d>", "<alt+B>", "<f1>", "<F12>", "<esc>"]) == (
-        b"print(1)\r\x1b[A\x03\x04\x1bB\x1b[[A\x1b[24~\x1b"
+        b"print(1)\r\x1b[A\x03\x04\x1bB\x1bOP\x1b[24~\x1b"
     )
     assert sent(["a\nb\r\nc", "#include <stdio.h>", "<", "b>", "é"]) == "a\rb\rc#include <stdio.h><b>é".encode()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -276,8 +275,9 @@ async def test_mistakes(shell: Shell) -> None:
         await shell.look(plain.job, keys=b"x")
 
 
-async def test_a_new_shell_knows_that_a_job_is_gone(shell: Shell) -> None:
+async def test_a_new_shell_knows_that_a_job_is_gone(shell: Shell, sandbox: ShellSandbox, folder: Path) -> None:
     one = await at(shell, "read x")
-    await shell.restore(replace(shell.state))
+    second = await sandbox.shell(folder, LIMITS, state=shell.state)
     with pytest.raises(JobError, match=rf"job {one.job} is gone, with the shell it ran in or long ago; start it again"):
-        await shell.look(one.job, keys=b"x\r")
+        await second.look(one.job, keys=b"x\r")
+    await second.close()

@@ -7,8 +7,10 @@ import random
 import pytest
 
 from agentorchestra.sandbox import Picture
-from agentorchestra.sandbox._terminal import COLUMNS, LINES
+from agentorchestra.sandbox._terminal import SIZE
 from agentorchestra.sandbox.screen import Screen
+
+COLUMNS, LINES = SIZE
 
 
 def drawn(*parts: bytes) -> Picture:
@@ -54,11 +56,49 @@ def test_the_second_screen_gives_the_first_one_back() -> None:
     assert drawn(before + picture + b"\x1b[?1049l$ ") == Picture(("$ vi", "$"), 2, 3)
 
 
+def test_what_xterm_draws_with() -> None:
+    """The sequences of `xterm` in terminfo that pyte lacks: rep, cbt, nel, smacs, indn, rin, E3."""
+    assert drawn(b"=\x1b[9b|").lines == ("==========|",)
+    assert drawn(b"\tab\x1b[Zx").lines == ("        xb",)
+    assert drawn(b"one\x1bEtwo").lines == ("one", "two")
+    assert drawn(b"\x1b(0lqk\x1b(Bq \xc3\xa9").lines == ("┌─┐q é",)
+    rows = b"a\r\nb\r\nc\r\nd\x1b[2;3r\x1b[1;2H"
+    assert drawn(rows + b"\x1b[S|") == Picture(("a|", "c", "", "d"), 1, 3)
+    assert drawn(rows + b"\x1b[T|") == Picture(("a|", "", "b", "d"), 1, 3)
+    assert drawn(b"kept\x1b[3J").lines == ("kept",)
+
+
+def test_another_size() -> None:
+    screen = Screen((30, 6))
+    feed(screen, b"\x1b[6;1H" + b"x" * 40 + b"\x1b[?1049h\x1b[6;30H")
+    screen.resize((20, 5))
+    feed(screen, b"y")
+    assert screen.picture() == Picture(("", "", "", "", " " * 19 + "y"), 5, 21)
+    feed(screen, b"\x1b[?1049lz")
+    assert screen.picture().line <= 5
+    screen.resize((100, 10))
+    feed(screen, b"\x1b[H\x1b[2J" + b"\t" * 8 + b"end")
+    assert screen.picture().lines == (" " * 64 + "end",)
+
+
+def test_keys_of_the_cursor_are_sent_as_the_program_wants_them() -> None:
+    screen = Screen()
+    assert screen.typed(b"\x1b[Aa\x1b[3~") == b"\x1b[Aa\x1b[3~"
+    feed(screen, b"\x1b[?1h\x1b=")
+    assert screen.typed(b"\x1b[Aa\x1b[3~\x1b[H") == b"\x1bOAa\x1b[3~\x1bOH"
+    feed(screen, b"\x1b[?1l\x1b>")
+    assert screen.typed(b"\x1b[A") == b"\x1b[A"
+
+
 @pytest.mark.parametrize(
     "unknown",
     [
         b"\x1b[>4;2m",
         b"\x1b[>c",
+        b"\x1b[!p",
+        b"\x1b[4:3m",
+        b"\x1b[?2026$p",
+        b"\x1b[22;0;0t",
         b"\x1b[<u",
         b"\x1b[=1;1u",
         b"\x1b[?1;2A",

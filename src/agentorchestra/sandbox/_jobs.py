@@ -134,7 +134,7 @@ class Jobs:
         terminal = None
         try:
             if message["screen"]:
-                terminal = Terminal()
+                terminal = Terminal(message["size"])
                 reader, child = terminal.end, terminal.start(command, self.work, limit)
             else:
                 reader, child = self.piped(command, limit)
@@ -221,6 +221,8 @@ class Jobs:
             return {"error": f"there is no job {message['job']}; the jobs: {known}"}
         if kind == "look":
             return self.look(job, message)
+        if kind == "resize" and job.terminal is not None and job.terminal.end >= 0:
+            job.terminal.resize(message["size"])
         if kind == "stop" and not job.over:
             if job.terminal is not None and message["signal"] == signal.SIGINT:
                 job.terminal.interrupt()

@@ -6,8 +6,9 @@ through a FIFO each. A bash that ends is started again with what it had. Standar
 with the commands, so nothing it says is believed: every bound is kept again by the host (shell_driver.py).
 
 In:  {"kind": "start", ...}, {"kind": "run", "id", "command", "seconds", "together"}, {"kind": "interrupt"},
-     {"kind": "job", "id", "command", "screen", "cpu_seconds"}, {"kind": "jobs", "id"}, {"kind": "output", "id", "job"},
-     {"kind": "look", "id", "job", "keys", "after"}, {"kind": "stop", "id", "job", "signal", "force"}
+     {"kind": "job", "id", "command", "screen", "size", "cpu_seconds"}, {"kind": "jobs", "id"},
+     {"kind": "output", "id", "job"}, {"kind": "look", "id", "job", "keys", "after"},
+     {"kind": "resize", "id", "job", "size"}, {"kind": "stop", "id", "job", "signal", "force"}
 Out: {"kind": "ready"}, {"kind": "out", "id", "fd", "data"}, {"kind": "reply", "id", ...}
 """
 

@@ -13,8 +13,9 @@ import termios
 import time
 from collections.abc import Callable
 
-COLUMNS, LINES = 120, 40
-NAME = "linux"  # the entry of terminfo whose sequences the host's screen knows
+Size = tuple[int, int]  # columns and lines
+SIZE = 120, 40  # where nobody chose another
+NAME = "xterm"  # the entry of terminfo whose sequences the host's screen knows; with 256 colours less is reversed
 DRAWN_BYTES = 64 << 10  # of what was drawn, the last bytes are kept
 _READS = {"x86_64": (0, 19), "aarch64": (63, 65)}  # the numbers of read and readv
 _POLLS = {"x86_64": (7, 23, 232, 270, 271, 281, 441), "aarch64": (22, 72, 73, 441)}
@@ -23,14 +24,17 @@ _PEER = 0x5441  # TIOCGPTPEER, which Python names from 3.13
 
 
 class Terminal:
-    """A pseudo-terminal of a fixed size; `end` is ours, the programs have the other one."""
+    """A pseudo-terminal of some columns and lines; `end` is ours, the programs have the other one."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: Size) -> None:
         self.end, self._theirs = os.openpty()
-        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        self.resize(size)
         os.set_blocking(self.end, False)
         self.drawn = bytearray()
         self.size = self.looked_at = 0
+
+    def resize(self, size: Size) -> None:
+        fcntl.ioctl(self.end, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         self.since = time.monotonic()
 
     def start(self, command: list[str], work: str, limit: Callable[[], None]) -> subprocess.Popen[bytes]:

@@ -1,12 +1,14 @@
 """The screen of a job: what a person would see, drawn by pyte from the bytes that the job's terminal was sent.
 
-Programs of a model sent them, so the size is fixed, and no byte costs more than a few hundred steps.
+Programs of a model sent them, so no byte changes the size, and none costs more than a few hundred steps.
 """
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import copy
+import functools
 import re
 import unicodedata
 from collections import defaultdict
@@ -16,12 +18,13 @@ import pyte
 from pyte.screens import StaticDefaultDict
 from wcwidth import wcwidth
 
-from agentorchestra.sandbox._terminal import COLUMNS, LINES
+from agentorchestra.sandbox._terminal import SIZE, Size
 from agentorchestra.sandbox.shell import Picture
 
 _PIECE = 256
 _STRING = rb"\x1b[PX^_][^\x1b]{0,4096}"
-_UNKNOWN = re.compile(rb"\x1b\[[<=>][0-?]*[ -/]*[@-~]|\x1b\[\?[0-9;]*[^0-9;hlJK]|" + _STRING + rb"\x1b\\")
+_ODD = rb"\x1b\[(?=[0-9;?]{0,64}[<=>: -/])[0-?]{0,64}[ -/]{0,8}[@-~]"  # with parts of which pyte knows none
+_UNKNOWN = re.compile(_ODD + rb"|\x1b\[\?[0-9;]*[^0-9;hlJK]|" + _STRING + rb"\x1b\\")
 """Sequences that pyte would print or fail over; a terminal ignores them."""
 _BEGUN = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]?)?$|" + _STRING + rb"\x1b?$")  # a sequence whose end is still to come
 _UNDRAWN_BYTES = 4_096  # after so many without a character that is shown, a sequence counts as never ended
@@ -29,12 +32,19 @@ _ALTERNATE = {47, 1047, 1049}  # modes that show a second screen and, when they 
 _REFUSED = {3, 5}  # modes that change the size, and all characters at once
 _SAVED_CURSORS = 8
 _HIGHLIGHTED, _HIGHLIGHTED_CHARS = 12, 80
+_CURSOR_KEYS, _CURSOR_KEY = 1 << 5, re.compile(rb"\x1b\[([ABCDFH])")  # the mode in which these begin otherwise
 
 
 class Screen:
-    def __init__(self) -> None:
-        self._drawn = _Drawn(COLUMNS, LINES)
-        self._stream = pyte.ByteStream(self._drawn)
+    def __init__(self, size: Size = SIZE) -> None:
+        self._drawn = _Drawn(*size)
+        self._stream = pyte.Stream()
+        self._stream.csi = pyte.Stream.csi | {"S": "scroll_up", "T": "scroll_down", "Z": "tab_back", "b": "repeat"}
+        self._stream.escape = pyte.Stream.escape | {"E": "next_line"}
+        self._stream.sharp = {}  # no test picture
+        self._stream.use_utf8 = False  # only so does pyte draw lines
+        self._stream.attach(self._drawn)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = b""
         self._undrawn = 0
 
@@ -49,7 +59,7 @@ class Screen:
 
     def draw(self, piece: bytes) -> None:
         with contextlib.suppress(Exception):  # pyte fails over some nonsense; what is left of the piece is not drawn
-            self._stream.feed(piece)
+            self._stream.feed(self._decoder.decode(piece))
         self._undrawn = 0 if self._drawn.has_drawn else self._undrawn + len(piece)
         self._drawn.has_drawn = False
         if self._undrawn > _UNDRAWN_BYTES:
@@ -62,13 +72,21 @@ class Screen:
         answers, self._drawn.answers = self._drawn.answers, ""
         return answers.encode()
 
+    def resize(self, size: Size) -> None:
+        self._drawn.resize(*reversed(size))
+        self._drawn.tabstops.update(range(8, size[0], 8))
+        self._drawn.cursor_position(self._drawn.cursor.y + 1, self._drawn.cursor.x + 1)  # it may be outside now
+
+    def typed(self, keys: bytes) -> bytes:
+        return _CURSOR_KEY.sub(b"\x1bO\\1", keys) if _CURSOR_KEYS in self._drawn.mode else keys
+
     def picture(self) -> Picture:
         drawn, lines, highlighted = self._drawn, list[str](), list[str]()
         line = column = 0
         wraps = False
-        for y in range(LINES):
+        for y in range(drawn.lines):
             row: Any = drawn.buffer[y]
-            cells = [row[x] for x in range(COLUMNS)]
+            cells = [row[x] for x in range(drawn.columns)]
             before = lines.pop() if wraps else ""
             if y == drawn.cursor.y:
                 line, column = len(lines), len(before) + len("".join(one.data for one in cells[: drawn.cursor.x]))
@@ -90,6 +108,25 @@ class _Drawn(pyte.Screen):
     answers = ""
     _first: tuple[Any, Any] | None = None  # the first screen and its cursor while the second one is shown
     _wrapping = False
+    _last = ""  # the character that `repeat` draws again
+
+    def next_line(self) -> None:
+        self.carriage_return()
+        self.linefeed()
+
+    def scroll_up(self, count: int = 1, edit: Any = pyte.Screen.delete_lines) -> None:
+        at, self.cursor.y = (self.cursor.x, self.cursor.y), (self.margins or (0, 0))[0]
+        edit(self, count)
+        self.cursor.x, self.cursor.y = at
+
+    scroll_down = functools.partialmethod(scroll_up, edit=pyte.Screen.insert_lines)
+
+    def tab_back(self, count: int = 1) -> None:
+        for _ in range(min(count or 1, self.columns)):
+            self.cursor.x = max((stop for stop in self.tabstops if stop < self.cursor.x), default=0)
+
+    def repeat(self, count: int = 1) -> None:
+        self.draw(self._last * min(count or 1, self.columns))
 
     def draw(self, data: str) -> None:
         self.has_drawn = self._wrapping = True
@@ -97,7 +134,7 @@ class _Drawn(pyte.Screen):
             # pyte drops what follows a character without width, and a cell could grow without end.
             data = "".join(one for one in unicodedata.normalize("NFC", data) if wcwidth(one) > 0)
         super().draw(data)
-        self._wrapping = False
+        self._wrapping, self._last = False, data[-1:] or self._last
 
     def linefeed(self) -> None:
         if self._wrapping:
@@ -109,14 +146,13 @@ class _Drawn(pyte.Screen):
         _wraps(self.buffer[self.cursor.y], False)
 
     def erase_in_display(self, how: int = 0, *args: Any, **kwargs: Any) -> None:
-        first, last = {0: (self.cursor.y + 1, LINES), 1: (0, self.cursor.y)}.get(how, (0, LINES))
+        if how == 3:  # only what was scrolled away
+            return
+        first, last = {0: (self.cursor.y + 1, self.lines), 1: (0, self.cursor.y)}.get(how, (0, self.lines))
         for y in range(first, last):
             self.buffer.pop(y, None)
         if how in (0, 1):
             self.erase_in_line(how)
-
-    def alignment_display(self) -> None:
-        """Leave out the test picture."""
 
     def save_cursor(self) -> None:
         super().save_cursor()
@@ -134,6 +170,7 @@ class _Drawn(pyte.Screen):
         if kwargs.get("private"):
             if _ALTERNATE.intersection(modes) and self._first is not None:
                 (self.buffer, self.cursor), self._first = self._first, None
+                self.cursor_position(self.cursor.y + 1, self.cursor.x + 1)  # the screen may be smaller now
             modes = tuple(one for one in modes if one not in _REFUSED)
         super().reset_mode(*modes, **kwargs)
 

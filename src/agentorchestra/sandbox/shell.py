@@ -14,6 +14,7 @@ from typing import Literal, Protocol, Self, TypedDict, Unpack, runtime_checkable
 
 from pydantic import JsonValue
 
+from agentorchestra.sandbox._terminal import SIZE, Size
 from agentorchestra.sandbox.base import Sandbox, SandboxLimits
 from agentorchestra.sandbox.machine import Machine
 
@@ -159,6 +160,10 @@ class Picture:
     column: int
     highlighted: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -209,11 +214,12 @@ class Shell(Protocol):
     async def interrupt(self) -> None:
         """Interrupt (SIGINT) the command that runs; nothing if none does."""
 
-    async def start(self, command: str, *, screen: bool = False) -> Job:
+    async def start(self, command: str, *, screen: bool = False, size: Size = SIZE) -> Job:
         """Start a command in the background, with directory and variables as they are now.
 
         Args:
             screen: whether it works at a terminal of its own, for `look`; otherwise it finds its input closed.
+            size: of that terminal: 20 to 250 columns, 5 to 100 lines.
 
         Raises:
             JobError: it cannot be started; the sentence says why.
@@ -234,12 +240,17 @@ class Shell(Protocol):
             JobError: it cannot be started, or the sandbox was ended before it.
         """
 
-    async def look(self, job: int, *, keys: bytes = b"", wait_s: float = 0.0) -> Seen:
+    async def look(
+        self, job: int, *, keys: bytes = b"", wait_s: float = 0.0, wait_for: str = "", size: Size | None = None
+    ) -> Seen:
         """Send keys to the terminal of a job and look at its screen once it waits for more, or has ended.
 
         Args:
-            keys: as a terminal sends them; none to look only.
+            keys: as a terminal sends them; none to look only. A signal among them, which throws away what nobody has
+                read, is sent when the program waits for keys, or after `wait_s` (at least three seconds).
             wait_s: seconds after which the screen is looked at in any case.
+            wait_for: a text that has to come to the screen first; the program need not wait for keys then.
+            size: that the terminal gets.
 
         Raises:
             JobError: there is no such job, it has no screen, or it has ended and gets keys.
@@ -261,9 +272,6 @@ class Shell(Protocol):
         Raises:
             JobError: there is no such job.
         """
-
-    async def restore(self, state: ShellState) -> None:
-        """Start a new shell with that state; all that ran in the background is ended."""
 
     async def close(self) -> None:
         """End everything; idempotent. Nothing of it is left."""

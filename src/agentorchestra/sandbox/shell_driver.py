@@ -10,15 +10,16 @@ import asyncio
 import base64
 import codecs
 import contextlib
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from agentorchestra.core.errors import JobError, SandboxUnavailableError, ToolError
 from agentorchestra.sandbox._supervisor import Output
-from agentorchestra.sandbox._terminal import DRAWN_BYTES
+from agentorchestra.sandbox._terminal import DRAWN_BYTES, SIZE, Size
 from agentorchestra.sandbox.base import SandboxLimits, check_usable
 from agentorchestra.sandbox.cgroup import Group
 from agentorchestra.sandbox.changes import WORTH, Changes
@@ -40,9 +41,6 @@ from agentorchestra.sandbox.shell import (
     ShellState,
 )
 
-if TYPE_CHECKING:
-    from agentorchestra.sandbox.screen import Screen
-
 SHELL_FILES = ("_shell.py", "_jobs.py", "_state.py", "_supervisor.py", "_terminal.py", "_after.sh", "_program.py")
 """The files that have to be there inside."""
 
@@ -57,6 +55,8 @@ _FIRST_LOOK_S, _LOOK_S = 0.01, 0.25
 """Pauses between two looks at a screen: the first one, and the longest of those that follow."""
 _STILL_S, _STILL_UNTOLD_S = 0.05, 0.5
 """How long nothing may have been drawn: by who waits or has ended, and where the system does not tell who waits."""
+_SIGNALS = re.compile(rb"[\x03\x1a\x1c]|[^\x03\x1a\x1c]+")  # keys that a terminal makes a signal of, and others
+_BEFORE_SIGNAL_S = 3.0
 _SCREENS = 64
 _SAID = ("exited", "interrupted", "time", "flood")  # endings that only the other end knows of
 
@@ -127,10 +127,16 @@ class _Running:
 class _View:
     """The screen of a job, and how much of what was drawn it has seen."""
 
-    def __init__(self) -> None:
-        self.screen: Screen = _new_screen()
+    def __init__(self, size: Size = SIZE) -> None:
+        self.size = size
         self.position = 0
         self.one_look = asyncio.Lock()
+        self.clear()
+
+    def clear(self) -> None:
+        from agentorchestra.sandbox.screen import Screen  # late: only who has a screen needs pyte
+
+        self.screen = Screen(self.size)
 
     async def take(self, data: bytes, size: int) -> int:
         """Draw what was drawn up to `size` bytes in all, of which `data` came last; return how many are missed."""
@@ -138,18 +144,12 @@ class _View:
         missed = max(0, size - self.position - len(data))
         self.position = max(0, size)
         if missed:  # begin at the next sequence or line
-            self.screen = _new_screen()
+            self.clear()
             data = data[next((at for at, byte in enumerate(data) if byte in b"\x1b\n"), 0) :]
         for piece in self.screen.pieces(data):
             self.screen.draw(piece)
             await asyncio.sleep(0)  # what others do goes on meanwhile
         return missed
-
-
-def _new_screen() -> Screen:
-    from agentorchestra.sandbox.screen import Screen  # late: only who has a screen needs pyte
-
-    return Screen()
 
 
 class DrivenShell(Shell):
@@ -285,19 +285,15 @@ class DrivenShell(Shell):
             with contextlib.suppress(Lost):
                 await self._send({"kind": "interrupt"})
 
-    async def restore(self, state: ShellState) -> None:
-        async with self._one_command:
-            self._state = state
-            await self._down(Lost("it was put back to an earlier state"))
-            self._lost = self._news = None
-            self._had_jobs = False
-
     # -- jobs --------------------------------------------------------------------------------------------------------
 
-    async def start(self, command: str, *, screen: bool = False) -> Job:
+    async def start(self, command: str, *, screen: bool = False, size: Size = SIZE) -> Job:
         _check_command(command)
+        _check_size(size)
         kills = self._kills()
-        job = _job(await self._about_jobs({"kind": "job", "command": command, "screen": screen}))
+        job = _job(await self._about_jobs({"kind": "job", "command": command, "screen": screen, "size": size}))
+        if screen:
+            self._screens[job.job] = _View(size)
         self._kills_before[job.job] = kills
         self._had_jobs = True
         self._number(job.job)
@@ -317,21 +313,38 @@ class DrivenShell(Shell):
             await self.stop(found.job, 9)
         return found
 
-    async def look(self, job: int, *, keys: bytes = b"", wait_s: float = 0.0) -> Seen:
+    async def look(
+        self, job: int, *, keys: bytes = b"", wait_s: float = 0.0, wait_for: str = "", size: Size | None = None
+    ) -> Seen:
+        _check_size(size or SIZE)
         if keys and (found := await self.output(job)).state != "running":
             raise JobError(f"job {job} has ended and takes no keys; start it again: {found.command[:200]}")
-        view = self._screens.setdefault(job, _View())
-        for oldest in list(self._screens)[:-_SCREENS]:
+        view = self._screens.pop(job, None) or _View()
+        self._screens[job] = view
+        for oldest in list(self._screens)[:-_SCREENS]:  # those that nobody looked at
             del self._screens[oldest]
         async with view.one_look:
             try:
-                return await self._looked(view, job, keys, wait_s)
+                seen = [await self._looked(view, job, b"", 0.0)] if size is not None or wait_for else []
+                if size is not None:
+                    await self._about_jobs({"kind": "resize", "job": job, "size": size})
+                    view.size = size
+                    view.screen.resize(size)
+                before = view.screen.picture().text.count(wait_for) if keys and wait_for else 0
+                *earlier, last = _SIGNALS.findall(keys) or [b""]
+                seen += [await self._looked(view, job, part, max(wait_s, _BEFORE_SIGNAL_S)) for part in earlier]
+                seen.append(await self._looked(view, job, last, wait_s, wait_for, before))
+                return replace(seen[-1], missed=sum(a.missed for a in seen), refused=sum(a.refused for a in seen))
             except Broken as exc:
                 raise JobError(f"the screen of job {job} cannot be seen: {exc}") from None
 
-    async def _looked(self, view: _View, job: int, keys: bytes, wait_s: float) -> Seen:
+    async def _looked(
+        self, view: _View, job: int, keys: bytes, wait_s: float, wait_for: str = "", before: int = 0
+    ) -> Seen:
+        """Send keys and look until the program waits for more, and shows the text that it did not show `before`."""
         loop = asyncio.get_running_loop()
-        end, pause, missed, refused, typed = loop.time() + wait_s, _FIRST_LOOK_S, 0, None, keys
+        end, pause, missed, refused = loop.time() + wait_s, _FIRST_LOOK_S, 0, None
+        typed = keys = view.screen.typed(keys)
         while True:
             asked = {"kind": "look", "job": job, "keys": base64.b64encode(typed).decode(), "after": view.position}
             reply = await self._about_jobs(asked)
@@ -343,6 +356,8 @@ class DrivenShell(Shell):
             found, waits = self._told(_job(reply)), said if isinstance(said := reply.get("waits"), bool) else None
             is_still = isinstance(quiet, float) and quiet >= (_STILL_UNTOLD_S if waits is None else _STILL_S)
             is_over = is_still and not typed and (found.state != "running" or waits is not False)
+            if wait_for and found.state == "running":
+                is_over = (shown := view.screen.picture().text.count(wait_for)) > before or (is_over and shown > 0)
             if is_over or loop.time() >= end:
                 return Seen(found, view.screen.picture(), waits, missed, refused)
             await asyncio.sleep(min(pause, max(0.0, end - loop.time())))
@@ -585,6 +600,11 @@ class Backend(ShellSandbox):
 
     async def aclose(self) -> None:
         pass  # a shell is closed by whoever has it
+
+
+def _check_size(size: Size) -> None:
+    if not (20 <= size[0] <= 250 and 5 <= size[1] <= 100):
+        raise JobError(f"a screen cannot have {size[0]} columns and {size[1]} lines; choose 20 to 250 and 5 to 100")
 
 
 def _check_command(command: str) -> None:

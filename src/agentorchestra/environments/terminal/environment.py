@@ -17,7 +17,7 @@ from agentorchestra.core.errors import JobError, SandboxUnavailableError, Settin
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import WebSettings
 from agentorchestra.environments.folder import FolderEnvironment
-from agentorchestra.environments.jobs import cut
+from agentorchestra.environments.jobs import cut, folded, plain
 from agentorchestra.environments.jobs import how as _how
 from agentorchestra.environments.jobs import short as _short
 from agentorchestra.environments.registry import EnvironmentParts
@@ -25,6 +25,7 @@ from agentorchestra.environments.terminal import verifier
 from agentorchestra.environments.terminal.keys import sent
 from agentorchestra.environments.terminal.network import Reach, TerminalProxy, reach_of
 from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, Seen, Shell, ShellRan, ShellState
+from agentorchestra.sandbox._terminal import SIZE, Size
 from agentorchestra.sandbox.factory import shell_in
 from agentorchestra.sandbox.shell import Mount
 from agentorchestra.tea.calling.environment import action
@@ -51,6 +52,7 @@ Command = Annotated[str, Field(description="What bash runs: one command or a scr
 JobNumber = Annotated[int, Field(description="The job's number, as terminal_start or terminal_jobs gave it.")]
 Seconds = Annotated[float, Field(description="In seconds; 0 for the limit.", ge=0)]
 Wait = Annotated[float, Field(ge=0)]
+WaitFor = Annotated[str, Field(description="Wait until this text comes to the screen, up to wait_s.")]
 Keys = Annotated[
     list[str],
     Field(
@@ -165,20 +167,17 @@ class Terminal(FolderEnvironment):
                 await self._proxy.start()
             own = await asyncio.to_thread(verifier.mounts, self._stands_on.place) if self._tested else ()
             seen = await self.seen()
-            try:
-                self._shell = await shell_in(
-                    self._sandbox,
-                    self.folder,
-                    self._limits,
-                    inputs=self.files,
-                    network=self._network,
-                    state=state,
-                    mounts=(*seen, *self._mounts, *own),
-                    machine=self._stands_on.machine,
-                    gate=self._proxy.gate if self._proxy is not None else None,
-                )
-            except SandboxUnavailableError as exc:
-                raise ToolError(str(exc)) from None
+            self._shell = await shell_in(
+                self._sandbox,
+                self.folder,
+                self._limits,
+                inputs=self.files,
+                network=self._network,
+                state=state,
+                mounts=(*seen, *self._mounts, *own),
+                machine=self._stands_on.machine,
+                gate=self._proxy.gate if self._proxy is not None else None,
+            )
         return self._shell
 
     async def open(self, ctx: Any) -> None:
@@ -269,10 +268,7 @@ class Terminal(FolderEnvironment):
         shell = await self.opened_shell()
         gone = _listed(self.kept.pop(_GONE, None))
         told = _Progress(ctx)
-        try:
-            ran = await shell.run(command, timeout_s=seconds, together=True, on_output=told)
-        except SandboxUnavailableError as exc:
-            raise ToolError(str(exc)) from None
+        ran = await shell.run(command, timeout_s=seconds, together=True, on_output=told)
         told.end()
         if ran.jobs_lost:
             self._note_gone()
@@ -282,27 +278,26 @@ class Terminal(FolderEnvironment):
         return "\n".join(lines)
 
     @action(tags=_EXECUTE)
-    async def start(self, command: Command, screen: bool = False) -> str:
+    async def start(self, command: Command, screen: bool = False, columns: int = SIZE[0], rows: int = SIZE[1]) -> str:
         """Start a command in the background, with directory and variables as they are now.
 
         Args:
             command: one command or a script of bash.
             screen: true for a program that asks or draws: it gets a terminal, and its screen is shown.
+            columns: of the screen, 20 to 250.
+            rows: of the screen, 5 to 100.
         """
         if not command.strip():
             raise ToolError("the command is empty; give one, e.g. python3 -m http.server 8000")
         shell = await self.opened_shell()
-        try:
-            job = await shell.start(command, screen=screen)
-        except SandboxUnavailableError as exc:
-            raise ToolError(str(exc)) from None
+        job = await shell.start(command, screen=screen, size=(columns, rows))
         if screen:
-            return await self._look(shell, job.job, b"", min(_SETTLE_S, self._limits.seconds))
+            return await self._look(job.job, b"", min(_SETTLE_S, self._limits.seconds))
         await self._keep(shell)
         return f"job {job.job} runs in the background; look at it with terminal_output, end it with terminal_stop"
 
     @action(tags=_EXECUTE)
-    async def send_keys(self, job: JobNumber, keys: Keys, wait_s: Wait = _SETTLE_S) -> str:
+    async def send_keys(self, job: JobNumber, keys: Keys, wait_s: Wait = _SETTLE_S, wait_for: WaitFor = "") -> str:
         """Type into a job that was started with a screen; shows the screen once the job waits for input or has ended.
 
         Args:
@@ -310,26 +305,36 @@ class Terminal(FolderEnvironment):
             keys: texts and keys.
             wait_s: after so many seconds the screen is shown in any case.
         """
-        typed, seconds = sent(keys), self._wait(wait_s)
-        return await self._look(self._running_shell(job), job, typed, seconds)
+        return await self._look(job, sent(keys), self._wait(wait_s), wait_for)
 
     @action
-    async def read_screen(self, job: JobNumber, wait_s: Wait = 0) -> str:
+    async def read_screen(self, job: JobNumber, wait_s: Wait = 0, wait_for: WaitFor = "") -> str:
         """Show the screen of a job, and say whether the job waits for input.
 
         Args:
             job: its number.
             wait_s: how long the job may go on before it waits for input or ends; 0 to look at once.
         """
-        return await self._look(self._running_shell(job), job, b"", self._wait(wait_s))
+        return await self._look(job, b"", self._wait(wait_s), wait_for)
 
-    async def _look(self, shell: Shell, job: int, keys: bytes, seconds: float) -> str:
-        try:
-            seen = await shell.look(job, keys=keys, wait_s=seconds)
-        except SandboxUnavailableError as exc:
-            raise ToolError(str(exc)) from None
+    @action(tags=_EXECUTE)
+    async def resize(self, job: JobNumber, columns: int, rows: int) -> str:
+        """Give the screen of a job another size; shows it then.
+
+        Args:
+            job: its number.
+            columns: 20 to 250.
+            rows: 5 to 100.
+        """
+        return await self._look(job, b"", min(_SETTLE_S, self._limits.seconds), size=(columns, rows))
+
+    async def _look(self, job: int, keys: bytes, seconds: float, wait_for: str = "", size: Size | None = None) -> str:
+        shell = self._running_shell(job)
+        seen = await shell.look(job, keys=keys, wait_s=seconds, wait_for=wait_for, size=size)
         await self._keep(shell)
-        return _screen_text(seen)
+        return _screen_text(seen) + f"\n[{wait_for!r} did not come in {seconds:g} s]" * (
+            wait_for not in seen.picture.text
+        )
 
     @action(mutates=False)
     async def jobs(self) -> str:
@@ -381,7 +386,7 @@ class Terminal(FolderEnvironment):
         shell = self._running_shell(job)
         found = await shell.stop(job, number, force=force)
         if found.screen:
-            return await self._look(shell, job, b"", 0.0)
+            return await self._look(job, b"", 0.0)
         await self._keep(shell)
         return _job_text(found)
 
@@ -402,7 +407,7 @@ class Terminal(FolderEnvironment):
         if self._sandbox is not None and not self._sandbox.safe:
             lines.append("[run without a sandbox]")
         if ran.stdout:
-            lines.append(_cut(ran.stdout.rstrip("\n")))
+            lines.append(_cut(plain(ran.stdout, ran.printed)))
         if not self._network and _UNREACHED.search(ran.stdout):
             hosts = ", ".join(self._reach.hosts[:20]) or "none"
             lines.append(f"[commands have no network here but for the hosts that terminal.hosts names: {hosts}]")
@@ -448,7 +453,7 @@ class _Progress:
 
     def _line(self, line: str) -> None:
         if self._left > 0:
-            self._ctx.progress(line[:_PROGRESS_CHARS])
+            self._ctx.progress(plain(line, len(line))[:_PROGRESS_CHARS])
         self._left -= 1
 
 
@@ -458,7 +463,7 @@ def _listed(jobs: JsonValue) -> list[tuple[str, JsonValue]]:
 
 def _screen_text(seen: Seen) -> str:
     job, picture = seen.job, seen.picture
-    lines = [*picture.lines] or ["(the screen is empty)"]
+    lines = folded(picture.lines) or ["(the screen is empty)"]
     if seen.missed:
         lines.append(f"[{seen.missed:,} bytes were drawn before this and are not shown]")
     if picture.highlighted:
@@ -471,5 +476,5 @@ def _screen_text(seen: Seen) -> str:
 
 
 def _job_text(job: Job) -> str:
-    printed = _cut((job.output or "").rstrip("\n"))
+    printed = _cut(plain(job.output or "", job.printed))
     return "\n".join([*([printed] if printed else []), f"[job {job.job}: {_how(job)}]"])

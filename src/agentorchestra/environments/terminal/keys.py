@@ -1,4 +1,4 @@
-"""Keys by name, and the bytes that a terminal sends for them (`linux` in terminfo)."""
+"""Keys by name, and the bytes that a terminal sends for them (`xterm` in terminfo)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _NAMED = {
     "down": "\x1b[B",
     "right": "\x1b[C",
     "left": "\x1b[D",
-    "home": "\x1b[1~",
+    "home": "\x1b[H",
     "insert": "\x1b[2~",
     "delete": "\x1b[3~",
-    "end": "\x1b[4~",
+    "end": "\x1b[F",
     "pageup": "\x1b[5~",
     "pagedown": "\x1b[6~",
-    **{f"f{number}": f"\x1b[[{letter}" for number, letter in enumerate("ABCDE", 1)},
-    **{f"f{number}": f"\x1b[{code}~" for number, code in enumerate((17, 18, 19, 20, 21, 23, 24), 6)},
+    **{f"f{number}": f"\x1bO{letter}" for number, letter in enumerate("PQRS", 1)},
+    **{f"f{number}": f"\x1b[{code}~" for number, code in enumerate((15, 17, 18, 19, 20, 21, 23, 24), 5)},
 }
 _ALSO = {"return": "enter", "cr": "enter", "esc": "escape", "bs": "backspace", "del": "delete", "ctrl+space": "ctrl+@"}
 _KEY = re.compile(r"<([^<>\s]+)>")
