@@ -23,6 +23,7 @@ from agentorchestra.core.errors import (
     UsageError,
 )
 from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.policy import PLAN, REVIEW
 from agentorchestra.core.reply_text import split_thoughts
 from agentorchestra.models.adapter import RequestAdapter
 from agentorchestra.models.allowance import Allowance
@@ -107,7 +108,8 @@ class RequestModelHandler:
             # The agent can do something about it: shorten its history and ask again.
             return failed("error", str(exc), error_type=type(exc).__name__)
         except ModelError as exc:
-            if effect.purpose not in BESIDE or isinstance(exc, ScriptError):
+            scripted = isinstance(exc, ScriptError) and effect.purpose in (PLAN, REVIEW)
+            if effect.purpose not in BESIDE or scripted:
                 raise
             refused: JsonValue = {"kinds": list(exc.kinds)} if isinstance(exc, ModelMediaError) else None
             return failed("error", str(exc), error_type=type(exc).__name__, value=refused)
