@@ -164,7 +164,7 @@ def test_a_server_that_cannot_be_reached(folder: Folder) -> None:
     use(folder, f"http://127.0.0.1:{port}/v1")
     done = folder.run("run", "Say something", "--json")
     assert done.code == 1
-    assert done.json["error_type"] == "ModelUnavailableError"
+    assert done.json["error_type"] == "ModelServerDownError"
     assert f"127.0.0.1:{port}" in done.error
     folder.assert_readable()
     with Provider().running() as provider:

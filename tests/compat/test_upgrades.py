@@ -109,7 +109,7 @@ async def test_the_log_says_what_changed(unpacked: Path) -> None:
 async def test_what_changed_under_one_version_gets_the_next(unpacked: Path) -> None:
     async with open_workspace(unpacked) as ws:
         versions = await ws.ecp.versions("terminal")
-        assert [one.version for one in versions] == ["1.1.0", "1.1.1"]
+        assert [one.version for one in versions] == ["1.1.0", "1.2.0"]
         assert {one.origin for one in versions} == {"package"} and not versions[-1].explicit
 
 

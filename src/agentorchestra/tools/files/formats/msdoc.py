@@ -38,4 +38,5 @@ def _read(program: Path, data: bytes) -> str:
             *(str(program), *_READERS[program.name], "/a.doc"),
         ]
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, pass_fds=(fd,), check=False)
-    return done.stdout.decode("utf-8", "replace").strip() + "\n" if done.returncode == 0 else ""
+    text = done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else ""
+    return text and f"{text}\n"
