@@ -206,6 +206,8 @@ class ScriptedModel:
         try:
             reply = beside(request) if callable(beside) else beside
             return reply if isinstance(reply, str) else canonical_json(reply)
+        except AgentOrchestraError:
+            raise
         except Exception as exc:
             raise ScriptError(
                 f"the scripted model {self.name!r} has no usable {purpose} ({type(exc).__name__}: {exc}); "
