@@ -8,7 +8,7 @@ import sys
 import textwrap
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
@@ -29,16 +29,41 @@ from agentorchestra.cli.chat.message import MOST_CHARS, MessageCompleter
 from agentorchestra.cli.output import clean
 from agentorchestra.cli.view.live import terminal_console
 
-if TYPE_CHECKING:
-    from agentorchestra.cli.chat.loop import Chat
-
 _BELOW = 6  # rows that are left to the typed text, its completions and the line at the bottom
+
+
+class Typing(Protocol):
+    """What takes the lines and keys of a chat."""
+
+    saved: Path
+    """The folder of the history."""
+
+    def names(self) -> list[str]:
+        """Return what may stand behind a /."""
+
+    def status(self) -> str:
+        """Return the line at the bottom."""
+
+    def accept(self, line: str) -> None:
+        """Take a line."""
+
+    def paste(self, text: str) -> str:
+        """Return what stands in a line for a text that is too long for it."""
+
+    def stop(self) -> bool:
+        """Stop what is worked on; return False where nothing is."""
+
+    def pause(self) -> None:
+        """Pause it."""
+
+    def switch(self) -> None:
+        """Deny approvals, or ask again."""
 
 
 class ChatScreen:
     """A prompt that stays while turns go on; what is typed is for `chat`."""
 
-    def __init__(self, chat: Chat) -> None:
+    def __init__(self, chat: Typing) -> None:
         self.console = terminal_console(sys.stdout)
         self._chat = chat
         self._drawn: StyleAndTextTuples = []
