@@ -230,10 +230,13 @@ async def _save(chat: Chat, rest: str) -> None:
 
 
 async def _paid(chat: Chat, turn: RunHead) -> Usage:
-    usage = (await chat.talk.workspace.result(turn.id)).usage
-    if turn.parent_run is None or usage.requests:
-        return usage
-    return (await chat.talk.workspace.result(turn.parent_run)).usage  # the end of a branch is a copy: its original paid
+    """Return what a turn cost; the end of a branch is a copy, perhaps of another copy, and its original paid."""
+    record: RunHead | None = turn
+    usage = Usage()
+    while record is not None and not usage.requests:
+        usage = (await chat.talk.workspace.result(record.id)).usage
+        record = await chat.talk.workspace.store.get_run(record.parent_run) if record.parent_run is not None else None
+    return usage
 
 
 def _rows(chat: Chat, described: dict[str, str]) -> list[str]:
