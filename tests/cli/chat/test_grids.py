@@ -300,7 +300,8 @@ def test_branches_retries_and_saved_prompts(chats: ChatFolder) -> None:
         chat.says("/fork 9", "there is no turn 9")
         chat.says("/fork 1", "goes on from turn 1")
         chat.says("/cost", "[1] 1,", "all turns: 1,")  # a copy of a copy; its original had more than 1,000 tokens
-        chat.says("SAY otherwise", "Answer 2: SAY")
+        chat.type("SAY otherwise\r")
+        chat.wait(lambda: "[2] completed" in chat.text.partition("> SAY otherwise")[2])
         chat.says("/save talk.md", "written: talk.md")
         chat.says("/sav", "there is no command /sav; did you mean /save?")
         chat.says("/model nope", "error: ", "nope")
