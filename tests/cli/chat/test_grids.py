@@ -306,6 +306,7 @@ def test_branches_retries_and_saved_prompts(chats: ChatFolder) -> None:
         chat.says("/sav", "there is no command /sav; did you mean /save?")
         chat.says("/model nope", "error: ", "nope")
         chat.says("/model offline", "the next turn asks offline")
+        chat.says("/model scripted", "the next turn asks scripted")
         chat.says("/system reakt", "did you mean 'react'?")
         chat.says("/undo", "turn 2 is left out")
         chat.type("\x15")
