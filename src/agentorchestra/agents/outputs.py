@@ -205,8 +205,8 @@ def missing(answer: str, text: str, there: Collection[str] = (), *, checks: int 
     """Return the figures of an answer that a text does not have, by their values; `there` are forms it has besides."""
     points = with_points if checks >= TURN else str
     known = {*there, *figures(text, digits=1), *figures(points(text), digits=1)}
-    found = figures(answer).items()
-    return [one for form, one in found if not any(is_among(each, known) for each in (form, *figures(points(one))))]
+    amounts = figures(answer).items()
+    return [text for form, text in amounts if not any(is_among(each, known) for each in (form, *figures(points(text))))]
 
 
 def unproven(answer: str, known: Sequence[str], shown: Sequence[Output], *, checks: int = CHECKS) -> list[str]:

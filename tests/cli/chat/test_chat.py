@@ -47,7 +47,7 @@ def test_a_chat_that_was_killed_in_a_turn_goes_on_there(chats: ChatFolder) -> No
         chats.let_go()
         chat.shows("Answer 1: WAIT", "[1] completed, ")
         chat.says("/resume", "[1] SAY something (1 turn, ", ", $0, completed)", "/resume N")
-        chat.says("/resume 2", "there is no conversation '2' to go on with")
+        chat.says("/resume 2", "there is no conversation with the number '2'")
         chat.says("/resume 1", "the last turn: SAY something")
         chat.says("SAY more", "Answer 2: SAY", "[2] completed")
         chat.says("/system", "owl             ", "A planner, a coordinator", "or an agent alone:")

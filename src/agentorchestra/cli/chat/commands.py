@@ -133,7 +133,7 @@ async def _resume(chat: Chat, rest: str) -> None:
     talk, talks = chat.talk, (await chat.talk.others())[:_LATEST]
     if rest:
         if not rest.isdecimal() or not 0 < int(rest) <= len(talks):
-            raise ChatError(f"there is no conversation {rest!r} to go on with; /resume lists them with their numbers")
+            raise ChatError(f"there is no conversation with the number {rest!r}; /resume lists them")
         last = talks[int(rest) - 1][0][-1]
         talk.session = last.manifest.session or last.id
         await talk.look()
@@ -143,7 +143,7 @@ async def _resume(chat: Chat, rest: str) -> None:
         cost = bill(sum([await _paid(chat, turn) for turn in turns], Usage()))
         about = f"{plural(len(turns), 'turn')}, {when}, {cost}, {state}"
         await chat.screen.show(f"[{number}] {one_line(turns[0].manifest.task, 60)} ({about})")
-    await chat.screen.show("/resume N goes on with number N" if talks else "there is no other conversation")
+    await chat.screen.show("/resume N opens conversation N" if talks else "there is no other conversation")
 
 
 async def _quit(chat: Chat, rest: str) -> None:
