@@ -1,9 +1,9 @@
 """Count the names of variables, functions and classes that say nothing: python scripts/names.py [PATH] [--list]
 
-PATH is a file or a folder, `src/agentorchestra` by default. A variable is a bad one where its whole name is a pronoun or
-a participle (`one`, `said`, `already_shown`), a function likewise. A class is one where two files define a public class
-of its name. The last line of each kind is the share of all. `--list` prints each with its place. Exits with 1 where a
-share is above its limit.
+PATH is a file or a folder, `src/agentorchestra` by default. A variable or function counts where its whole name is a
+pronoun or a participle (`one`, `said`, `already_shown`), a class where two files define a public class of its name. The
+line of each kind ends with their share of all. `--list` prints each with its place. Exits with 1 where a share is above
+its limit.
 """
 
 from __future__ import annotations
@@ -22,47 +22,39 @@ REWRITTEN = ("trust",)
 LIMITS = {"variables": 0.005, "functions": 0.005, "classes": 0.005}
 """The highest share of bad names by kind."""
 
-PRONOUNS = frozenset(
-    """
-    another any anybody anyone anything both each either everybody everyone everything few he hers him his how its
-    itself many mine much neither nobody none nothing one ones others ours several she some somebody
-    someone something such that theirs them themselves there these they this those what whatever where which
-    whichever who whoever whom whose why you yours
-    """.split()
-)
-PARTICIPLES = frozenset(
-    """
-    been begun bent bound bought broken brought built caught chosen come dealt drawn driven eaten
-    fallen felt fought found forgotten given gone got grown had handed heard held kept known laid lent lost made meant met paid ran risen said sent shaken shown shut slept sold sought spent spoken
-    stolen stood stuck taken taught thought thrown told torn understood undone unheard unkept unread unsaid
-    unseen unsent untold withdrawn won worn written
-    """.split()
-)
-FIELD_WORDS = frozenset(
-    """
-    added all allowed cached cancelled changed closed completed created cut decoded deleted disabled done elapsed
-    enabled encoded expected failed finished frozen hidden it left loaded modified other parsed read removed required
-    same seen selected shared skipped started stopped unknown updated used when
-    bed bleed breed deed embed exceed feed need proceed red seed shed speed succeed weed
-    """.split()
-)
+PRONOUNS = """
+another any anybody anyone anything both each either everybody everyone everything few he hers him his how its itself
+many mine much neither nobody none nothing one ones others ours several she some somebody someone something such that
+theirs them themselves there these they this those what whatever where which whichever who whoever whom whose why
+"""
+PARTICIPLES = """
+been begun bent bound bought broken brought built caught chosen come dealt drawn driven eaten fallen felt fought found
+forgotten given gone got grown had handed heard held kept known laid lent lost made meant met paid ran risen said sent
+shaken shown shut slept sold sought spent spoken stolen stood stuck taken taught thought thrown told torn understood
+undone unheard unkept unread unsaid unseen unsent untold withdrawn won worn written
+"""
+FIELD = """
+added all allowed cached cancelled changed closed completed created cut decoded deleted disabled done elapsed enabled
+encoded expected failed finished frozen hidden it left loaded modified other parsed read removed required same seen
+selected shared skipped started stopped unknown updated used when
+bed bleed breed deed embed exceed feed need proceed red seed shed speed succeed weed
+"""
 """What well-known libraries call a flag, a set or an operand; and words in -ed that are no participles."""
-FILLERS = frozenset("already also ever not now once only so still then too yet".split())
+FILLERS = "already also ever not now once only so still then too yet"
+_WEAK = frozenset((PRONOUNS + PARTICIPLES).split())
+_SOUND = frozenset(FIELD.split())
+_FILLERS = frozenset(FILLERS.split())
 
 
 def bad(name: str) -> bool:
     """Whether the name consists of pronouns, participles and adverbs only."""
     words = name.strip("_").lower().split("_")
-    weak = [word for word in words if word in PRONOUNS or word in PARTICIPLES or _in_ed(word)]
-    return bool(weak) and all(word in weak or word in FILLERS for word in words)
-
-
-def _in_ed(word: str) -> bool:
-    return word.endswith("ed") and len(word) > 3 and word not in FIELD_WORDS
+    weak = [word for word in words if word in _WEAK or (word.endswith("ed") and len(word) > 3 and word not in _SOUND)]
+    return bool(weak) and all(word in weak or word in _FILLERS for word in words)
 
 
 def variables(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """The line and name of each binding: assignments, loops, parameters, imports left out."""
+    """The line and name of each binding by an assignment, a loop, a parameter, a match."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id
@@ -110,7 +102,7 @@ def main(arguments: list[str]) -> int:
     failed = False
     for kind, limit in LIMITS.items():
         places = weak[kind] if kind != "classes" else [";  ".join(rows) for rows in classes.values() if len(rows) > 1]
-        if options.list:
+        if options.list and places:
             print(*places, sep="\n")
         share = len(places) / max(counts[kind], 1)
         failed = failed or share > limit
