@@ -49,7 +49,8 @@
     const r = element.getBoundingClientRect();
     return [Math.round(r.x), Math.round(r.y), Math.round(r.width), Math.round(r.height)];
   };
-  const inView = ([x, y, w, h]) => x < innerWidth && y < innerHeight && x + w > 0 && y + h > 0;
+  const { seen_width, seen_height } = out.scroll;
+  const inView = ([x, y, w, h]) => x < seen_width && y < seen_height && x + w > 0 && y + h > 0;
   const secret = (element) =>
     element.type === "password" || SECRET.test(element.getAttribute("autocomplete") ?? "");
 
@@ -134,10 +135,10 @@
     return stated || (!element.firstChild && drawnIn(element) === null) ? "state" : "";
   };
   const cuts = (element) => {
+    const style = getComputedStyle(element), over = style.overflowY + style.overflowX; // without a layout
+    if (style.display === "inline" || !/auto|scroll|hidden|clip/.test(over)) return "";
     if (element.scrollHeight <= element.clientHeight + 4 && element.scrollWidth <= element.clientWidth + 4) return "";
-    if (element === top || element === document.body) return "";
-    const style = getComputedStyle(element), over = style.overflowY + style.overflowX;
-    return style.display !== "inline" && /auto|scroll|hidden|clip/.test(over) ? over : "";
+    return element === top || element === document.body ? "" : over;
   };
   const scrolls = (element) => element.clientHeight >= 10 && cuts(element) !== "";
   const common = ([x, y, w, h], [a, b, c, d]) => {
@@ -168,8 +169,7 @@
     return [words(text, 80), words(hint || icon, 40), words(other, 40)];
   };
 
-  const note = (element, kind, clip) => {
-    const box = boxOf(element);
+  const note = (element, kind, box, clip) => {
     const seen = element.checkVisibility?.({ opacityProperty: true, visibilityProperty: true }) ?? true;
     const shown = box[2] > 0 && box[3] > 0;
     const rendered = element.checkVisibility?.() ?? true; // not so what <details> hides, though it has a box
@@ -239,23 +239,23 @@
       if ((++count & 127) === 0 && performance.now() > end) return void (out.stopped = true);
       if (SKIPPED.has(element.tagName)) continue;
       out.depth = Math.max(out.depth, level);
-      for (const name of ["aria-label", "title", "alt", "placeholder", "value", "href"])
+      if (element.hasAttributes()) for (const name of ["aria-label", "title", "alt", "placeholder", "value", "href"])
         out.weight += element.getAttribute(name)?.length ?? 0;
       if (element.tagName === "INPUT" || element.tagName === "TEXTAREA") out.weight += element.value?.length ?? 0;
       const inner = named + (NAMING.has(element.tagName) || element.hasAttribute("role") ? 1 : 0);
       let place = outer, clip = around, at = 0;
       if (out.found.length < MOST_FOUND) {
         const box = boxOf(element), shown = box[2] > 0 && box[3] > 0 && (options.whole || inView(box));
-        const kind = kindOf(element, shown);
+        const kind = shown || FIELDS.has(element.tagName) || element.isContentEditable ? kindOf(element, shown) : "";
         if (shown || kind === "field") at = out.order.push(...box, level, behind);
         if (clip && /fixed|absolute/.test(getComputedStyle(element).position)) clip = floats(element, outer) ? null : clip;
-        if (kind) note(element, kind, clip);
-        if (floats(element, outer)) note(element, "floats");
+        if (kind) note(element, kind, box, clip);
+        if (shown && floats(element, outer)) note(element, "floats", box);
         const over = cuts(element);
         if (over) place = element;
-        if (over && element.clientHeight >= 10) note(element, "scrolls");
+        if (over && element.clientHeight >= 10) note(element, "scrolls", box);
         // What can be scrolled to is counted in its place; what nobody can scroll to is not there.
-        if (over && !/auto|scroll/.test(over)) clip = clip ? common(clip, boxOf(element)) : boxOf(element);
+        if (over && !/auto|scroll/.test(over)) clip = clip ? common(clip, box) : box;
       } else out.stopped = true;
       const children = [];
       let text = 0;
@@ -361,7 +361,7 @@
           inside = node;
           deeper = level + 1;
         }
-        if (kind || scrolling) if (out.found.length < MOST_FOUND) note(thing, scrolling && !kind ? "scrolls" : kind);
+        if (kind || scrolling) if (out.found.length < MOST_FOUND) note(thing, scrolling && !kind ? "scrolls" : kind, box);
       }
       if (thing.tagName === "SELECT" || thing.tagName === "TEXTAREA" || (leaf && !thing.firstElementChild)) continue;
       if (depth > 2000) { out.stopped = true; continue; }

@@ -7,7 +7,7 @@
   // The words that style sheets put before or behind what is in an element; letters of icon fonts are none.
   const drawn = (node, side) => {
     const { content, display } = getComputedStyle(node, side);
-    if (display === "none" || /url\(|counters?\(|[\ue000-\uf8ff]/.test(content)) return "";
+    if (!/"|attr\(/.test(content) || display === "none" || /url\(|counters?\(|[\ue000-\uf8ff]/.test(content)) return "";
     return escaped([...content.matchAll(/"((?:[^"\\]|\\.)*)"|attr\(([\w-]+)\)/g)]
       .map(([, text, name]) => (name ? node.getAttribute(name) ?? "" : text.replace(/\\(.)/g, "$1"))).join(""));
   };
