@@ -49,7 +49,7 @@ def command(folder: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.parametrize("code", [OF_COMMAND, OF_PROGRAM], ids=["command", "program"])
 def test_a_run_that_was_killed_before_it_began_is_taken_up(tmp_path: Path, code: str) -> None:
     assert python(tmp_path, "-c", KILLED + code).returncode == -signal.SIGKILL
@@ -60,6 +60,7 @@ def test_a_run_that_was_killed_before_it_began_is_taken_up(tmp_path: Path, code:
     assert command(tmp_path, "resume", "--abandoned") == []
 
 
+@pytest.mark.long
 def test_a_run_that_was_made_for_later_is_not_abandoned(tmp_path: Path) -> None:
     assert python(tmp_path, "-c", KILLED + MADE).returncode == -signal.SIGKILL
     (listed,) = command(tmp_path, "runs")
@@ -75,6 +76,7 @@ async def test_a_process_that_lives_may_be_about_to_begin(tmp_path: Path) -> Non
             assert (await other.resume(run)).status is RunStatus.COMPLETED
 
 
+@pytest.mark.long
 async def test_a_log_that_was_changed_is_not_printed_as_lines(tmp_path: Path) -> None:
     async with Workspace(tmp_path / ".agentorchestra") as ws:
         result = await ws.run(TASK, model="offline")
