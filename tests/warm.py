@@ -206,7 +206,7 @@ def _work_on(words: list[str], environ: dict[str, str], cwd: str, streams: list[
     for stream in streams:
         if stream.number > 2:
             os.close(stream.number)
-    sys.stdin = sys.__stdin__ = os.fdopen(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stdin = os.fdopen(0, encoding="utf-8", errors="surrogateescape", closefd=False)
     for name, number in (("stdout", 1), ("stderr", 2)):
         errors = "surrogateescape" if number == 1 else "backslashreplace"
         buffering = 1 if number == 2 or os.isatty(1) else -1

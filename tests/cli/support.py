@@ -182,7 +182,7 @@ class Folder:
             return self.call(*words)
         with self.start(*words, **options) as process:
             out, err = process.process.communicate(timeout=LONGEST_S)
-            return Result(process.process.returncode, out, err)
+            return Result(process.process.returncode or 0, out, err)
 
     def call(self, *words: str | Path, stdin: bytes | None = None) -> Result:
         """A command in this process, with the folder, the environment and the streams it would have in its own."""
