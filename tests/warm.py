@@ -7,6 +7,7 @@ its terminal, starts `sys.executable`.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import io
 import multiprocessing
@@ -25,7 +26,7 @@ from multiprocessing import reduction
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.warmed"])
@@ -110,8 +111,8 @@ class Running:
             time.sleep(0.005)
         return code
 
-    def communicate(self, timeout: float = 300) -> tuple[str, str]:
-        """Return all that it writes to its pipes, at its end."""
+    def communicate(self, text: str = "", timeout: float = 300) -> tuple[str, str]:
+        """Write to its stdin; return all that it writes to its pipes, at its end."""
         texts = ["", ""]
         streams = (self.stdout, self.stderr)
 
@@ -120,7 +121,9 @@ class Running:
             texts[index] = stream.read() if stream is not None else ""
 
         if self.stdin is not None:
-            self.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                self.stdin.write(text)
+                self.stdin.close()
         reader = threading.Thread(target=read, args=(1,))
         reader.start()
         read(0)
@@ -132,6 +135,10 @@ class Running:
         """Send it a signal, if it goes on."""
         if self.poll() is None:
             os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """End it."""
@@ -145,7 +152,7 @@ def start(
     cwd: Path | None = None,
     streams: Sequence[Any],
     session: bool = False,
-) -> Running:
+) -> subprocess.Popen[str]:
     """Start Python with these words, as `run` does, and leave it running.
 
     Args:
@@ -154,6 +161,9 @@ def start(
         cwd: its folder, by default the one of this process.
         streams: its stdin, stdout and stderr: a descriptor, a file, `subprocess.PIPE` or `subprocess.DEVNULL` each.
         session: it leads a session of its own on the terminal that its stdin is.
+
+    Returns:
+        A `Running`, which tests use like a `subprocess.Popen`.
     """
     ours: list[io.TextIOWrapper | None] = []
     theirs: list[int] = []
@@ -179,7 +189,7 @@ def start(
     finally:
         for number in opened:
             os.close(number)
-    return Running(process, ours)
+    return cast("subprocess.Popen[str]", Running(process, ours))
 
 
 class _Descriptor:

@@ -158,7 +158,9 @@ class ProcessScreen(Screen):
         self._watch()
         return process
 
-    def start_warm(self, words: Sequence[str | Path], *, environ: Mapping[str, str], cwd: Path) -> warm.Running:
+    def start_warm(
+        self, words: Sequence[str | Path], *, environ: Mapping[str, str], cwd: Path
+    ) -> subprocess.Popen[str]:
         """Start Python with these words there, in a fork of a process that imported the package."""
         process = warm.start(words, environ=environ, cwd=cwd, streams=[self.theirs] * 3, session=True)
         os.close(self.theirs)

@@ -182,7 +182,7 @@ class Folder:
             return self.call(*words)
         with self.start(*words, **options) as process:
             out, err = process.process.communicate(timeout=LONGEST_S)
-            return Result(process.process.returncode or 0, out, err)
+            return Result(process.process.returncode, out, err)
 
     def call(self, *words: str | Path, stdin: bytes | None = None) -> Result:
         """A command in this process, with the folder, the environment and the streams it would have in its own."""
@@ -290,7 +290,7 @@ class Result:
 class Started:
     """A running command."""
 
-    def __init__(self, process: subprocess.Popen[str] | warm.Running) -> None:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
         self.err = ""
         self._reader: threading.Thread | None = None

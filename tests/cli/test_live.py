@@ -24,7 +24,6 @@ from agentorchestra.core.errors import FencedError
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.runtime.engine import owner_of
 from agentorchestra.workspace import Workspace
-from tests import warm
 from tests.cli.screen import HereScreen, ProcessScreen
 from tests.cli.support import QUESTION, Folder, clean_environment, wait_until
 from tests.cli.team import ANSWER, TASK, Gate, team
@@ -202,7 +201,7 @@ def window() -> Iterator[ProcessScreen]:
 
 def start(
     app: Folder, window: ProcessScreen, *words: str, prepare: Callable[[], object] | None = None
-) -> subprocess.Popen[bytes] | warm.Running:
+) -> subprocess.Popen[Any]:
     env = {**clean_environment(), "TERM": "xterm"}
     if prepare is None:
         return window.start_warm(["-m", "agentorchestra", *words], environ=env, cwd=app.path)

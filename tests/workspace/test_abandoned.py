@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ import pytest
 from agentorchestra import Workspace
 from agentorchestra.core.errors import LogChangedError
 from agentorchestra.core.spec import RunStatus
+from tests import warm
+from tests.support.patience import LONGEST_S
 
 TASK = "What is 6 * 7?"
 KILLED = "import os, signal, sys\ndef kill(*args, **more):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -39,7 +41,7 @@ MADE = (
 
 def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """What a Python in the folder says."""
-    return subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=120)
+    return warm.run(words, cwd=folder, environ=os.environ, timeout=LONGEST_S)
 
 
 def command(folder: Path, *words: str) -> Any:
@@ -49,7 +51,7 @@ def command(folder: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.long
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("code", [OF_COMMAND, OF_PROGRAM], ids=["command", "program"])
 def test_a_run_that_was_killed_before_it_began_is_taken_up(tmp_path: Path, code: str) -> None:
     assert python(tmp_path, "-c", KILLED + code).returncode == -signal.SIGKILL
@@ -60,7 +62,6 @@ def test_a_run_that_was_killed_before_it_began_is_taken_up(tmp_path: Path, code:
     assert command(tmp_path, "resume", "--abandoned") == []
 
 
-@pytest.mark.long
 def test_a_run_that_was_made_for_later_is_not_abandoned(tmp_path: Path) -> None:
     assert python(tmp_path, "-c", KILLED + MADE).returncode == -signal.SIGKILL
     (listed,) = command(tmp_path, "runs")
@@ -76,7 +77,6 @@ async def test_a_process_that_lives_may_be_about_to_begin(tmp_path: Path) -> Non
             assert (await other.resume(run)).status is RunStatus.COMPLETED
 
 
-@pytest.mark.long
 async def test_a_log_that_was_changed_is_not_printed_as_lines(tmp_path: Path) -> None:
     async with Workspace(tmp_path / ".agentorchestra") as ws:
         result = await ws.run(TASK, model="offline")

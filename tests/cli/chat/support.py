@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from tests import warm
 from tests.cli.screen import ProcessScreen
 from tests.cli.support import TOOLS, WORKSPACE, Folder, clean_environment
 
@@ -131,7 +131,7 @@ class ChatFolder(Folder):
 class ChatTerminal(ProcessScreen):
     """The terminal of a chat."""
 
-    process: warm.Running
+    process: subprocess.Popen[str]
 
     @property
     def everything(self) -> str:
