@@ -118,7 +118,9 @@ class Running:
 
         def read(index: int) -> None:
             stream = streams[index]
-            texts[index] = stream.read() if stream is not None else ""
+            if stream is not None:
+                with stream:
+                    texts[index] = stream.read()
 
         if self.stdin is not None:
             with contextlib.suppress(BrokenPipeError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from agentorchestra.core.errors import UndeclaredToolWarning
 from agentorchestra.core.settings import PolicySettings
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
-from tests import warm
 from tests.support.patience import LONGEST_S
 
 APP = '''
@@ -55,7 +55,7 @@ SENTENCE = "does not say what it touches, so it is treated as doing everything"
 
 
 def ran(folder: Path, *words: str) -> str:
-    done = warm.run(words, cwd=folder, environ=os.environ, timeout=LONGEST_S)
+    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=LONGEST_S)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
