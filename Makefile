@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILE := $(BIN)/python -m compileall -q src
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format clean
+.PHONY: help demo test test-all lint compiled format clean
 
 help:
 	@echo "make demo      answer the questions in examples/"
@@ -28,13 +28,18 @@ help:
 demo: $(VENV)/.stamp-runtime
 	$(BIN)/python examples/demo.py
 
-test: lint
-	$(COMPILE)
+test: $(VENV)/.stamp-dev
+	$(MAKE) --no-print-directory -j2 lint compiled
 	$(PYTEST) -m "not long"
 
-test-all: lint
-	$(COMPILE)
+test-all: $(VENV)/.stamp-dev
+	$(MAKE) --no-print-directory -j2 lint compiled
 	$(PYTEST)
+
+# The package, and the tests as pytest rewrites them: else each of the test processes would do it.
+compiled: $(VENV)/.stamp-dev
+	$(COMPILE)
+	-$(BIN)/python -m pytest --collect-only -q -p no:cacheprovider > /dev/null
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .

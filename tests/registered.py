@@ -16,7 +16,25 @@ import pytest
 from agentorchestra import Settings, Workspace
 from agentorchestra.core.clock import SystemClock
 
-FOLDERS = frozenset({"agents", "environments", "evaluation", "evolution", "policy", "systems", "tools", "web"})
+FOLDERS = frozenset(
+    {
+        "agents",
+        "bundle",
+        "chaos",
+        "cli",
+        "environments",
+        "evaluation",
+        "evolution",
+        "files",
+        "fork",
+        "models",
+        "policy",
+        "systems",
+        "tools",
+        "web",
+        "workspace",
+    }
+)
 
 _MADE: list[tempfile.TemporaryDirectory[str]] = []
 _FIRST_TIME = Workspace.open
@@ -36,7 +54,7 @@ async def _opened_before() -> Path:
 
 async def _open(self: Workspace[Any]) -> None:
     database = self.folder / "workspace.db"
-    if self.own.store is None and type(self._clock) is SystemClock and not database.exists():
+    if self.own.store is None and type(self._clock) is SystemClock and not (database.exists() or self.folder.is_file()):
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         database.touch(0o600)
         shutil.copyfile(await _opened_before(), database)

@@ -7,18 +7,26 @@ its terminal, starts `sys.executable`.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import io
 import multiprocessing
 import os
 import random
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from multiprocessing import reduction
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
+from typing import Any, cast
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.warmed"])
@@ -55,7 +63,7 @@ def run(
         with _ONE:
             process.start()
         deadline = time.monotonic() + timeout
-        while (code := _ended(process)) is None:
+        while (code := _exit_code(process)) is None:
             if time.monotonic() > deadline:
                 process.kill()
                 raise subprocess.TimeoutExpired(given, timeout, _text(out), _text(err))
@@ -64,7 +72,163 @@ def run(
         return subprocess.CompletedProcess(given, code, _text(out), _text(err))
 
 
-def _ended(process: multiprocessing.process.BaseProcess) -> int | None:
+class Running:
+    """A process that goes on, with what tests use of `subprocess.Popen`."""
+
+    def __init__(self, process: BaseProcess, streams: list[io.TextIOWrapper | None]) -> None:
+        self._process = process
+        self.pid = process.pid or 0
+        self.stdin, self.stdout, self.stderr = streams
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+        self.wait()
+
+    def poll(self) -> int | None:
+        """Return its exit code, negative for a signal; None while it goes on."""
+        return _exit_code(self._process)
+
+    @property
+    def returncode(self) -> int | None:
+        """The same."""
+        return self.poll()
+
+    def wait(self, timeout: float = 300) -> int:
+        """Return its exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: if it goes on for longer.
+        """
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("a warm process", timeout)
+            time.sleep(0.005)
+        return code
+
+    def communicate(self, text: str = "", timeout: float = 300) -> tuple[str, str]:
+        """Write to its stdin; return all that it writes to its pipes, at its end."""
+        texts = ["", ""]
+        streams = (self.stdout, self.stderr)
+
+        def read(index: int) -> None:
+            stream = streams[index]
+            if stream is not None:
+                with stream:
+                    texts[index] = stream.read()
+
+        if self.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.stdin.write(text)
+                self.stdin.close()
+        reader = threading.Thread(target=read, args=(1,))
+        reader.start()
+        read(0)
+        reader.join(timeout)
+        self.wait(timeout)
+        return texts[0], texts[1]
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it goes on."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+
+def start(
+    words: Sequence[str | Path],
+    *,
+    environ: Mapping[str, str],
+    cwd: Path | None = None,
+    streams: Sequence[Any],
+    session: bool = False,
+) -> subprocess.Popen[str]:
+    """Start Python with these words, as `run` does, and leave it running.
+
+    Args:
+        words: what follows `python`.
+        environ: its whole environment.
+        cwd: its folder, by default the one of this process.
+        streams: its stdin, stdout and stderr: a descriptor, a file, `subprocess.PIPE` or `subprocess.DEVNULL` each.
+        session: it leads a session of its own on the terminal that its stdin is.
+
+    Returns:
+        A `Running`, which tests use like a `subprocess.Popen`.
+    """
+    ours: list[io.TextIOWrapper | None] = []
+    theirs: list[int] = []
+    opened: list[int] = []
+    for number, stream in enumerate(streams):
+        if stream == subprocess.PIPE:
+            ends = os.pipe()
+            child, parent = ends if number == 0 else ends[::-1]
+            ours.append(os.fdopen(parent, "r" if number else "w", encoding="utf-8", errors="surrogateescape"))
+            opened.append(child)
+        else:
+            number_of = stream if isinstance(stream, int) else stream.fileno()
+            child = os.open(os.devnull, os.O_RDWR) if stream == subprocess.DEVNULL else number_of
+            ours.append(None)
+            opened += [child] if stream == subprocess.DEVNULL else []
+        theirs.append(child)
+    descriptors = [_Descriptor(number) for number in theirs]
+    arguments = ([str(word) for word in words], dict(environ), str(cwd or Path.cwd()), descriptors, session)
+    process = _CONTEXT.Process(target=_work_on, args=arguments)
+    try:
+        with _ONE:
+            process.start()
+    finally:
+        for number in opened:
+            os.close(number)
+    return cast("subprocess.Popen[str]", Running(process, ours))
+
+
+class _Descriptor:
+    """A descriptor of this process, which is copied into the one that is started."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _copied_descriptor, (reduction.DupFd(self.number),)
+
+
+def _copied_descriptor(copy: Any) -> _Descriptor:
+    return _Descriptor(copy.detach())
+
+
+def _work_on(words: list[str], environ: dict[str, str], cwd: str, streams: list[_Descriptor], session: bool) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if session:
+        os.setsid()
+        fcntl.ioctl(streams[0].number, termios.TIOCSCTTY, 0)
+    for number, stream in enumerate(streams):
+        os.dup2(stream.number, number)
+    for stream in streams:
+        if stream.number > 2:
+            os.close(stream.number)
+    sys.stdin = os.fdopen(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        errors = "surrogateescape" if number == 1 else "backslashreplace"
+        buffering = 1 if number == 2 or os.isatty(1) else -1
+        text = os.fdopen(number, "w", buffering, encoding="utf-8", errors=errors, closefd=False)
+        setattr(sys, name, text)
+        setattr(sys, f"__{name}__", text)
+    _run_words(words, environ, cwd)
+
+
+def _exit_code(process: BaseProcess) -> int | None:
     with _ONE:
         return process.exitcode
 
@@ -78,6 +242,10 @@ def _work(words: list[str], environ: dict[str, str], cwd: str, out: str, err: st
         stream = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(stream, number)
         os.close(stream)
+    _run_words(words, environ, cwd)
+
+
+def _run_words(words: list[str], environ: dict[str, str], cwd: str) -> None:
     os.environ.clear()
     os.environ.update(environ)
     os.chdir(cwd)

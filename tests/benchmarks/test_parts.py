@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import warm
 from tests.support.patience import LONGEST_S
 
 ROOT = Path(__file__).parents[2]
 
 
 def measure(*words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "benchmarks.parts", *words]
-    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    return warm.run(["-m", "benchmarks.parts", *words], cwd=ROOT, environ=os.environ, timeout=LONGEST_S)
 
 
 @pytest.mark.long

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests import warm
 from tests.support.patience import LONGEST_S
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "systems"
 
 
 def _run(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(BENCHMARK), "--python", sys.executable, *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    command: list[str | Path] = [BENCHMARK / "__main__.py", "--python", sys.executable, *words]
+    return warm.run(command, environ=os.environ, timeout=LONGEST_S)
 
 
 @pytest.mark.long

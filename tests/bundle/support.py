@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +15,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.core.spec import RunResult
 from agentorchestra.testing import ScriptedModel, call, decide
+from tests import warm
 from tests.bundle.tools import both, draw
 from tests.support.patience import LONGEST_S
 
@@ -97,15 +96,7 @@ def elsewhere(folder: Path, *words: str, code: int = 0) -> str:
             encoding="utf-8",
         )
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE / "src"), "HOME": str(folder)}
-    done = subprocess.run(
-        [sys.executable, "-m", "agentorchestra", *words],
-        cwd=folder,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=LONGEST_S,
-        check=False,
-    )
+    done = warm.run(["-m", "agentorchestra", *words], cwd=folder, environ=environ, timeout=LONGEST_S)
     assert done.returncode == code, (words, done.stdout, done.stderr)
     assert "Traceback" not in done.stderr, done.stderr
     return done.stdout if code == 0 else done.stderr

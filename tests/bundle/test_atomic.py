@@ -56,6 +56,7 @@ async def test_a_process_that_dies_before_the_last_commit(tmp_path: Path) -> Non
         assert (there / "runs" / run / "files" / "more" / "ä b.txt").read_text() == "further words\n"
 
 
+@pytest.mark.long
 async def test_several_at_once(tmp_path: Path) -> None:
     path, run = await bundle(tmp_path)
     spaces = [Workspace(tmp_path / "there", settings=settings(), environ={}) for _ in range(4)]

@@ -125,6 +125,7 @@ def test_export_and_import(folder: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert "imported" not in said(folder, "show", run)
 
 
+@pytest.mark.long
 def test_in_a_process_of_its_own_a_damaged_bundle_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04 and so on")
     said = elsewhere(tmp_path / "there", "import", "../bad.zip", code=2)

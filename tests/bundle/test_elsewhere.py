@@ -219,6 +219,7 @@ async def test_a_run_of_a_model_without_native_calls_replays_elsewhere(tmp_path:
         assert (await ws.replay(run)).answer == "in words"
 
 
+@pytest.mark.long
 async def test_a_team_replays_where_there_are_other_agents_models_and_tools(tmp_path: Path) -> None:
     steps = [
         decide(calls=[call("worker", task="draw the cover")]),
@@ -298,6 +299,7 @@ class Safe(FolderEnvironment):
         return "nothing that is kept here" if data is None else data.decode()
 
 
+@pytest.mark.long
 async def test_what_an_environment_hides_stays_where_it_is(tmp_path: Path) -> None:
     steps = [decide(calls=[call("safe_put", word="the cookie"), call("safe_look")]), decide(calls=[call("publish")])]
 

@@ -62,6 +62,7 @@ def test_what_is_given_may_be_gone_through() -> None:
     check_plain(prompt(given), "p")
 
 
+@pytest.mark.long
 async def test_a_replay_of_a_bundle_with_such_a_prompt_is_one_sentence(tmp_path: Path) -> None:
     import hashlib
 

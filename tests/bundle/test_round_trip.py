@@ -64,7 +64,7 @@ def log(run: str, new: list[NewEvent]) -> list[Event]:
 
 
 @given(events)
-@limits(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@limits(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_an_event_is_the_same_after_a_line(new: list[NewEvent]) -> None:
     for event in log(new_run_id(), new):
         line = to_line(event)
@@ -74,7 +74,7 @@ def test_an_event_is_the_same_after_a_line(new: list[NewEvent]) -> None:
 
 
 @given(events)
-@limits(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@limits(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_run_is_the_same_after_a_bundle_and_after_lines(new: list[NewEvent]) -> None:
     async def there_and_back(folder: Path) -> None:
         run = new_run_id()

@@ -124,6 +124,7 @@ async def test_a_run_that_people_steered_comes_back_at_every_stop(tmp_path: Path
         await comes_back(ws, fork, away, clock)
 
 
+@pytest.mark.long
 async def test_a_run_goes_on_elsewhere_with_the_answer_it_got_there(tmp_path: Path) -> None:
     clock = FakeClock()
     async with place(tmp_path / "ws", clock, tools=TOOLS) as ws:

@@ -59,6 +59,7 @@ async def fenced(process: subprocess.Popen[str], run: str) -> None:
     assert run in said["error"]
 
 
+@pytest.mark.long
 async def test_the_run_of_a_stopped_command_is_resumed(tmp_path: Path, server: team_model.Served, log: Log) -> None:
     case = Case(tmp_path / "case", server, settings=("lease_s = 86400", *log()))
     case.lay_out()

@@ -16,12 +16,14 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyte
 import pytest
 
+from tests import warm
 from tests.support.patience import LONGEST_S
 
 _WIDE = 400
@@ -153,9 +155,21 @@ class ProcessScreen(Screen):
             command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, preexec_fn=take, **options
         )
         os.close(theirs)
+        self._watch()
+        return process
+
+    def start_warm(
+        self, words: Sequence[str | Path], *, environ: Mapping[str, str], cwd: Path
+    ) -> subprocess.Popen[str]:
+        """Start Python with these words there, in a fork of a process that imported the package."""
+        process = warm.start(words, environ=environ, cwd=cwd, streams=[self.theirs] * 3, session=True)
+        os.close(self.theirs)
+        self._watch()
+        return process
+
+    def _watch(self) -> None:
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
-        return process
 
     def _read(self) -> None:
         while not self._hung_up:

@@ -23,6 +23,7 @@ from typing import Any
 
 import agentorchestra
 from agentorchestra.cli import main
+from tests import warm
 from tests.support.patience import LONGEST_S
 
 PACKAGE_PARENT = Path(agentorchestra.__file__).parents[1]
@@ -200,9 +201,20 @@ class Folder:
         stdout: Any = subprocess.PIPE,
         preexec_fn: Callable[[], object] | None = None,
         prefix: Sequence[str] = (),
+        cold: bool = False,
         **options: Any,
     ) -> Started:
-        """A command that is left running."""
+        """A command that is left running: in a fork of a process that imported the package, unless it is to be cold."""
+        environ = {**clean_environment(), **self.environment, **(env or {})}
+        if not (cold or preexec_fn or prefix or options):
+            return Started(
+                warm.start(
+                    ["-m", "agentorchestra", *words],
+                    environ=environ,
+                    cwd=self.path,
+                    streams=(stdin, stdout, subprocess.PIPE),
+                )
+            )
 
         def prepare() -> None:
             # A process started in the background may have inherited that it ignores Ctrl-C.
@@ -213,7 +225,7 @@ class Folder:
         process = subprocess.Popen(
             [*prefix, sys.executable, "-m", "agentorchestra", *map(str, words)],
             cwd=self.path,
-            env={**clean_environment(), **self.environment, **(env or {})},
+            env=environ,
             stdin=stdin,
             stdout=stdout,
             stderr=subprocess.PIPE,

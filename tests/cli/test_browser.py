@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 
 import pytest
 
@@ -104,8 +103,8 @@ async def test_at_a_terminal_commands_are_asked_for(folder: Folder) -> None:
     def work(last: str, *address: str) -> int:
         screen = ProcessScreen()
         env = {**clean_environment(), "TERM": "xterm"}
-        words = [sys.executable, "-m", "agentorchestra", "browser", *address]
-        with screen.start(words, cwd=folder.path, env=env) as process:
+        words = ["-m", "agentorchestra", "browser", *address]
+        with screen.start_warm(words, cwd=folder.path, environ=env) as process:
             screen.wait(lambda: "browser>" in screen.text)
             screen.type("fly\n")
             screen.wait(lambda: "there is no command 'fly'" in screen.text)

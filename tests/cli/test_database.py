@@ -16,6 +16,11 @@ from tests.postgres import PASSWORD, USER, Postgres
 from tests.s3 import SECRET, Bucket, bucket
 
 
+@pytest.fixture(autouse=True)
+def registered() -> None:
+    """Begin without the packaged components: these databases are elsewhere."""
+
+
 @pytest.fixture
 def remote(folder: Folder, server: Postgres, schema: str) -> Folder:
     """The log in a schema of its own; the password comes from the environment."""

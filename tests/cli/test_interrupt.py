@@ -15,7 +15,7 @@ from tests.support.patience import LONGEST_S
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_cancels_the_run(app: Folder, number: signal.Signals) -> None:
-    with app.start("run", "PLAN sleep") as started:
+    with app.start("run", "PLAN sleep", cold=True) as started:
         wait_until((app.path / "slow.txt").exists)
         started.process.send_signal(number)
         done = started.end()
@@ -108,7 +108,7 @@ sys.meta_path.insert(0, Blocked())
 def test_ctrl_c_in_the_middle_of_an_import(folder: Folder, module: str) -> None:
     folder.write("sitecustomize.py", BLOCKED.format(module=module))
     places = {"PYTHONPATH": f"{folder.path}{os.pathsep}{PACKAGE_PARENT}"}
-    with folder.start("run", "What is 2+2?", "--json", env=places) as started:
+    with folder.start("run", "What is 2+2?", "--json", env=places, cold=True) as started:
         started.wait_for("importing\n")
         started.interrupt()
         done = started.end()
@@ -133,7 +133,7 @@ def test_ctrl_c_when_all_is_done_changes_nothing(app: Folder) -> None:
         source + "\n\nimport atexit, sys, time\n"
         'atexit.register(lambda: (print("ending", file=sys.stderr, flush=True), time.sleep(600)))\n',
     )
-    with app.start("run", "PLAN escape", "--json") as started:
+    with app.start("run", "PLAN escape", "--json", cold=True) as started:
         started.wait_for("ending\n")
         started.interrupt()
         done = started.end()

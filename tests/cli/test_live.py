@@ -200,9 +200,11 @@ def window() -> Iterator[ProcessScreen]:
 
 
 def start(
-    app: Folder, window: ProcessScreen, *words: str, prepare: Callable[[], object] = lambda: None
-) -> subprocess.Popen[bytes]:
+    app: Folder, window: ProcessScreen, *words: str, prepare: Callable[[], object] | None = None
+) -> subprocess.Popen[Any]:
     env = {**clean_environment(), "TERM": "xterm"}
+    if prepare is None:
+        return window.start_warm(["-m", "agentorchestra", *words], environ=env, cwd=app.path)
     return window.start([sys.executable, "-m", "agentorchestra", *words], prepare=prepare, cwd=app.path, env=env)
 
 

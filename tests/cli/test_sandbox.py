@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
@@ -100,8 +99,8 @@ def test_unsafe_local_is_said_wherever_it_matters(bash: Folder) -> None:
 
 def test_unsafe_local_is_red_at_a_terminal(bash: Folder) -> None:
     screen = ProcessScreen(columns=150)
-    command = [sys.executable, "-m", "agentorchestra", "run", "go", "--unsafe-local"]
-    with screen.start(command, cwd=bash.path, env={**clean_environment(), "TERM": "xterm"}) as process:
+    words = ["-m", "agentorchestra", "run", "go", "--unsafe-local"]
+    with screen.start_warm(words, cwd=bash.path, environ={**clean_environment(), "TERM": "xterm"}) as process:
         assert process.wait(LONGEST_S) == 0
     screen.end()
     screen.close()

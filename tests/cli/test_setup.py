@@ -294,9 +294,8 @@ def test_the_default_model_is_set(folder: Folder) -> None:
 def at_terminal(folder: Folder, environment: dict[str, str], answers: list[tuple[str, str]]) -> tuple[int, str]:
     """`setup` at a terminal: each answer is typed when its question is there; the code, and what was on the screen."""
     screen = ProcessScreen(columns=100, lines=60)
-    words = [sys.executable, "-m", "agentorchestra", "setup"]
     env = {**clean_environment(), **NO_KEYRING, **environment, "TERM": "xterm"}
-    with screen.start(words, cwd=folder.path, env=env) as process:
+    with screen.start_warm(["-m", "agentorchestra", "setup"], cwd=folder.path, environ=env) as process:
         for n, (question, answer) in enumerate(answers):
             times = sum(question == earlier for earlier, _ in answers[: n + 1])
             screen.wait(lambda question=question, times=times: screen.text.count(question) >= times)  # type: ignore[misc]

@@ -169,6 +169,7 @@ async def ended(ws: Workspace[Any], run_id: str) -> RunStatus:
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.long
 async def test_a_run_goes_on_at_a_machine_that_shares_no_folder(
     machines: Machines, model: Model, tmp_path: Path
 ) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from agentorchestra.cluster import Worker
 from agentorchestra.core.spec import RunStatus
+from tests import warm
 from tests.cluster.support import Site
 
 pytestmark = pytest.mark.timeout(240)  # several processes, on a machine that may be busy
@@ -20,8 +19,7 @@ pytestmark = pytest.mark.timeout(240)  # several processes, on a machine that ma
 
 def ended(*words: str | Path, environ: dict[str, str] | None = None) -> tuple[int, str, str]:
     """A command of a process: exit code, output, errors."""
-    command = [sys.executable, "-m", "agentorchestra.cli", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100, env=environ)
+    done = warm.run(["-m", "agentorchestra.cli", *words], environ=environ or os.environ)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr
 

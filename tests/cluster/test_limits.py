@@ -59,6 +59,7 @@ async def test_so_many_runs_of_a_model_in_a_minute(tmp_path: Path, database_serv
         assert began[11] - began[0] < 45, "a burst is as large as the limit"
 
 
+@pytest.mark.long
 async def test_so_many_requests_to_a_model_at_a_time(tmp_path: Path, database_server: Postgres) -> None:
     """Whoever sends them: a run has two agents at work at the same time."""
     settings = ("[cluster.limits.team]", "requests = 3")

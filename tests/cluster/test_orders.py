@@ -41,7 +41,8 @@ async def orders(site: Site, way: str) -> Order:
     return in_a_process
 
 
-@pytest.mark.parametrize("way", ["cli", pytest.param("http", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["cli", "http"])
 async def test_a_run_on_a_worker_hears_what_others_say(
     tmp_path: Path, model: Model, database_server: Postgres, way: str
 ) -> None:

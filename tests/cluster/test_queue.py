@@ -81,6 +81,7 @@ async def test_the_order_and_the_tags(site: Site) -> None:
     assert [(one.concurrency, one.alive, one.runs) for one in standing.workers] == [(1, True, ())]
 
 
+@pytest.mark.long
 async def test_runs_are_told_and_stopped_from_other_processes(site: Site, model: Model) -> None:
     model.hold = {1}
     (asking,) = await site.submit([ASKING])
@@ -107,6 +108,7 @@ async def test_runs_are_told_and_stopped_from_other_processes(site: Site, model:
     assert isinstance(worker, subprocess.Popen)
 
 
+@pytest.mark.long
 async def test_a_worker_with_other_settings_is_refused(site: Site, model: Model) -> None:
     await site.worker()
     other = site.folder / "agentorchestra.toml"

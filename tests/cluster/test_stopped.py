@@ -44,6 +44,7 @@ async def shown_as_silent(site: Site, process: subprocess.Popen[str]) -> None:
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.long
 async def test_the_runs_of_a_stopped_worker_are_taken_over_and_it_is_fenced(site: Site, model: Model) -> None:
     model.hold = set(range(1, 7))
     first = await site.worker("--concurrency", "8")

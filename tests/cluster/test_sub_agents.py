@@ -52,6 +52,7 @@ async def model() -> AsyncIterator[Team]:
         yield made
 
 
+@pytest.mark.long
 async def test_two_workers_share_the_sub_agents_of_a_run(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
@@ -119,6 +120,7 @@ async def test_a_run_ends_where_no_worker_is_free_for_its_sub_agents(
         assert (await site.standing()).queues == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "which",
     [

@@ -33,6 +33,7 @@ async def model() -> AsyncIterator[Circle]:
         yield made
 
 
+@pytest.mark.long
 async def test_two_workers_share_the_turns_of_a_society(
     tmp_path: Path, model: Circle, database_server: Postgres
 ) -> None:

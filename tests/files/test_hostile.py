@@ -12,8 +12,6 @@ import json
 import lzma
 import os
 import random
-import subprocess
-import sys
 import tarfile
 import zipfile
 from collections.abc import Iterable
@@ -23,6 +21,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests import warm
 from tests.files import makers
 from tests.files.conftest import MakePdf
 from tests.support.patience import LONGEST_S
@@ -45,6 +44,7 @@ MOST_PARENT_MIB = 250
 _ASK = """
 import json, os, pathlib, resource, sys
 from agentorchestra.core.errors import FileInputError
+from agentorchestra.tools.files import worker
 from agentorchestra.tools.files.readers import check_input, read_document_sync
 said = []
 for work in (check_input, read_document_sync):
@@ -54,6 +54,7 @@ for work in (check_input, read_document_sync):
         said.append({"ok": True, "notes": notes})
     except FileInputError as error:
         said.append({"ok": False, "sentence": str(error)})
+worker._end()  # what ended below the process that forks the readers counts when that has ended too
 children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
 # Not ru_maxrss, which begins with the memory of the process that started this one.
 status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())
@@ -78,8 +79,7 @@ class Answer:
 
 def ask(path: Path) -> Answer:
     """Check and read a file elsewhere; raises what a hostile file may not bring about."""
-    command = [sys.executable, "-c", _ASK, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    done = warm.run(["-c", _ASK, path], environ=os.environ, timeout=LONGEST_S)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     answer = json.loads(done.stdout)
     print(f"{path.name}: {answer['seconds']:.1f} s, {answer['own']} MiB here, {answer['children']} MiB in the worker")

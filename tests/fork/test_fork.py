@@ -109,6 +109,7 @@ async def test_a_fork_of_a_run_that_took_steps_out_with_a_model_that_needs_not(t
             assert (await ws.replay(fork)).answer == result.answer
 
 
+@pytest.mark.long
 async def test_a_model_without_native_calls_goes_on_from_one_that_has_them(tmp_path: Path) -> None:
     written = model("written", native_tools=False)
     async with workspace(tmp_path, model("one"), written) as ws:
@@ -147,6 +148,7 @@ async def test_a_changed_prompt_holds_from_there_on(tmp_path: Path) -> None:
         assert (await ws.replay(fork)).answer == ANSWER.upper()
 
 
+@pytest.mark.long
 async def test_forks_of_forks(tmp_path: Path) -> None:
     async with workspace(tmp_path, model("one"), model("two")) as ws:
         parent = await _recorded(ws)

@@ -141,6 +141,7 @@ async def test_the_file_around_a_tool_may_change(tmp_path: Path, program: Path) 
         assert not [e for e in await ws.events(run_id) if e.type == "noted"]
 
 
+@pytest.mark.long
 async def test_an_incompatible_schema_is_todays_and_pin_brings_the_old_one_back(tmp_path: Path, program: Path) -> None:
     run_id, other = await _waiting(tmp_path), await _waiting(tmp_path)
     _rewritten(program, "amount: int) -> int", "amount: int, currency: str) -> int")

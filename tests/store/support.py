@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from tests import warm
 from tests.support.patience import LONGEST_S
 
 from agentorchestra.core.events import (
@@ -129,6 +130,8 @@ def python(program: str, *arguments: str | Path, **options: Any) -> subprocess.P
     """A Python process that runs `program` with these arguments, `tests` and the package on its path."""
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join([str(SOURCE / "src"), str(SOURCE)])
+    if not options:
+        return warm.start(["-c", program, *arguments], environ=environment, streams=[subprocess.PIPE] * 3)
     return subprocess.Popen(
         [sys.executable, "-c", program, *map(str, arguments)],
         stdin=subprocess.PIPE,

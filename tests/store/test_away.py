@@ -98,6 +98,7 @@ async def test_nothing_is_lost_or_doubled_while_the_database_is_away(
     assert store_threads() == []
 
 
+@pytest.mark.long
 async def test_after_the_bound_it_is_one_sentence(own: Postgres, schema: str) -> None:
     store = await opened(own.tcp(), schema, "run_1", retry_s=0.3)
     await asyncio.to_thread(own.stop)
@@ -170,6 +171,7 @@ async def test_what_commit_did_not_answer_is_looked_up(own: Postgres, schema: st
 # --- writers whose time is over -----------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_a_stopped_process_holds_its_rows_for_a_while_only_and_is_fenced(server: Postgres, schema: str) -> None:
     """Stopped inside its transaction; somebody else takes the run over; it wakes up and goes on writing."""
     store = await opened(server.url, schema, "run_1", "run_2")

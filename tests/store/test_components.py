@@ -296,6 +296,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.long
 async def test_fifty_writers_in_four_processes(tmp_path: Path) -> None:
     await write_at_once(str(tmp_path / "ws"))
 

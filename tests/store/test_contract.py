@@ -334,6 +334,7 @@ async def test_sequences_are_gap_free_whoever_appends_at_once(store: Store) -> N
             ]
 
 
+@pytest.mark.long
 async def test_200_runs_at_once_need_few_threads(store: Store) -> None:
     before = threading.active_count()
     runs = [f"run_{i:03}" for i in range(200)]

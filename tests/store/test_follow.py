@@ -154,6 +154,7 @@ async def test_nothing_is_missed_when_following_begins(place: str) -> None:
                 await written
 
 
+@pytest.mark.long
 async def test_many_runs_are_followed_by_one_thread_and_one_connection(place: str, server: Postgres) -> None:
     names = [f"run_{i:03}" for i in range(200)]
     remote = place.startswith("postgresql://")
@@ -179,6 +180,7 @@ def connections(server: Postgres) -> int:
 # --- PostgreSQL ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_a_watcher_whose_connection_is_ended_goes_on(server: Postgres, schema: str) -> None:
     place = f"{server.url}#{schema}"
     async with opened(place, "run_1") as store:
@@ -208,6 +210,7 @@ async def test_a_follower_outlives_a_restart_of_the_database(schema: str, how: s
                 assert await seen(store, "run_1", news, 3) == [1, 2, 3]
 
 
+@pytest.mark.long
 async def test_followers_meet_the_error_of_a_database_that_stays_away(schema: str) -> None:
     with postgres() as own:
         async with opened(f"{own.url}#{schema}", "run_1") as store:
@@ -221,6 +224,7 @@ async def test_followers_meet_the_error_of_a_database_that_stays_away(schema: st
                     await store.load("run_1")
 
 
+@pytest.mark.long
 async def test_a_follower_that_may_only_read(server: Postgres, schema: str) -> None:
     place = f"{server.url}#{schema}"
     async with opened(place, "run_1"):
@@ -235,6 +239,7 @@ async def test_a_follower_that_may_only_read(server: Postgres, schema: str) -> N
                 assert await seen(store, "run_1", news, last) == list(range(1, last + 1))
 
 
+@pytest.mark.long
 async def test_a_follower_on_a_standby(server: Postgres, schema: str) -> None:
     async with opened(f"{server.url}#{schema}", "run_1") as writer:
         with postgres(primary=server) as standby:

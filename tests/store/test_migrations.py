@@ -129,6 +129,7 @@ async def test_an_older_workspace_is_migrated_and_kept(tmp_path: Path, revision:
     await again.close()
 
 
+@pytest.mark.long
 async def test_processes_that_open_an_older_workspace_at_once(tmp_path: Path) -> None:
     logs = await filled(str(tmp_path))
     make_old(tmp_path)

@@ -347,6 +347,7 @@ async def test_the_revisions_make_the_tables(tmp_path: Path) -> None:
     assert [script.revision for script in reversed(list(script_directory().walk_revisions()))] == list(REVISIONS)
 
 
+@pytest.mark.long
 async def test_opening_is_quiet_and_needs_no_alembic(tmp_path: Path) -> None:
     program = """
 import asyncio, logging, sys

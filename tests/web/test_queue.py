@@ -367,6 +367,7 @@ def own() -> Iterator[Postgres]:
         yield made
 
 
+@pytest.mark.long
 async def test_nothing_is_lost_while_the_database_is_away(tmp_path: Path, own: Postgres) -> None:
     async with served(tmp_path, database=own.tcp()) as web:
         before = await web.submit("PLAN gate")

@@ -60,6 +60,7 @@ def test_a_signal_hands_on_what_runs_and_it_can_be_resumed(app: Folder, number: 
     assert resumed.json["status"] == "completed", resumed.err
 
 
+@pytest.mark.long
 def test_a_second_signal_waits_for_no_request(app: Folder) -> None:
     with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
         run = ask(address, "/runs", TOKEN, {"task": "PLAN sleep"})["run_id"]
@@ -126,6 +127,7 @@ def test_the_missing_extra_is_named(app: Folder) -> None:
     assert refused.code == 2 and 'pip install "agentorchestra[web]"' in refused.error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("posts", "breaks"),
     [

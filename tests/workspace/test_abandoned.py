@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ import pytest
 from agentorchestra import Workspace
 from agentorchestra.core.errors import LogChangedError
 from agentorchestra.core.spec import RunStatus
+from tests import warm
+from tests.support.patience import LONGEST_S
 
 TASK = "What is 6 * 7?"
 KILLED = "import os, signal, sys\ndef kill(*args, **more):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -39,7 +41,7 @@ MADE = (
 
 def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """What a Python in the folder says."""
-    return subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=120)
+    return warm.run(words, cwd=folder, environ=os.environ, timeout=LONGEST_S)
 
 
 def command(folder: Path, *words: str) -> Any:

@@ -58,6 +58,7 @@ async def test_what_ended_runs_were_given_is_let_go(tmp_path: Path) -> None:
         ws._clients.remove(model)  # a replay asks no model, so the script has steps left
 
 
+@pytest.mark.long
 async def test_nothing_of_the_package_grows_with_the_number_of_runs(tmp_path: Path) -> None:
     def counted() -> Counter[str]:
         gc.collect()

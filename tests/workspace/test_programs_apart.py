@@ -95,6 +95,7 @@ async def test_each_workspace_has_its_own_program(folders: tuple[Path, Path]) ->
             assert (await ws.ecp.invoke("shelf", "look", {})).value == place
 
 
+@pytest.mark.long
 async def test_the_program_of_each_is_recorded_as_in_a_process_of_its_own(folders: tuple[Path, Path]) -> None:
     pinned: dict[Path, list[str]] = {}
     for folder in folders:

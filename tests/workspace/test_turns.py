@@ -213,6 +213,7 @@ async def test_a_run_that_is_over_reads_nothing_and_is_gone_on_from_by_its_id(tm
             await session.erase()
 
 
+@pytest.mark.long
 async def test_fifty_turns_stay_in_the_window_with_what_the_user_said_first(tmp_path: Path) -> None:
     def talks(request: ModelRequest) -> ModelResponse:
         if not request.tools:

@@ -6,7 +6,6 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -112,10 +111,10 @@ class ChatFolder(Folder):
     def chat(self, *words: str, columns: int = 100, lines: int = 40, **environment: str) -> Iterator[ChatTerminal]:
         """The command `agentorchestra chat` on a terminal of its own."""
         terminal = ChatTerminal(columns=columns, lines=lines)
-        process = terminal.start(
-            [sys.executable, "-m", "agentorchestra", *(words or ("chat",))],
+        process = terminal.start_warm(
+            ["-m", "agentorchestra", *(words or ("chat",))],
             cwd=self.path,
-            env={**clean_environment(), "TERM": "xterm-256color", **self.environment, **environment},
+            environ={**clean_environment(), "TERM": "xterm-256color", **self.environment, **environment},
         )
         terminal.process = process
         try:
@@ -132,7 +131,7 @@ class ChatFolder(Folder):
 class ChatTerminal(ProcessScreen):
     """The terminal of a chat."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[str]
 
     @property
     def everything(self) -> str:
