@@ -116,6 +116,18 @@ def bash(command: str) -> tuple[str, dict[str, Any]]:
     return "bash", {"command": command}
 
 
+async def test_what_directs_a_terminal_and_binary_data_are_not_pasted(tmp_path: Path) -> None:
+    _, shown = await ran(
+        tmp_path,
+        bash(r"printf '\033[31mred\033[0m\n10%%\r100%%\n'"),
+        bash("head -c 200 /dev/zero"),
+        python("import os\nos.write(1, b'\\x1b[1mbold\\x1b[0m\\n')"),
+    )
+    assert shown[0] == "red\n100%\n[1 lines that others were drawn over are left out]"
+    assert shown[1] == "[200 bytes that are not text in UTF-8; look at them with file, xxd or iconv]"
+    assert shown[2].startswith("bold")
+
+
 async def test_what_monty_can_do_needs_no_sandbox(tmp_path: Path) -> None:
     counted = Counted()
     _, shown = await ran(tmp_path, python("sum(range(10))"), python("{}['x']"), sandbox=counted)

@@ -26,6 +26,7 @@ from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.worlds import asked_environment
 from agentorchestra.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLimits
 from agentorchestra.sandbox._program import EARLIER, VARIABLES
+from agentorchestra.sandbox.output import plain
 from agentorchestra.tea.calling.actions import action_effect, tool_result
 from agentorchestra.tea.programs.handler import given
 from agentorchestra.tea.programs.interpreter import Call, Host
@@ -249,8 +250,8 @@ class Workbench(BaseHandler):
         if self.sandbox is not None and not self.sandbox.safe:
             lines.append("[run without a sandbox]")
         for name in ("stdout", "stderr"):
-            text = str(said.get(name) or "").rstrip("\n")
-            if text:
+            printed = str(said.get(name) or "")
+            if text := plain(printed, len(printed.encode(errors="replace"))):
                 lines.append(text if name == "stdout" else f"[stderr]\n{text}")
         lines += self.ending(said)
         lines += self.about_files(outcome)

@@ -17,7 +17,7 @@ from agentorchestra.core.errors import JobError, SandboxUnavailableError, Settin
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import WebSettings
 from agentorchestra.environments.folder import FolderEnvironment
-from agentorchestra.environments.jobs import cut, folded, plain
+from agentorchestra.environments.jobs import cut, folded
 from agentorchestra.environments.jobs import how as _how
 from agentorchestra.environments.jobs import short as _short
 from agentorchestra.environments.registry import EnvironmentParts
@@ -27,6 +27,7 @@ from agentorchestra.environments.terminal.network import Reach, TerminalProxy, r
 from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, Seen, Shell, ShellRan, ShellState
 from agentorchestra.sandbox._terminal import SIZE, Size
 from agentorchestra.sandbox.factory import shell_in
+from agentorchestra.sandbox.output import plain
 from agentorchestra.sandbox.shell import Mount
 from agentorchestra.tea.calling.environment import action
 
@@ -229,11 +230,12 @@ class Terminal(FolderEnvironment):
             lines.append("there is no sandbox: commands may do what the user may")
         return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),)
 
-    async def _keep(self, shell: Shell) -> None:
-        """Note what has to be there after a resume."""
+    async def _keep(self, shell: Shell, *, jobs: bool = True) -> None:
+        """Note what has to be there after a resume; `jobs` is false where the shell said that it has none."""
         self.kept[_SHELL] = shell.state.to_json()
         try:
-            running = {str(one.job): one.command for one in await shell.jobs() if one.state == "running"}
+            held = await shell.jobs() if jobs else ()
+            running = {str(job.job): job.command for job in held if job.state == "running"}
         except (ToolError, SandboxUnavailableError):  # the sandbox is gone, and with it what ran there
             running = {}
         if running:
@@ -272,7 +274,7 @@ class Terminal(FolderEnvironment):
         told.end()
         if ran.jobs_lost:
             self._note_gone()
-        await self._keep(shell)
+        await self._keep(shell, jobs=ran.jobs > 0)
         lines = [self._shown(ran, seconds)]
         lines += [f"[job {number} is gone with the shell it ran in: {_short(str(text))}]" for number, text in gone]
         return "\n".join(lines)
