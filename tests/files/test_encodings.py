@@ -139,6 +139,7 @@ def test_binary_data_is_still_no_text(data: bytes) -> None:
         (RUSSIAN[1].encode("koi8-r"), "koi8-r", ""),
         (JAPANESE[1].encode("cp932"), "x-sjis", ""),
         (LANGUAGES["Traditional Chinese"].paragraphs[1].encode("cp950"), "windows-950", ""),
+        ("Привет 你好 Ωμέγα".encode("gb18030"), "gb18030", ""),
         (b"na\xefve", "iso-8859-1", ""),
         ("Die Größe".encode(), "iso-8859-1", ""),  # valid UTF-8 is never anything else
     ],

@@ -54,6 +54,7 @@ _ROWS = {
     "euc_kr": ((176, 200, 0.95, 2350), (161, 163, 0.02, 120), (202, 253, 0.01, 4888), (164, 172, 0.005, 700)),
     "big5": ((164, 198, 0.93, 5401), (161, 161, 0.05, 120), (201, 249, 0.01, 7652), (162, 200, 0.005, 300)),
 }
+WIDE = frozenset(name for names, of in _PAGES.items() if of in _ROWS for name in names.split())
 _OPENING, _CLOSING = "„«‘¿¡§©№‚‹", "»”…°›%‰®™"
 _SIGNS = "\u00a0\u200c“’–—€£·،؛؟" + _OPENING + _CLOSING
 # Names of small sets stand for the larger ones that are in use (WHATWG Encoding).

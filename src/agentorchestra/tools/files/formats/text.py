@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from unicodedata import category
 
 from .base import Refused
-from .charsets import DECLARED, NEAR, known, meant, ranked
+from .charsets import DECLARED, NEAR, WIDE, known, meant, ranked
 
 NUL = "␀"  # shows a NUL byte in text: models and databases refuse the character itself
 _MARKS = (
@@ -138,13 +138,16 @@ def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
     escaped = next((name for name in names if name.startswith(_SEVEN_BITS)), "")
     escaped = escaped or next((name for escape, name in _ESCAPES if escape in data[:200_000]), "")
     valid = ""
-    for name in filter(None, (escaped, "utf-8")):
+    for name in filter(None, (escaped, "utf-8", *(one for one in names if one in WIDE))):
         with suppress(UnicodeDecodeError):
             found = Decoded(data.decode(name), name)
-            # Bytes of other encodings are next to never valid UTF-8, but for UTF-16 of some scripts.
-            if name == escaped or not _CONTROLS.search(found.text[:200_000]):
+            # Bytes of other encodings are next to never valid in these, but for UTF-16 of some scripts.
+            strange = _CONTROLS.search(found.text[:200_000]) or (
+                name in WIDE and any(category(char) in ("Cn", "Co") for char in found.text[:8_192])
+            )
+            if name == escaped or not strange:
                 return found
-            valid = "utf"
+            valid = valid or "utf" * (name == "utf-8")
     (best, name), *others = [one for one in ranked(data, names) if one[1].startswith(valid)]
     found = _lenient(data, name)
     told = name in names and name != "utf-8"
