@@ -204,3 +204,9 @@ def test_messages_of_outlook_in_a_code_page() -> None:
         message = convert(job(), data, "a.msg")["parts"][0]["document"]
         assert f"Subject: 會議\n\n{text}\n" in message["text"]
         assert ("guess" in str(message.get("notes"))) == (not page)
+
+
+def test_a_chapter_of_a_book_says_its_doubt() -> None:
+    book = makers.replaced(makers.epub(["WORDS"]), "OEBPS/c0.xhtml", b"WORDS", RUSSIAN[1].encode("cp1251"))
+    (chapter,) = convert(job(), book, "a.epub")["parts"]
+    assert RUSSIAN[1] in chapter["document"]["text"] and DOUBT in str(chapter["document"]["notes"])

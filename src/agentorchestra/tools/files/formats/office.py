@@ -16,7 +16,7 @@ from .blocks import Blocks
 from .markup import check_entities, html_document, html_text
 from .opendocument import convert_open_document
 from .sniff import DOCX, EPUB, ODP, ODS, ODT, PPTX, XLSB, XLSX
-from .text import decode
+from .text import decoded, encoding_of, with_newlines
 from .xls import convert_values
 from .xlsx import convert_xlsx
 
@@ -197,7 +197,9 @@ def _book(job: Job, data: bytes) -> dict[str, Any]:
             if name not in names:
                 parts.notes.append(f"chapter {number} is missing from the file")
                 continue
-            chapter = html_document(job, decode(archive.read(name)), "text/markdown")
+            text = decoded(archive.read(name), encoding=job.encoding)
+            doubt = encoding_of(text, doubtful=True)
+            chapter = html_document(job, with_newlines(text.text), "text/markdown", doubt=doubt)
             if chapter["text"].strip():
                 parts.add(f"chapter {number}", chapter)
         about = [
