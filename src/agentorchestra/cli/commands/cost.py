@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from agentorchestra.cli.workspaces import exists, find_run, opened
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.protocols import RunHead
+from agentorchestra.core.query import LogQuery
 from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
+from agentorchestra.workspace import Workspace
 
 _NO_MODEL = "(no model)"
 _NO_LABEL = "(no label)"
@@ -93,10 +95,13 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     if exists(folder):
         async with opened(folder, app=False) as workspace:
             records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
-            for record in {one.id: one for one in records}.values():
-                view = RunView.of(await workspace.events(record.id, after=1))  # no cost depends on the manifest
-                charged.append((record, view.charges))
-                sources += tokens_by_source(view.ledger) if by == "source" else ()
+            views = {one.id: (one, list[Charge]()) for one in records}
+            # Of all runs no list of ids: a database takes 32,766 parameters at most.
+            async for view in _views(workspace, tuple(views) if runs else None):
+                if view.run_id in views:  # else it began since
+                    views[view.run_id][1].extend(view.charges)
+                    sources += tokens_by_source(view.ledger) if by == "source" else ()
+            charged = [*views.values()]
     elif runs:
         raise UnknownRunError(f"there is no run {runs[0]!r}: {folder} holds no workspace yet")
     if by == "source":
@@ -106,6 +111,20 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     if not charged and not as_json:
         say(f'no runs in {folder} yet; start one with `agentorchestra run "..."`')
     return 0
+
+
+async def _views(workspace: Workspace[Any], runs: tuple[str, ...] | None) -> AsyncIterator[RunView]:
+    """Yield the view of each run that began: one log after the other, without the manifest that no cost depends on."""
+    view = RunView()
+    async for event in workspace.log(LogQuery(runs=runs, first=2)):
+        if event.run != view.run_id:
+            if view.run_id:
+                yield view
+            view = RunView()
+            view.run_id = event.run
+        view.apply(event)
+    if view.run_id:
+        yield view
 
 
 def _print_costs(charged: list[tuple[RunHead, list[Charge]]], by: str, *, as_json: bool) -> None:
