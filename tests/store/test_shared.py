@@ -213,3 +213,26 @@ def test_commands_on_one_run_read_that_run_and_lists_read_heads(
     statements, _, size = counted("cost", *where)
     assert statements < 20 and size < 43 * 8192, (statements, size)
     assert "of 43 runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "column", ["session = 'other'", "parent_run = 'run_9'", "created = replace(created, '6', '5')"]
+)
+async def test_changed_columns_of_a_row_are_found(tmp_path: Path, column: str) -> None:
+    store = SqliteStore(tmp_path)
+    await store.open()
+    await store.create_run("run_1", pinned(), [created(pinned())])
+    tables(tmp_path, f"UPDATE runs SET {column}")
+    with pytest.raises(LogChangedError, match=f"`{column.split()[0]}` in the row of run run_1 is not the one"):
+        await store.load("run_1", verify=True)
+    assert "is not the one that event 1 names" in (await store.inspect()).damage[0]
+    await store.close()
+
+
+async def test_a_changed_row_of_an_earlier_version_is_found(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await store.open()
+    await store.create_run("run_1", manifest("count the goats"), [created(manifest())])
+    with pytest.raises(LogChangedError, match="the manifest in the row of run run_1 is not the one"):
+        await store.load("run_1", verify=True)
+    await store.close()

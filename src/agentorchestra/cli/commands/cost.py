@@ -96,9 +96,11 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
         async with opened(folder, app=False) as workspace:
             records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
             views = {one.id: (one, list[Charge]()) for one in records}
-            async for view in _views(workspace, [*views]):
-                views[view.run_id][1].extend(view.charges)
-                sources += tokens_by_source(view.ledger) if by == "source" else ()
+            # Of all runs no list of ids: a database takes 32,766 parameters at most.
+            async for view in _views(workspace, tuple(views) if runs else None):
+                if view.run_id in views:  # else it began since
+                    views[view.run_id][1].extend(view.charges)
+                    sources += tokens_by_source(view.ledger) if by == "source" else ()
             charged = [*views.values()]
     elif runs:
         raise UnknownRunError(f"there is no run {runs[0]!r}: {folder} holds no workspace yet")
@@ -111,10 +113,10 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     return 0
 
 
-async def _views(workspace: Workspace[Any], runs: list[str]) -> AsyncIterator[RunView]:
+async def _views(workspace: Workspace[Any], runs: tuple[str, ...] | None) -> AsyncIterator[RunView]:
     """Yield the view of each run that began: one log after the other, without the manifest that no cost depends on."""
     view = RunView()
-    async for event in workspace.log(LogQuery(runs=tuple(runs), first=2)):
+    async for event in workspace.log(LogQuery(runs=runs, first=2)):
         if event.run != view.run_id:
             if view.run_id:
                 yield view

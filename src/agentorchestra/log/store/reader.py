@@ -51,22 +51,22 @@ class Reader(Database):
         return await self._read(read)
 
     def _events(self, connection: Connection, found: Sequence[Sequence[Any]], *, verify: bool = False) -> list[Event]:
-        named = [_blob_named(values[rows.BODY]) for values in found]
-        large = self._large(connection, [one for one in named if one is not None])
+        apart = [_blob_named(values[rows.BODY]) for values in found]
+        large = self._large(connection, [one for one in apart if one is not None])
         read = [
             rows.event_of(values, json.loads(values[rows.BODY]) if sha256 is None else rows.body_of(large(sha256)))
-            for values, sha256 in zip(found, named, strict=True)
+            for values, sha256 in zip(found, apart, strict=True)
         ]
         self._restored(connection, [part for event in read for part in shared.shared_parts(event.body)])
-        created = {one.run: one for one in read if one.type == RunCreated.type and shared.manifest_hash(one.body)}
-        if not created:
-            return read
-        rows_of = connection.execute(select(runs.c.id, runs.c.manifest).where(runs.c.id.in_(created))).all()
-        texts = [text for _, text in rows_of]
-        for (run, text), whole in zip(rows_of, self._restored(connection, texts), strict=True):
+        created = {one.run: one for one in read if one.type == RunCreated.type}
+        named = {run: shared.manifest_hash(event.body) for run, event in created.items()}
+        wanted = [run for run in created if verify or named[run]]
+        rows_of = connection.execute(select(*runs.c).where(runs.c.id.in_(wanted))).all() if wanted else []
+        for row, whole in zip(rows_of, self._restored(connection, [row.manifest for row in rows_of]), strict=True):
+            if named[row.id]:
+                created[row.id].body["manifest"] = whole
             if verify:
-                shared.check(created[run], text)
-            created[run].body["manifest"] = whole
+                shared.check(created[row.id], named[row.id], row, whole)
         return read
 
     def _restored(self, connection: Connection, parts: Sequence[str | dict[str, Any]]) -> list[dict[str, Any]]:

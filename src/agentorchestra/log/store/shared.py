@@ -11,10 +11,13 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from sqlalchemy import Row
+
 from agentorchestra.core.errors import LogChangedError
 from agentorchestra.core.events import Event, NewEvent, RunCreated
 from agentorchestra.core.ids import compact_encoder
 from agentorchestra.core.spec import ManifestHead, RunManifest
+from agentorchestra.log.store.rows import stamp
 
 FIELD_BYTES = 512  # of JSON: shorter fields stay in the row
 
@@ -87,11 +90,25 @@ def manifest_hash(body: dict[str, Any]) -> str | None:
     return manifest[_HASH] if manifest.keys() == {_HASH} else None
 
 
-def check(event: Event, text: str) -> None:
-    """Raise LogChangedError if the row of a run is not the one that its first event names."""
-    if manifest_hash(event.body) != _digest(text.encode()):
+def check(event: Event, named: str | None, row: Row[Any], whole: dict[str, Any]) -> None:
+    """Raise LogChangedError if the row of a run is not the one that its first event recorded.
+
+    Args:
+        named: the hash of the row's text in the stored event; None where an earlier version wrote the manifest there.
+        whole: the manifest in the row.
+    """
+    recorded: RunManifest | None = None
+    if named in (None, _digest(row.manifest.encode())):
+        recorded = event.data.manifest  # type: ignore[attr-defined]
+    if recorded is None or (named is None and recorded != RunManifest.model_validate(whole)):
+        other = "the manifest"
+    else:
+        held = {"session": row.session, "parent_run": row.parent_run, "fork_seq": row.fork_seq, "created": row.created}
+        wanted = recorded.model_dump(include=held.keys()) | {"created": stamp(recorded.created)}
+        other = " and ".join(f"`{name}`" for name in held if held[name] != wanted[name])
+    if other:
         raise LogChangedError(
-            f"the log was changed: the manifest in the row of run {event.run} is not the one that event 1 names; "
+            f"the log was changed: {other} in the row of run {event.run} is not the one that event 1 names; "
             "restore the log from a backup"
         )
 
