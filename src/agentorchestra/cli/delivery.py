@@ -84,8 +84,8 @@ async def hand_over(workspace: Workspace[Any], result: RunResult, out: Out, fold
     if result.more_files:
         whole = f"{command('export', result.run_id, folder)} --folder DIR"
         problems.append(f"{plural(result.more_files, 'further file')} of the run's folder: {whole} writes all of it")
-    names = first_names((one_line(str(Path(one.path or "").relative_to(place))) for one in saved.files), 10)
+    names = first_names((one_line(str(Path(file.path or "").relative_to(place))) for file in saved.files), 10)
     line = f"{plural(len(saved.files), 'file')} in {place}: {names}"
-    by_name = {(one.name, one.sha256): one for one in saved.files}
-    files = tuple(by_name.get((one.name, one.sha256), one) for one in result.files)
+    by_name = {(file.name, file.sha256): file for file in saved.files}
+    files = tuple(by_name.get((file.name, file.sha256), file) for file in result.files)
     return HandedOver(result.model_copy(update={"files": files}), (line,), tuple(problems))

@@ -85,7 +85,7 @@ class GivenPath(FilePath):
         path = super().convert(value, param, ctx)
         if path != STDIN and not os.path.lexists(path) and path.parent.is_dir():
             names = sorted(os.listdir(path.parent))  # noqa: PTH208 - names
-            if cut_off := [one for one in names if one.startswith(f"{path.name} ")]:
+            if cut_off := [name for name in names if name.startswith(f"{path.name} ")]:
                 whole = shlex.quote(str(path.parent / cut_off[0]))
                 self.fail(f"{path} does not exist; put a name with blanks into quotation marks: {whole}", param, ctx)
             if close := nearest(path.name, names):
@@ -150,8 +150,8 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator for several options and arguments, which `--help` lists in this order."""
 
     def add(function: F) -> F:
-        for one in reversed(options):
-            function = one(function)
+        for option in reversed(options):
+            function = option(function)
         return function
 
     return add

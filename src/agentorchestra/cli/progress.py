@@ -161,7 +161,7 @@ def reply_text(answer: Any) -> str:
 def lasting(effect: dict[str, Any]) -> list[str]:
     """Return what is written down for later tasks: summaries and insights, not each step."""
     entries = effect.get("arguments", {}).get("entries", ())
-    return [str(one.get("text", "")) for one in entries if one.get("kind") != "event"]
+    return [str(entry.get("text", "")) for entry in entries if entry.get("kind") != "event"]
 
 
 def call_text(name: str, arguments: Any) -> str:

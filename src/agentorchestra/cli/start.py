@@ -86,7 +86,7 @@ async def drive_new(
         say(f"run {run_id}")
         if manifest.session:
             say(f"session {manifest.session}: {plural(len(manifest.earlier), 'earlier task')}")
-        if any("/" in one.name for one in manifest.files):  # what the folders gave, and what was left out of them
+        if any("/" in file.name for file in manifest.files):  # what the folders gave, and what was left out of them
             say(f"files: {plural(len(manifest.files), 'file')}")
         if manifest.left_out:
             say(manifest.left_out)

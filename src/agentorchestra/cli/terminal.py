@@ -44,7 +44,7 @@ class TerminalAsker:
         for line in argument_lines(question):
             # A break in a value is a break here too, behind its sign; what goes on stands deeper than a value begins.
             pieces = line.replace("\\n", "\\n\n").split("\n")
-            parts = [part for one in pieces for part in textwrap.wrap(one, _columns() - 7, break_on_hyphens=False)]
+            parts = [part for piece in pieces for part in textwrap.wrap(piece, _columns() - 7, break_on_hyphens=False)]
             lines += [f"{'      ' if place else '  '}{part}" for place, part in enumerate(parts)]
         await self._show(lines)
         look = asyncio.create_task(self._answered_elsewhere(question.key))

@@ -40,8 +40,8 @@ class Base:
         """Put into a new folder what an image has where the folder will be seen, and the copies. Blocks."""
         if machine.image is not None:
             self._begin_as_image(machine.image, folder)
-        for one in self.copies:
-            source, target = Path(one.source).expanduser(), folder / one.to
+        for copy in self.copies:
+            source, target = Path(copy.source).expanduser(), folder / copy.to
             try:
                 if source.is_dir():
                     shutil.copytree(source, target, dirs_exist_ok=True)
@@ -49,7 +49,7 @@ class Base:
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(source, target)
             except (OSError, shutil.Error) as exc:
-                raise ToolError(f"{one.source} of terminal.copies cannot be copied: {exc}") from None
+                raise ToolError(f"{copy.source} of terminal.copies cannot be copied: {exc}") from None
 
     def _begin_as_image(self, at: Path, folder: Path) -> None:
         for part in self.work.strip("/").split("/"):
@@ -69,14 +69,14 @@ def base_for(settings: TerminalSettings, images: Path) -> Base:
         ImageError: the image does not exist, is none, or is for another processor.
         SettingsError: the working folder is none that commands can have, or a copy leads out of it.
     """
-    for one in settings.copies:
-        if one.to.startswith("/") or ".." in one.to.split("/"):
+    for copy in settings.copies:
+        if copy.to.startswith("/") or ".." in copy.to.split("/"):
             raise SettingsError(
-                f"terminal.copies has to = {one.to!r}, which leads out of the run's folder; give a path below it"
+                f"terminal.copies has to = {copy.to!r}, which leads out of the run's folder; give a path below it"
             )
         if settings.image:
             raise SettingsError("terminal.copies is for a machine without terminal.image; put the files into the image")
-        _check_source(Path(one.source).expanduser())
+        _check_source(Path(copy.source).expanduser())
     if not settings.image:
         work = settings.workdir or WORK
         _check_work(work, _NOT_ON_THE_HOST)
@@ -91,15 +91,15 @@ def _check_source(source: Path) -> None:
     """Refuse what is not there, and links: copied, or followed, one could lead out of where it belongs."""
     if not source.exists():
         raise SettingsError(f"{str(source)!r} is to be copied (terminal.copies) and does not exist; put it there")
-    for one in (source, *source.rglob("*")):
-        if one.is_symlink():
+    for path in (source, *source.rglob("*")):
+        if path.is_symlink():
             raise SettingsError(
-                f"{str(one)!r} is to be copied (terminal.copies) and is a link; put the file itself there"
+                f"{str(path)!r} is to be copied (terminal.copies) and is a link; put the file itself there"
             )
 
 
 def _check_work(work: str, others: tuple[str, ...]) -> None:
-    below = any(work == one or work.startswith(f"{one}/") for one in others)
+    below = any(work == other or work.startswith(f"{other}/") for other in others)
     if not work.startswith("/") or not work.strip("/") or ".." in work.split("/") or below:
         raise SettingsError(f"commands cannot work in {work!r}; set terminal.workdir to a folder such as /app")
 

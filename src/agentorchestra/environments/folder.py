@@ -129,7 +129,7 @@ class FolderGround:
 
     async def snapshot(self) -> bytes:
         """Return the manifest of the folder, with its contents in the store; raise ToolError if it is too large."""
-        everything = any(getattr(one, "working", False) for one in self.members)
+        everything = any(getattr(member, "working", False) for member in self.members)
         differs = await self._tree.look(everything=everything)
         differs |= await self._layer.look(everything=everything)
         kept = {name: values for name, values in self.kept.items() if values}
@@ -157,7 +157,7 @@ class FolderGround:
         manifest = Manifest()
         if data is not None:
             refs = [ArtifactRef(name="folder", sha256=name, size=0) for name in parts_named(data)]
-            parts = {one.sha256: await self._ctx.read_artifact(one) for one in refs}
+            parts = {ref.sha256: await self._ctx.read_artifact(ref) for ref in refs}
             manifest = Manifest.from_bytes(data, parts)
         base = self._base.name if self._base is not None else ""
         if manifest.layer and manifest.base != base:
@@ -165,8 +165,8 @@ class FolderGround:
                 f"the machine of this run lay on {manifest.base!r}, and here it would lie on {base or 'nothing'!r}; "
                 "set terminal.image as it was, or start a new run"
             )
-        for one in self.members:
-            await one.leave()
+        for member in self.members:
+            await member.leave()
         self._last, self._began = None, manifest.began
         if self.project is not None:
             self._began = self.project.began
@@ -187,8 +187,8 @@ class FolderGround:
             held = self.kept.setdefault(name, {})
             held.clear()
             held.update(manifest.kept.get(name, {}))
-        for one in self.members:
-            await one.restored()
+        for member in self.members:
+            await member.restored()
 
     async def _blob(self, sha256: str) -> bytes:
         data: bytes = await self._ctx.read_artifact(ArtifactRef(name=FOLDER, sha256=sha256, size=0))
@@ -244,7 +244,7 @@ async def write_folder(snapshot: bytes, target: Path, ctx: Any) -> Manifest:
         ctx: has `read_artifact`.
     """
     refs = [ArtifactRef(name=FOLDER, sha256=name, size=0) for name in parts_named(snapshot)]
-    parts = {one.sha256: await ctx.read_artifact(one) for one in refs}
+    parts = {ref.sha256: await ctx.read_artifact(ref) for ref in refs}
     manifest = Manifest.from_bytes(snapshot, parts)
     contents = Contents(ctx)
     if manifest.began:

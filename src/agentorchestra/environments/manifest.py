@@ -127,7 +127,7 @@ def stored(
     if began:
         rest["began"] = began
     if packs:
-        rest["packs"] = [list(one) for one in packs]
+        rest["packs"] = [list(pack) for pack in packs]
     more = b',"layer":' + layer if layer else b""
     return b'{"entries":[%b],"format":%d%b,%b' % (b",".join(inside), FORMAT, more, _json(rest)[1:])
 
@@ -137,15 +137,15 @@ def stored_layer(base: str, inside: Sequence[bytes], parts: Sequence[str]) -> by
 
 
 def encoded(entries: Sequence[Entry]) -> bytes:
-    return _json([list(one) for one in entries])[1:-1]
+    return _json([list(entry) for entry in entries])[1:-1]
 
 
 def _entries(body: Any, parts: Mapping[str, bytes]) -> tuple[Entry, ...]:
     lines = [*body["entries"], *(line for name in body["parts"] for line in json.loads(parts[name]))]
     # A folder stands before what is in it.
     entries = sorted((Entry(*line) for line in lines), key=lambda one: one.path.split("/"))
-    for one in entries:
-        if not parts_of(one.path):
+    for entry in entries:
+        if not parts_of(entry.path):
             raise ValueError("an entry without a path")
     return tuple(entries)
 
@@ -255,14 +255,14 @@ def clear_for(
     """
     there: dict[str, Found] = {}
     gone: list[str] = []
-    for found in walk(root, skip=apart):
-        if gone and found.path.startswith(f"{gone[-1]}/"):
+    for node in walk(root, skip=apart):
+        if gone and node.path.startswith(f"{gone[-1]}/"):
             continue
-        entry = wanted.get(found.path)
-        if entry is not None and _is_a(root, found, entry.kind, layer=layer):
-            there[found.path] = found
-        elif LeftOut(found.path, found.status.st_size, found.status.st_mtime_ns) not in left_out:
-            gone.append(found.path)
+        entry = wanted.get(node.path)
+        if entry is not None and _is_a(root, node, entry.kind, layer=layer):
+            there[node.path] = node
+        elif LeftOut(node.path, node.status.st_size, node.status.st_mtime_ns) not in left_out:
+            gone.append(node.path)
     for path in gone:
         with suppress(FileNotFoundError), parent_of(root, parts_of(path)) as (at, name):
             remove(at, name)
@@ -277,12 +277,12 @@ def _is_a(root: Path, found: Found, kind: str, *, layer: bool) -> bool:
     return entry is not None and entry.kind == kind
 
 
-def needs_writing(root: Path, entry: Entry, found: Found | None, known: tuple[Mark, str] | None) -> bool:
+def needs_writing(root: Path, entry: Entry, found: Found | None, marks: tuple[Mark, str] | None) -> bool:
     """Return True if a file's content has to be written. Blocks."""
     if found is None or found.status.st_size != entry.size:
         return True
-    if known is not None and known[0] == Mark.of(found.status):
-        return known[1] != entry.content
+    if marks is not None and marks[0] == Mark.of(found.status):
+        return marks[1] != entry.content
     read = read_file(root, entry.path, FolderLimits(file_bytes=entry.size))
     return read is None or hashlib.sha256(read.data).hexdigest() != entry.content
 

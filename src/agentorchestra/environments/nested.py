@@ -110,7 +110,7 @@ class NestedEnvironment(ActionEnvironment):
         return value
 
     def actions(self) -> tuple[ToolSchema, ...]:
-        schemas = {name: {one.name: one for one in part.actions()} for name, part in self._parts.items()}
+        schemas = {name: {action.name: action for action in part.actions()} for name, part in self._parts.items()}
         named = ((schemas[part][action], whole) for whole, (part, action) in self._where.items())
         return (*super().actions(), *(one.model_copy(update={"name": whole}) for one, whole in named))
 
@@ -140,7 +140,7 @@ class NestedEnvironment(ActionEnvironment):
 
     @property
     def confined(self) -> bool:
-        return bool(self._parts) and all(bool(getattr(one, "confined", False)) for one in self._parts.values())
+        return bool(self._parts) and all(bool(getattr(part, "confined", False)) for part in self._parts.values())
 
     def rules(self) -> str:
         texts = [super().rules(), *(f"{name}:\n{part.rules()}" for name, part in self._parts.items() if part.rules())]

@@ -25,8 +25,8 @@ _EMPTY = hashlib.sha256(b"").hexdigest()
 
 def packed(entries: Iterable[Entry]) -> list[Entry]:
     """Return the files that stand in packs, in their order: by the folder, then by the name."""
-    files = (one for one in entries if one.kind == "file" and 0 < one.size < LARGE)
-    return sorted(files, key=lambda one: one.path.rpartition("/")[::2])
+    files = (entry for entry in entries if entry.kind == "file" and 0 < entry.size < LARGE)
+    return sorted(files, key=lambda file: file.path.rpartition("/")[::2])
 
 
 def is_full(size: int, folder: str, following: str) -> bool:

@@ -54,8 +54,8 @@ def _make(place: str, parts: EnvironmentParts) -> Environment:
     # Commands work in the same folder: what they may write is what it may hold.
     parts = replace(parts, limits=replace(parts.limits, work_bytes=folder.bytes, files=folder.entries))
     module, _, name = place.partition(":")
-    made: Environment = getattr(importlib.import_module(module), name).packaged(parts)
-    if isinstance(made, FolderEnvironment):
-        made.limits = folder
-        made.base = base_for(parts.settings.terminal, parts.images)
-    return made
+    environment: Environment = getattr(importlib.import_module(module), name).packaged(parts)
+    if isinstance(environment, FolderEnvironment):
+        environment.limits = folder
+        environment.base = base_for(parts.settings.terminal, parts.images)
+    return environment

@@ -106,7 +106,7 @@ class Tree:
         for listing in self._listings.values():
             if listing.lines is None:
                 # A file without content is gone, or was left out, since it was listed.
-                listing.entries = [one for one in listing.entries if one.kind != "file" or one.content]
+                listing.entries = [entry for entry in listing.entries if entry.kind != "file" or entry.content]
                 listing.lines = encoded(listing.entries)
         filled = [(path, one) for path, one in sorted(self._listings.items()) if one.entries]
         parts = [b"[%b]" % (one.lines or b"") for _, one in filled if len(one.entries) >= _LARGE]
@@ -118,11 +118,11 @@ class Tree:
         groups: list[list[bytes]] = [[] for _ in range(1 << (count // _LARGE).bit_length())]
         for path, one in small:
             groups[crc32(path.encode("utf-8", "surrogateescape")) % len(groups)].append(one.lines or b"")
-        return [], [*parts, *(b"[%b]" % b",".join(one) for one in groups if one)]
+        return [], [*parts, *(b"[%b]" % b",".join(group) for group in groups if group)]
 
     async def begins_as(self, began: Manifest) -> None:
         """Take notice of a folder that was copied, and in which nobody has worked: it is not read again."""
-        self._begun = {one.path: one for one in began.entries if one.kind == "file"}
+        self._begun = {entry.path: entry for entry in began.entries if entry.kind == "file"}
         await self.look(everything=True)
         self._begun = {}
 
@@ -191,7 +191,7 @@ class Tree:
         try:
             with opened(self.root, tuple(path.split("/")) if path else ()) as at:
                 listing = self._listings[path] = _same(former, self._listing(at, path))
-                new = [one for one in listing.folders if one not in self._listings]
+                new = [folder for folder in listing.folders if folder not in self._listings]
                 self._below(at, path, new, {})
         except (FileNotFoundError, NotADirectoryError, OutsideError):
             self._drop(path)
@@ -240,13 +240,13 @@ class Tree:
         return listing
 
     def _check(self) -> None:
-        self._count = sum(len(one.entries) for one in self._listings.values())
+        self._count = sum(len(listing.entries) for listing in self._listings.values())
         if self._count > self.limits.entries:
             raise ToolError(
                 f"the folder holds more than {self.limits.entries:,} files and folders, which is the most that can be "
                 "kept; delete what is not needed (caches, downloaded packages)"
             )
-        if sum(one.size for one in self._listings.values()) > self.limits.bytes:
+        if sum(listing.size for listing in self._listings.values()) > self.limits.bytes:
             raise ToolError(
                 f"the folder holds more than {shown_size(self.limits.bytes)}, which is the most that can be kept; "
                 "delete what is not needed"
@@ -276,10 +276,10 @@ class Tree:
         if not entries and not self.root.is_dir():
             return
         await asyncio.to_thread(self.root.mkdir, parents=True, exist_ok=True)
-        wanted = {one.path: one for one in entries}
+        wanted = {entry.path: entry for entry in entries}
         there = await asyncio.to_thread(clear_for, self.root, wanted, self._apart, set(left_out), layer=self._layer)
         await asyncio.to_thread(make_folders, self.root, entries)
-        files = [one for one in entries if one.kind == "file"]
+        files = [entry for entry in entries if entry.kind == "file"]
         missing = await asyncio.to_thread(
             lambda: [e for e in files if needs_writing(self.root, e, there.get(e.path), self._known.get(e.path))]
         )

@@ -53,10 +53,10 @@ def number(text: str) -> Decimal | None:
     if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", bare):
         bare = bare.replace(",", "")
     try:
-        found = Decimal(bare)
+        decimal = Decimal(bare)
     except InvalidOperation:
         return None
-    return found if found.is_finite() else None
+    return decimal if decimal.is_finite() else None
 
 
 def same(answer: str, truth: str) -> bool:

@@ -16,10 +16,10 @@ from agentorchestra.evaluation.scores import Attempt, Score
 
 def attempt_lines(attempts: Sequence[Attempt], scores: Sequence[Score]) -> Iterable[str]:
     """Return a line of JSON for each run, with its result; the last of a place has its score, where it was scored."""
-    by_run = {one.run_id: one for one in scores}
-    for one in attempts:
-        body = one.model_dump(mode="json")
-        said = by_run.get(one.result.run_id)
+    by_run = {score.run_id: score for score in scores}
+    for attempt in attempts:
+        body = attempt.model_dump(mode="json")
+        said = by_run.get(attempt.result.run_id)
         body["score"] = None if said is None else {"status": said.status, "score": said.score, "why": said.why}
         yield json.dumps(body, ensure_ascii=False)
 
@@ -62,4 +62,4 @@ def _last(plan: Plan, attempts: Sequence[Attempt], arm: str) -> dict[str, RunRes
     if plan.repeats > 1:
         raise EvaluationError(f"{plan.name} has {plan.repeats} repeats, and a leaderboard takes one answer a question")
     plan.arm(arm)
-    return {one.question: one.result for one in attempts if one.arm == arm}
+    return {attempt.question: attempt.result for attempt in attempts if attempt.arm == arm}

@@ -127,11 +127,11 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
     @property
     def reuse(self) -> bool:
         """Whether generated tools stay for the questions that come after: these are asked one after another."""
-        return any(one.reuse for one in self.arms)
+        return any(arm.reuse for arm in self.arms)
 
     @model_validator(mode="after")
     def _check_tips(self) -> Plan:
-        both = [one for one in self.tips if one in self.ids]
+        both = [tip for tip in self.tips if tip in self.ids]
         if both:
             raise ValueError(f"the question {both[0]!r} gives tips and is asked; a split of its own gives tips")
         return self
@@ -139,7 +139,7 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
     @property
     def teacher(self) -> Arm | None:
         """The arm whose memory of the questions of `tips` the tips are, None where there are none."""
-        return next((one for one in self.arms if one.tips), None) if self.tips else None
+        return next((arm for arm in self.arms if arm.tips), None) if self.tips else None
 
     def labels(self, question: str, arm: str, repeat: int, attempt: int) -> dict[str, str]:
         return {
@@ -152,10 +152,10 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
 
     def arm(self, name: str) -> Arm:
         """Return an arm by its name; raise EvaluationError if there is none."""
-        for one in self.arms:
-            if one.name == name:
-                return one
-        raise EvaluationError(f"there is no arm {name!r}; the arms: {', '.join(one.name for one in self.arms)}")
+        for arm in self.arms:
+            if arm.name == name:
+                return arm
+        raise EvaluationError(f"there is no arm {name!r}; the arms: {', '.join(arm.name for arm in self.arms)}")
 
     def load(self) -> QuestionSet:
         """Return the set of the questions; EvaluationError if its data are gone, or other ones than at first."""
@@ -189,17 +189,17 @@ def planned(
             no question that can be asked, reuse with several arms or repeats, tips that no arm takes or that leave no
             question.
     """
-    names = [one.name for one in arms]
+    names = [arm.name for arm in arms]
     if not arms or len({*names}) < len(names):
         raise EvaluationError(f"the arms are named {', '.join(names) or 'nothing'}; give each one its own name")
     apart = sampled(questions.questions, tips, seed) if tips else []
-    rest = [one for one in questions.questions if one.id not in apart]
+    rest = [question for question in questions.questions if question.id not in apart]
     if not rest:
         raise EvaluationError(f"all {tips} questions would give tips, and none be asked; give a smaller --tips")
     chosen = [one.id for one in rest] if sample is None else sampled(rest, sample, seed)
     if tips:
-        arms = [one.model_copy(update={"tips": one.settings.get("parts.tips") is True}) for one in arms]
-        if not any(one.tips for one in arms):
+        arms = [arm.model_copy(update={"tips": arm.settings.get("parts.tips") is True}) for arm in arms]
+        if not any(arm.tips for arm in arms):
             raise EvaluationError(f"{tips} questions give tips, and no arm takes them; set parts.tips=true in an arm")
     fields = {
         "set": source or questions.name,
@@ -273,7 +273,7 @@ def sampled(questions: Iterable[EvalQuestion], count: int, seed: int) -> list[st
         groups.setdefault(one.group, []).append(one.id)
     shares = {name: count * len(ids) / len(every) for name, ids in groups.items()}
     sizes = {name: int(share) for name, share in shares.items()}
-    for name in sorted(groups, key=lambda one: (sizes[one] - shares[one], one))[: count - sum(sizes.values())]:
+    for name in sorted(groups, key=lambda group: (sizes[group] - shares[group], group))[: count - sum(sizes.values())]:
         sizes[name] += 1
     chance = random.Random(seed)
     chosen = {each for name in sorted(groups) for each in chance.sample(groups[name], sizes[name])}
@@ -353,4 +353,4 @@ def read(workspace: Path, name: str) -> Plan:
 
 
 def evaluations(workspace: Path) -> list[str]:
-    return sorted(one.parent.name for one in (workspace / FOLDER).glob(f"*/{PLAN}"))
+    return sorted(path.parent.name for path in (workspace / FOLDER).glob(f"*/{PLAN}"))

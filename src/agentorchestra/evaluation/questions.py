@@ -79,7 +79,7 @@ class QuestionSet:
     @cached_property
     def faults(self) -> dict[str, str]:
         """Return why questions cannot be asked, by id: they are reported as `missing`, and the others are asked."""
-        found = {one.id: one.fault or _fault(one) for one in self.questions}
+        found = {question.id: question.fault or _fault(question) for question in self.questions}
         return {name: why for name, why in found.items() if why}
 
     @cached_property
@@ -94,23 +94,23 @@ class QuestionSet:
                 self.scorer,
                 *(
                     [
-                        one.id,
-                        one.task,
-                        list(one.truth) if isinstance(one.truth, tuple) else one.truth,
-                        [[file.name, _digest(file)] for file in one.files],
-                        one.group,
-                        one.scorer,
-                        dict(one.metadata),
-                        *([_below(one.machine.folder)] if one.machine else []),
+                        question.id,
+                        question.task,
+                        list(question.truth) if isinstance(question.truth, tuple) else question.truth,
+                        [[file.name, _digest(file)] for file in question.files],
+                        question.group,
+                        question.scorer,
+                        dict(question.metadata),
+                        *([_below(question.machine.folder)] if question.machine else []),
                     ]
-                    for one in self.questions
+                    for question in self.questions
                 ),
             ]
         )
 
     @cached_property
     def by_id(self) -> dict[str, EvalQuestion]:
-        return {one.id: one for one in self.questions}
+        return {question.id: question for question in self.questions}
 
     def scorer_of(self, question: EvalQuestion) -> Scorer:
         """Return what scores the answers to a question; raise EvaluationError if there is none of its name."""
@@ -260,8 +260,8 @@ def load_set(name: str, data: Path | None = None, choices_seed: int | None = Non
         )
     options = {} if choices_seed is None else {"seed": choices_seed}
     found: QuestionSet = resolve_name(SOURCES[name].load)(data, **options)
-    for one in found.questions:
-        found.scorer_of(one)
+    for question in found.questions:
+        found.scorer_of(question)
     return found
 
 
@@ -307,7 +307,7 @@ def load_local(data: Path | None) -> QuestionSet:
                 id=str(line.get("id", number)),
                 task=line["question"],
                 truth=_truth(line["answer"], where),
-                files=tuple(_inside(path.parent, str(one), where) for one in files),
+                files=tuple(_inside(path.parent, str(file), where) for file in files),
                 group=str(line.get("level", "")),
                 scorer=str(line.get("scorer", "")),
                 metadata={"notes": line["notes"]} if "notes" in line else {},
@@ -345,8 +345,8 @@ def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
 def _told_apart(questions: Iterable[EvalQuestion]) -> Iterator[EvalQuestion]:
     """Yield questions of which each has an id of its own."""
     seen: set[str] = set()
-    for number, one in enumerate(questions, start=1):
-        name, fault = one.id, one.fault
+    for number, question in enumerate(questions, start=1):
+        name, fault = question.id, question.fault
         if not name.strip():
             name = f"question {number}"
             fault = fault or f"{name} of the set has no id; give it one"
@@ -354,7 +354,7 @@ def _told_apart(questions: Iterable[EvalQuestion]) -> Iterator[EvalQuestion]:
             fault = f"the id {name!r} stands in the set before; give each question its own id"
             name = next(new for n in count(2) if (new := f"{name}~{n}") not in seen)
         seen.add(name)
-        yield replace(one, id=name, fault=fault)
+        yield replace(question, id=name, fault=fault)
 
 
 def _fault(question: EvalQuestion) -> str:
@@ -380,8 +380,8 @@ def _digest(file: Path) -> str | None:
 
 def _below(folder: Path) -> list[list[str | None]]:
     """Return the names and digests of all files below a folder."""
-    files = sorted(one for one in folder.rglob("*") if one.is_symlink() or one.is_file())
-    return [[one.relative_to(folder).as_posix(), _digest(one)] for one in files]
+    files = sorted(path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+    return [[file.relative_to(folder).as_posix(), _digest(file)] for file in files]
 
 
 def _truth(value: Any, where: str) -> Truth:
@@ -391,7 +391,7 @@ def _truth(value: Any, where: str) -> Truth:
 
 
 def _words(values: Sequence[Any], where: str) -> Sequence[Any]:
-    if not values or any(not isinstance(one, str | int | float) or not str(one).strip() for one in values):
+    if not values or any(not isinstance(value, str | int | float) or not str(value).strip() for value in values):
         raise EvaluationError(f"{where}: the answer {list(values)!r} is not text, a number, or a list of them")
     return values
 

@@ -172,7 +172,7 @@ class ModelJudge:
 async def attempts(workspace: Workspace[Any], plan: Plan) -> list[Attempt]:
     """Return all runs of an evaluation, in the order of its questions, arms, repeats."""
     order = {one: number for number, one in enumerate(plan.ids)}
-    arms = {one.name: number for number, one in enumerate(plan.arms)}
+    arms = {arm.name: number for number, arm in enumerate(plan.arms)}
     found = await found_runs(workspace, plan)
     places = sorted((one for one in found if one[0] in order), key=lambda one: (order[one[0]], arms[one[1]], *one[2:]))
     return [
@@ -184,8 +184,8 @@ async def attempts(workspace: Workspace[Any], plan: Plan) -> list[Attempt]:
 
 
 async def judged(workspace: Workspace[Any], plan: Plan) -> dict[tuple[str, str], str]:
-    labels = {one.id: one.manifest.labels for one in await workspace.runs()}
-    return {(one["of"], one["asked"]): run for run, one in labels.items() if one.get(JUDGES) == plan.name}
+    labels = {run.id: run.manifest.labels for run in await workspace.runs()}
+    return {(label["of"], label["asked"]): run for run, label in labels.items() if label.get(JUDGES) == plan.name}
 
 
 async def judged_usd(workspace: Workspace[Any], plan: Plan) -> float | None:
@@ -211,7 +211,7 @@ async def score(
         by_place.setdefault((one.question, one.arm, one.repeat), []).append(one)
     asked, refused = await judged(workspace, plan), _refused(workspace.folder, plan)
     checks = kept_checks(workspace.folder, plan)
-    elsewhere = {one.id for one in await workspace.runs() if one.imported is not None}
+    elsewhere = {run.id for run in await workspace.runs() if run.imported is not None}
     runs = sum(paid(one.result) or 0.0 for one in tries)
     purse = Purse(plan, runs + sum([paid(await workspace.result(one)) or 0.0 for one in asked.values()]))
     slots = asyncio.Semaphore(at_once)
@@ -251,7 +251,7 @@ async def score(
     places = product(plan.ids, [arm.name for arm in plan.arms], range(plan.repeats))
     marks = await asyncio.gather(*(marked(*place) for place in places))
     scores = _with_courses(marks, courses)
-    write(workspace.folder, plan.name, SCORES, "".join(one.model_dump_json() + "\n" for one in scores))
+    write(workspace.folder, plan.name, SCORES, "".join(score.model_dump_json() + "\n" for score in scores))
     return scores
 
 
@@ -281,9 +281,9 @@ async def take_verdicts(workspace: Workspace[Any], plan: Plan, arm: str, report:
     plan.arm(arm)
     said, checks = verdicts(report), kept_checks(workspace.folder, plan)
     found = {
-        one.result.run_id: said[one.question]
-        for one in await attempts(workspace, plan)
-        if one.arm == arm and one.question in said and one.result.run_id in checks
+        attempt.result.run_id: said[attempt.question]
+        for attempt in await attempts(workspace, plan)
+        if attempt.arm == arm and attempt.question in said and attempt.result.run_id in checks
     }
     if not found:
         raise EvaluationError(
@@ -349,14 +349,14 @@ def _by_model(results: Iterable[RunResult]) -> dict[str, float | None]:
 
 
 async def _said(
-    workspace: Workspace[Any], questions: QuestionSet, judge: ModelJudge | None, ran: Score, check: Check | None
+    workspace: Workspace[Any], questions: QuestionSet, judge: ModelJudge | None, score: Score, check: Check | None
 ) -> Scored:
     """Return what the scorer says; where it says what no score is, nobody could say."""
-    question = questions.by_id[ran.question]
+    question = questions.by_id[score.question]
     if question.truth is None and question.machine is None:
         return Scored(None, "missing", "the true answer is not public; `agentorchestra eval export` writes the answers")
-    folder = workspace.run_folder(ran.run_id)
-    answer = Answer(ran.answer, folder if folder.is_dir() else None, check)
+    folder = workspace.run_folder(score.run_id)
+    answer = Answer(score.answer, folder if folder.is_dir() else None, check)
     said = await questions.scorer_of(question).score(question, answer, judge)
     fits = said.score is None if said.status == "judge_failed" else said.score is not None and 0 <= said.score <= 1
     return said if fits else Scored(None, "judge_failed", f"the scorer gave {said.score!r} as {said.status!r}")

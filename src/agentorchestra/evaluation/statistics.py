@@ -96,10 +96,10 @@ def majority(answers: Mapping[str, Sequence[tuple[str, bool]]], *, level: float 
     Raises:
         EvaluationError: As `mean`.
     """
-    _checked({one: [float(good) for _, good in each] for one, each in answers.items()})
+    _checked({one: [float(good) for _, good in answer] for one, answer in answers.items()})
     shares = []
-    for each in answers.values():
-        votes = Counter(each)
+    for answer in answers.values():
+        votes = Counter(answer)
         winners = [good for (_, good), number in votes.items() if number == max(votes.values())]
         shares.append(sum(winners) / len(winners))
     return _share(shares, level)
@@ -147,7 +147,7 @@ def difference(first: Scores, second: Scores, *, level: float = LEVEL) -> Differ
         EvaluationError: As `mean`, or the systems have no question in common.
     """
     pairs = paired(first, second)
-    repeats = min(len(each) for scores in (first, second) for one, each in scores.items() if one in pairs)
+    repeats = min(len(score) for scores in (first, second) for one, score in scores.items() if one in pairs)
     found = list(pairs.values())
     low, high = _interval(found, repeats, level)
     return Difference(
@@ -183,7 +183,7 @@ def _interval(pairs: Sequence[float], repeats: int, level: float) -> tuple[float
     n = len(pairs) + 2
     middle = math.fsum(pairs) / n
     # Half a pair for either system and one for neither: without them, equal scores would leave no doubt at all.
-    squares = math.fsum(one * one for one in pairs) + 1 / repeats
+    squares = math.fsum(pair * pair for pair in pairs) + 1 / repeats
     error = math.sqrt(max(squares / n - middle * middle, 0.0) / n)
     reach = float(t.ppf((1 + level) / 2, n - 1)) * error
     return max(-1.0, middle - reach), min(1.0, middle + reach)
@@ -193,9 +193,9 @@ def _swapped(pairs: Sequence[float]) -> float:
     """Return the share of all 2^n ways to turn pairs round that give a sum at least as far from 0."""
     import numpy as np
 
-    parts = [Fraction(abs(one)).limit_denominator(_FINEST) for one in pairs if one]
-    whole = min(math.lcm(*(one.denominator for one in parts)), _FINEST)
-    signed = [round(one * whole) for one in pairs if one]
+    parts = [Fraction(abs(pair)).limit_denominator(_FINEST) for pair in pairs if pair]
+    whole = min(math.lcm(*(part.denominator for part in parts)), _FINEST)
+    signed = [round(pair * whole) for pair in pairs if pair]
     observed = abs(sum(signed))
     # Of all ways to turn the pairs so far, the share with each sum, from -reach to reach.
     shares, reach = np.ones(1), 0
@@ -334,10 +334,10 @@ def _checked(scores: Scores, *, at_least: int = 1) -> Scores:
         raise EvaluationError(f"k is {at_least}: give the number of tries, 1 or more.")
     if not scores:
         raise EvaluationError("There is no question with a score: score the results first.")
-    for question, each in scores.items():
-        if len(each) < at_least:
-            raise EvaluationError(f"Question {question!r} has {len(each)} repeats, {at_least} are needed: repeat it.")
-        for one in each:
+    for question, score in scores.items():
+        if len(score) < at_least:
+            raise EvaluationError(f"Question {question!r} has {len(score)} repeats, {at_least} are needed: repeat it.")
+        for one in score:
             if not 0 <= one <= 1:
                 raise EvaluationError(f"Question {question!r} has the score {one}: scores lie between 0 and 1.")
     return scores

@@ -32,11 +32,11 @@ def course(events: Sequence[Event]) -> Course:
     phases = [arguments for name, arguments in calls if name == _PHASE]
     return Course(
         delegations=_delegations(effects),
-        made=frozenset(str(one["tool"]) for one in phases if one["phase"] == "registered"),
+        made=frozenset(str(phase["tool"]) for phase in phases if phase["phase"] == "registered"),
         found=frozenset(
-            str(one["outcome"]).partition("@")[0]
-            for one in phases
-            if one["phase"] == "retrieved" and str(one["outcome"]).endswith(" fits")
+            str(phase["outcome"]).partition("@")[0]
+            for phase in phases
+            if phase["phase"] == "retrieved" and str(phase["outcome"]).endswith(" fits")
         ),
         called=frozenset(name for name, _ in calls),
     )
@@ -49,4 +49,4 @@ def _name(effect: Mapping[str, Any]) -> str:
 def _delegations(effects: Iterable[tuple[EffectKey, Mapping[str, Any]]]) -> int:
     asked = [(key, one["arguments"]["name"]) for key, one in effects if one["kind"] == EffectKind.INVOKE_AGENT]
     agents = [f"{key.branch.rstrip('/')}/{key.n}.{name}/" for key, name in asked]
-    return sum(sum(f"{key.branch}/".startswith(one) for one in agents) == 1 for key, _ in asked)
+    return sum(sum(f"{key.branch}/".startswith(agent) for agent in agents) == 1 for key, _ in asked)

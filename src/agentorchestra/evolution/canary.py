@@ -49,16 +49,16 @@ async def canaries(workspace: Workspace[Any]) -> list[Canary]:
     async for event in workspace.log(LogQuery(types=("rated",))):
         if isinstance(event.data, Rated):
             rated[event.run] = event.data.score
-    runs = sorted(await workspace.runs(), key=lambda one: (one.manifest.created, one.id))
+    runs = sorted(await workspace.runs(), key=lambda run: (run.manifest.created, run.id))
     found = []
     for subject, shared in shares.items():
         ended = [
-            (one.manifest.labels[label], rated.get(one.id, float(one.status is RunStatus.COMPLETED)))
-            for one in runs
+            (run.manifest.labels[label], rated.get(run.id, float(run.status is RunStatus.COMPLETED)))
+            for run in runs
             for label in [f"canary {subject}"]
-            if label in one.manifest.labels
-            and one.manifest.created >= shared.since
-            and (one.status in _TRIED or one.id in rated)
+            if label in run.manifest.labels
+            and run.manifest.created >= shared.since
+            and (run.status in _TRIED or run.id in rated)
         ]
         with_it = tuple(score for version, score in ended if version == shared.version)
         without = tuple(score for version, score in ended if version != shared.version)
@@ -72,21 +72,21 @@ async def check_canaries(workspace: Workspace[Any]) -> list[str]:
     Whoever begins live runs calls it from time to time: `agentorchestra run`, `serve` and `evolve status` do.
     """
     done = []
-    for one in await canaries(workspace):
-        manager, name = managed(workspace, one.subject)
-        version, by = one.shared.version, "evolution canary"
+    for canary in await canaries(workspace):
+        manager, name = managed(workspace, canary.subject)
+        version, by = canary.shared.version, "evolution canary"
         means = " and ".join(
             f"{sum(each) / len(each):.2f} over {len(each)} runs {how} it"
-            for each, how in ((one.candidate, "with"), (one.current, "without"))
+            for each, how in ((canary.candidate, "with"), (canary.current, "without"))
             if each
         )
-        stopped = stopped_live(one.current, one.candidate)
+        stopped = stopped_live(canary.current, canary.candidate)
         if stopped is not None:
             why = f"it does worse live, known after {stopped} pairs of runs: {means}"
             await manager.archive(name, version, author=by, reason=why)
-            done.append(f"{one.subject}@{version} was taken back: {why}")
-        elif one.pairs >= ENOUGH:
-            why = f"it did no worse in {one.pairs} pairs of live runs: {means}"
+            done.append(f"{canary.subject}@{version} was taken back: {why}")
+        elif canary.pairs >= ENOUGH:
+            why = f"it did no worse in {canary.pairs} pairs of live runs: {means}"
             await manager.activate(name, version, author=by, reason=why)
-            done.append(f"{one.subject} means {version} now: {why}")
+            done.append(f"{canary.subject} means {version} now: {why}")
     return done

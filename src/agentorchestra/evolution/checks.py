@@ -64,17 +64,17 @@ def check_changes(
         ProposalError: a change of what may not change, or two of one variable; its subclasses as `check_text` raises
             them; OverlapError, which does not tell the words.
     """
-    known = {one.key: one for one in variables}
+    known = {variable.key: variable for variable in variables}
     seen: set[str] = set()
-    for one in changes:
-        key = f"{one.component}/{one.variable}"
+    for change in changes:
+        key = f"{change.component}/{change.variable}"
         if key not in known:
             raise ProposalError(f"a change of {key} is proposed, which may not change; {', '.join(known)} may")
         if key in seen:
             raise ProposalError(f"two changes of {key} are proposed; one is taken, so propose one")
         seen.add(key)
-        check_text(known[key], one.text, limits or Limits())
-        if apart is not None and apart.stands_in(one.text, before=known[key].text):
+        check_text(known[key], change.text, limits or Limits())
+        if apart is not None and apart.stands_in(change.text, before=known[key].text):
             raise OverlapError(
                 f"the new text for {key} holds words of a question or an answer that is held apart; write what helps "
                 "with every task"

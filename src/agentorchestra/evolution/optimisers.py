@@ -45,7 +45,7 @@ class BySystem:
             EvolutionError: its run stopped before it could propose; `resume` and the same command go on.
         """
         labels = {**task.labels, "optimiser": self.system}
-        known = [one for one in await task.workspace.runs() if labels.items() <= one.manifest.labels.items()]
+        known = [run for run in await task.workspace.runs() if labels.items() <= run.manifest.labels.items()]
         if known:
             run_id = known[0].id
         else:
@@ -54,7 +54,7 @@ class BySystem:
             if not any(node.uses for one in evidence for node in one.nodes):
                 return Proposal(why="none of the variables took part in the runs that did worst")
             run_id = await task.workspace.create(
-                f"Propose better texts for {', '.join(dict.fromkeys(one.component for one in texts))}.",
+                f"Propose better texts for {', '.join(dict.fromkeys(text.component for text in texts))}.",
                 system=self.system,
                 model=task.model,
                 labels=labels,
@@ -63,7 +63,7 @@ class BySystem:
                 seed=task.seed or None,
                 budget=Budget(cost_usd=task.usd),
                 options={
-                    "variables": [one.model_dump(mode="json") for one in texts],
+                    "variables": [text.model_dump(mode="json") for text in texts],
                     "evidence": [one.model_dump(mode="json") for one in evidence],
                     **({"loss": await self.loss(task)} if self.loss is not None else {}),
                 },
@@ -79,7 +79,7 @@ class BySystem:
 
     async def _evidence(self, task: Improvement, texts: Sequence[Text]) -> list[Evidence]:
         """Return the evidence of the runs that did worst."""
-        ran = [one for one in task.trials if one.run and one.score is not None]
+        ran = [trial for trial in task.trials if trial.run and trial.score is not None]
         worst = sorted(ran, key=lambda one: one.score or 0.0)[:MOST_RUNS]
         return [evidence_of(await task.workspace.events(one.run), texts, score=one.score) for one in worst]
 

@@ -122,7 +122,7 @@ def begun(
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise EvolutionError(f"the name {name!r} is not made of letters, digits, -, _ and .; choose another one")
     source, data, questions = training
-    every = [one.id for one in questions.questions]
+    every = [question.id for question in questions.questions]
     if validation is None:
         if not 0 < held_apart < 1:
             raise EvolutionError(f"a share of {held_apart:g} cannot be held apart; give one between 0 and 1")
@@ -144,16 +144,16 @@ def begun(
             set=validation[0],
             data=validation[1],
             version=validation[2].version,
-            ids=tuple(one.id for one in validation[2].questions),
+            ids=tuple(question.id for question in validation[2].questions),
         )
     try:
-        made = Evolution(name=name, training=learn, validation=check, **fields)
+        evolution = Evolution(name=name, training=learn, validation=check, **fields)
     except ValidationError as exc:
         first = exc.errors()[0]
         raise EvolutionError(f"{'.'.join(map(str, first['loc']))} is {first['input']!r}: {first['msg']}") from None
-    if made.budget_usd is not None and made.question_usd is None:
+    if evolution.budget_usd is not None and evolution.question_usd is None:
         raise EvolutionError("a budget over all runs needs a limit for each run; give --question-usd")
-    return made.model_copy(update={"terms": made.terms.model_copy(update={"candidates": made.rounds})})
+    return evolution.model_copy(update={"terms": evolution.terms.model_copy(update={"candidates": evolution.rounds})})
 
 
 def _check_apart(training: Sequence[EvalQuestion], validation: Sequence[EvalQuestion], *, by_id: bool) -> None:
@@ -205,7 +205,7 @@ def read(workspace: Path, name: str) -> Evolution:
 
 
 def evolutions(workspace: Path) -> list[str]:
-    return sorted(one.parent.name for one in (workspace / FOLDER).glob(f"*/{RECORD}"))
+    return sorted(path.parent.name for path in (workspace / FOLDER).glob(f"*/{RECORD}"))
 
 
 def rounds(workspace: Path, name: str) -> list[Round]:

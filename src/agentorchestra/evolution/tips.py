@@ -59,7 +59,7 @@ async def distil(
     retired = tuple(one.text for one, _ in await workspace.retired())
     options = Material(runs=tuple(reports), retired=retired).model_dump(mode="json")
     label = sha256_json([options, model or ""])[:16]
-    before = [one for one in await workspace.runs() if one.manifest.labels.get(LABEL) == label]
+    before = [run for run in await workspace.runs() if run.manifest.labels.get(LABEL) == label]
     run_id = before[0].id if before else ""
     if not before:
         task = f"Draw tips from {len(reports)} recorded runs."
@@ -185,11 +185,11 @@ async def validate(
             )
         learnt = {one.rpartition("/")[0].partition("/")[0] for one in tips[ref].evidence}
         plan = planned(questions, arms, source=source, data=data, name=name, **limits)
-        for one in await workspace.runs():
-            for each in plan.ids if one.id in learnt else ():
-                if _words(questions.by_id[each].task) == _words(one.manifest.task):
+        for run in await workspace.runs():
+            for each in plan.ids if run.id in learnt else ():
+                if _words(questions.by_id[each].task) == _words(run.manifest.task):
                     raise EvolutionError(
-                        f"the question {each!r} is what the tip was learnt from (run {one.id}); what was learnt from a "
+                        f"the question {each!r} is what the tip was learnt from (run {run.id}); what was learnt from a "
                         "question cannot be judged by it, so leave it out"
                     )
         plan = keep(folder, plan)

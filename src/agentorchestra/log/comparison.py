@@ -138,19 +138,19 @@ def _ordered(ledger: Ledger) -> list[EffectKey]:
     return sorted(ledger.records, key=lambda key: (ledger.records[key].seq, key))
 
 
-def _first_difference(ours: Ledger, theirs: Ledger) -> tuple[frozenset[EffectKey], EffectKey | None]:
+def _first_difference(ledger: Ledger, theirs: Ledger) -> tuple[frozenset[EffectKey], EffectKey | None]:
     """Return what is equal before it, and the key of the first effect that is not."""
     common: set[EffectKey] = set()
-    for key in _ordered(ours):
+    for key in _ordered(ledger):
         other = theirs.records.get(key)
-        if other is None or not _equal(ours.records[key], other):
+        if other is None or not _equal(ledger.records[key], other):
             return frozenset(common), key
         common.add(key)
-    return frozenset(common), next((key for key in _ordered(theirs) if key not in ours.records), None)
+    return frozenset(common), next((key for key in _ordered(theirs) if key not in ledger.records), None)
 
 
-def _equal(one: Record, other: Record) -> bool:
-    return one.fingerprint == other.fingerprint and _result(one) == _result(other)
+def _equal(record: Record, other: Record) -> bool:
+    return record.fingerprint == other.fingerprint and _result(record) == _result(other)
 
 
 def _result(record: Record) -> JsonValue:

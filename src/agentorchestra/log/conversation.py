@@ -45,7 +45,7 @@ class Conversation(BaseModel, frozen=True):
     def lines(self) -> str:
         """Return it as lines of JSON: what it is about, then each exchange."""
         rows = [self.model_dump(mode="json", exclude={"exchanges"})]
-        rows += [one.model_dump(mode="json") for one in self.exchanges]
+        rows += [exchange.model_dump(mode="json") for exchange in self.exchanges]
         return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
     @classmethod

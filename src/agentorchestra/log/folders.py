@@ -29,7 +29,7 @@ def left_behind(run_folder: Path) -> list[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     half = [world_folder(run_folder, MAIN) / name for name in _OF_A_PROCESS]
-    return [*(one for one in worlds if one.name != MAIN), *(one for one in half if one.exists())]
+    return [*(world for world in worlds if world.name != MAIN), *(one for one in half if one.exists())]
 
 
 def clear_up(run_folder: Path) -> None:

@@ -217,7 +217,7 @@ class Jobs:
         if job is None and 0 < message["job"] <= self.last:
             return {"error": f"job {message['job']} is gone, with the shell it ran in or long ago; start it again"}
         if job is None:
-            known = ", ".join(str(one) for one in self.jobs) or "none"
+            known = ", ".join(str(job) for job in self.jobs) or "none"
             return {"error": f"there is no job {message['job']}; the jobs: {known}"}
         if kind == "look":
             return self.look(job, message)

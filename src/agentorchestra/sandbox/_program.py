@@ -162,7 +162,7 @@ class _Variables:
                 large = isinstance(error, _TooLargeError)
                 what = f"a value of more than {MOST_BYTES:,} bytes" if large else f"a {type(value).__name__}"
                 self.lost[name] = f"{what} cannot be kept"
-        for name in sorted(sizes, key=lambda one: sizes[one], reverse=True):
+        for name in sorted(sizes, key=lambda size: sizes[size], reverse=True):
             if sum(sizes.values()) > MOST_BYTES:
                 self.lost[name] = f"variables of more than {MOST_BYTES:,} bytes together cannot be kept"
                 del sizes[name]
@@ -249,7 +249,7 @@ def _by_host(path: str, libraries: str, results: str, calls: str, functions: str
     with open(path, encoding="utf-8", errors="surrogatepass") as source:
         code = source.read()
     tools = _Tools(int(results), int(calls))
-    variables = _Variables({"tools": tools, **{one: tools._function(one) for one in json.loads(functions)}})
+    variables = _Variables({"tools": tools, **{load: tools._function(load) for load in json.loads(functions)}})
     variables.load()
     variables.again()
     return code, variables

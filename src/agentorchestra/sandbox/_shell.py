@@ -233,27 +233,27 @@ class Keeper:
     # -- commands ----------------------------------------------------------------------------------------------------
 
     def run(self, message: dict[str, Any]) -> None:
-        one = self.now = Command(message)
+        command = self.now = Command(message)
         os.makedirs(self.place, exist_ok=True)
         with contextlib.suppress(OSError):
             os.unlink(f"{self.place}/state")
-        script = f"{self.place}/{one.number}.sh"
+        script = f"{self.place}/{command.number}.sh"
         with open(script, "w", encoding="utf-8", errors="surrogateescape") as target:
-            target.write(one.text + "\n")
-        one.paths.append(script)
+            target.write(command.text + "\n")
+        command.paths.append(script)
         outputs = []
-        for fd in (1,) if one.together else (1, 2):
-            path = f"{self.place}/{one.number}.{fd}"
+        for fd in (1,) if command.together else (1, 2):
+            path = f"{self.place}/{command.number}.{fd}"
             os.mkfifo(path, 0o600)
-            one.paths.append(path)
+            command.paths.append(path)
             reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-            one.own_writers.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
-            one.readers[reader] = fd
+            command.own_writers.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+            command.readers[reader] = fd
             self.watch.register(reader, selectors.EVENT_READ)
             outputs.append(f"{fd}>{shlex.quote(path)}")
-        outputs += ["2>&1"] if one.together else []
+        outputs += ["2>&1"] if command.together else []
         self.tell(f"\\builtin . {shlex.quote(script)} </dev/null {' '.join(outputs)} {CONTROL}>&-")
-        self.after(one.number)
+        self.after(command.number)
 
     def end_command(self, ending: str) -> None:
         """Ask the running command to end; `look` sees to it that it does."""
@@ -262,24 +262,24 @@ class Keeper:
             one.ending, one.began_to_end = ending, time.monotonic()
             self.interrupt(one)
 
-    def interrupt(self, one: Command) -> None:
+    def interrupt(self, command: Command) -> None:
         """Interrupt what is in the foreground.
 
         The shell may just have been about to start it: then the signal went to the shell, or to its copy that had not
         become the other program yet. Or it was about to say what it has: it is asked for that again.
         """
         group, now = self.foreground(), time.monotonic()
-        one.next_interrupt = now + AGAIN_S
-        if group not in one.interrupted or not catches_interrupts(group):
+        command.next_interrupt = now + AGAIN_S
+        if group not in command.interrupted or not catches_interrupts(group):
             self.signal_foreground(signal.SIGINT)
         elif self.bash is not None and group == self.bash.pid:
-            self.after(one.number)
-        elif now > one.began_to_end + INTERRUPT_S / 4 and not one.twice:
-            one.twice = True
+            self.after(command.number)
+        elif now > command.began_to_end + INTERRUPT_S / 4 and not command.twice:
+            command.twice = True
             self.signal_foreground(signal.SIGINT)
-        one.interrupted.add(group)
+        command.interrupted.add(group)
         if self.bash is not None:
-            one.interrupted.add(self.bash.pid)
+            command.interrupted.add(self.bash.pid)
 
     def signal_foreground(self, number: int) -> None:
         with contextlib.suppress(OSError):
@@ -320,15 +320,15 @@ class Keeper:
             last_job=self.jobs.last,
         )
 
-    def hear_rest(self, one: Command, reader: int) -> None:
+    def hear_rest(self, command: Command, reader: int) -> None:
         """Take what was written up to now: who goes on in the background may never stop."""
         waiting = array.array("i", [0])
         fcntl.ioctl(reader, termios.FIONREAD, waiting)
-        until = one.log.size + waiting[0]
-        while one.log.size < until and self.hear(one, reader):
+        until = command.log.size + waiting[0]
+        while command.log.size < until and self.hear(command, reader):
             pass
 
-    def hear(self, one: Command, reader: int) -> bool:
+    def hear(self, command: Command, reader: int) -> bool:
         """Take what has arrived; return True if there may be more."""
         try:
             data = os.read(reader, CHUNK)
@@ -339,21 +339,21 @@ class Keeper:
         if not data:
             self.watch.unregister(reader)
             os.close(reader)
-            del one.readers[reader]
+            del command.readers[reader]
             return False
-        one.log.add(data)
-        if one is self.now:
-            say("out", id=one.number, fd=one.readers[reader], data=encoded(data))
-        if one.log.size <= self.limits["flood_bytes"]:
+        command.log.add(data)
+        if command is self.now:
+            say("out", id=command.number, fd=command.readers[reader], data=encoded(data))
+        if command.log.size <= self.limits["flood_bytes"]:
             return True
-        for other in list(one.readers):  # whoever goes on printing finds its pipe broken
+        for other in list(command.readers):  # whoever goes on printing finds its pipe broken
             self.watch.unregister(other)
             os.close(other)
-        one.readers.clear()
-        if one is self.now:
+        command.readers.clear()
+        if command is self.now:
             self.end_command("flood")
         else:
-            self.jobs.flooded(one.log)
+            self.jobs.flooded(command.log)
         return False
 
     # -- the loop ----------------------------------------------------------------------------------------------------

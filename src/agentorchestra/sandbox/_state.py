@@ -107,7 +107,7 @@ def read_records(path: str) -> list[tuple[str, str, str]]:
 def restoring(state: dict[str, Any], work: str) -> str:
     """Return the script that puts a state back; each part by itself, so that a wrong one costs only itself."""
     lines = [*state["variables"].values(), *state["functions"].values(), *state["options"]]
-    script = [f"\\builtin eval {shlex.quote(one)}" for one in lines]
+    script = [f"\\builtin eval {shlex.quote(line)}" for line in lines]
     directory = os.path.join(work, state["directory"])
     script.append(f"\\builtin cd -- {shlex.quote(directory)} 2>/dev/null || \\builtin cd -- {shlex.quote(work)}")
     return "\n".join(script) + "\n"

@@ -332,7 +332,7 @@ def walk() -> Iterator[tuple[str, list[str]]]:
         if depth == DEEPEST and folders:
             cut = True
             continue
-        below = sorted((one for one in folders if one != "__pycache__"), reverse=True)
+        below = sorted((folder for folder in folders if folder != "__pycache__"), reverse=True)
         todo += [(os.path.join(folder, one), depth + 1) for one in below]
     if cut:
         say("note", text=f"there are folders deeper than {DEEPEST}; what is in them was not looked at")

@@ -149,8 +149,8 @@ class Bubblewrap(Backend):
         work = machine.work if machine is not None else WORK
         systems += ["--bind", str(world.folder), work]
         systems += ["--ro-bind", str(world.inputs), f"{work}/files"] if world.inputs is not None else []
-        for one in world.mounts:
-            systems += ["--bind" if one.writable else "--ro-bind", str(one.folder.absolute()), one.inside]
+        for mount in world.mounts:
+            systems += ["--bind" if mount.writable else "--ro-bind", str(mount.folder.absolute()), mount.inside]
         if world.gate is not None:
             systems += [
                 "--ro-bind",

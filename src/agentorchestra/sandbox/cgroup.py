@@ -51,12 +51,12 @@ class Group:
 
     @property
     def _paths(self) -> list[Path]:
-        return list(dict.fromkeys(one.path for one in self.places.values()))
+        return list(dict.fromkeys(place.path for place in self.places.values()))
 
     def elsewhere(self, parent: Place) -> bool:
         """Return True if a group below this one would be left for another: a process is in one group of version 2."""
         return parent.version == 2 and any(
-            one.version == 2 and one.path.parent != parent.path for one in self.places.values()
+            place.version == 2 and place.path.parent != parent.path for place in self.places.values()
         )
 
     def entered(self, command: Sequence[str]) -> list[str]:
@@ -88,8 +88,8 @@ def new_group(memory_bytes: int, processes: int) -> Group | None:
     """Return a group in which a sandbox may use so much memory and processes; None if nothing can be counted."""
     name = f"{_NAME}{os.getpid()}-{next(_numbers)}"
     group = Group()
-    wanted: tuple[tuple[Controller, int], ...] = (("memory", memory_bytes), ("pids", processes + _OURS))
-    for controller, most in wanted:
+    controllerss: tuple[tuple[Controller, int], ...] = (("memory", memory_bytes), ("pids", processes + _OURS))
+    for controller, most in controllerss:
         parent = parent_group(controller)
         if parent is None or group.elsewhere(parent):
             continue
@@ -115,17 +115,17 @@ def new_group(memory_bytes: int, processes: int) -> Group | None:
 @functools.cache
 def parent_group(controller: Controller = "memory") -> Place | None:
     """Return the group below which groups can be made here that count this, None for none. One is made to know."""
-    for one in _candidates(controller):
-        trial = Group({controller: Place(one.path / f"{_NAME}{os.getpid()}-trial", one.version)})
+    for candidate in _candidates(controller):
+        trial = Group({controller: Place(candidate.path / f"{_NAME}{os.getpid()}-trial", candidate.version)})
         path = trial.places[controller].path
         try:
             path.mkdir()
         except OSError:
             continue
         try:
-            (path / _LIMIT[controller, one.version]).write_text(str(1 << 20 if controller == "pids" else 1 << 30))
+            (path / _LIMIT[controller, candidate.version]).write_text(str(1 << 20 if controller == "pids" else 1 << 30))
             if subprocess.run(trial.entered(["/bin/true"]), capture_output=True, check=False).returncode == 0:
-                return one
+                return candidate
         except OSError:
             continue
         finally:
@@ -158,8 +158,8 @@ def _candidates(controller: Controller) -> Iterator[Place]:
 
 def _remove_old(parent: Path) -> None:
     with contextlib.suppress(OSError):
-        for one in parent.glob(f"{_NAME}*-*"):
-            owner = one.name.removeprefix(_NAME).partition("-")[0]
+        for path in parent.glob(f"{_NAME}*-*"):
+            owner = path.name.removeprefix(_NAME).partition("-")[0]
             if owner.isdigit() and not psutil.pid_exists(int(owner)):
                 with contextlib.suppress(OSError):
-                    one.rmdir()
+                    path.rmdir()

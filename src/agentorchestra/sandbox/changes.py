@@ -84,7 +84,7 @@ class Changes:
         self._paths[_called("inotify_add_watch", self._fd, f"/proc/self/fd/{at}".encode(), _MASK)] = path
         found.add(path)
         with os.scandir(at) as entries:
-            below = [one.name for one in entries if one.is_dir(follow_symlinks=False)]
+            below = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         for name in below:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # gone, or something else, meanwhile
                 inner = os.open(name, _FOLDER, dir_fd=at)

@@ -113,8 +113,8 @@ class Docker(Backend):
         command += ["--volume", f"{world.folder}:{WORK}", "--workdir", WORK]
         if world.inputs is not None:
             command += ["--volume", f"{world.inputs.absolute()}:{WORK}/{GIVEN}:ro"]
-        for one in world.mounts:
-            command += ["--volume", f"{one.folder.absolute()}:{one.inside}" + ("" if one.writable else ":ro")]
+        for mount in world.mounts:
+            command += ["--volume", f"{mount.folder.absolute()}:{mount.inside}" + ("" if mount.writable else ":ro")]
         for file in SHELL_FILES:
             command += ["--volume", f"{HERE / file}:{OURS}/{file}:ro"]
         return [*command, self._image, "python3", "-E", "-s", "-B", f"{OURS}/_shell.py", WORK]

@@ -41,10 +41,10 @@ class AnySandbox(ShellSandbox):
         if self._chosen is not None:
             return ""
         problems = []
-        for one in self._candidates:
-            problem = await one.problem()
+        for candidate in self._candidates:
+            problem = await candidate.problem()
             if not problem:
-                self._chosen = one
+                self._chosen = candidate
                 return ""
             problems.append(problem)
         return "; or ".join(problems)
@@ -62,8 +62,8 @@ class AnySandbox(ShellSandbox):
         return self._chosen
 
     async def aclose(self) -> None:
-        for one in self._candidates:
-            await one.aclose()
+        for candidate in self._candidates:
+            await candidate.aclose()
 
 
 async def shell_in(
@@ -77,8 +77,8 @@ async def shell_in(
     if not options.get("mounts"):
         options.pop("mounts", None)  # a backend of elsewhere may not know them
     if not isinstance(sandbox, Backend | AnySandbox):
-        asked = World(folder, SandboxLimits(), machine=options.pop("machine", None), gate=options.pop("gate", None))
-        asked.without_machine(sandbox.name)
+        world = World(folder, SandboxLimits(), machine=options.pop("machine", None), gate=options.pop("gate", None))
+        world.without_machine(sandbox.name)
     return await sandbox.shell(folder, limits, **options)
 
 
@@ -95,7 +95,7 @@ def sandbox_for(settings: SandboxSettings) -> Sandbox | None:
         return Docker(settings.image, settings.runtime)
     if settings.backend == "unsafe-local":
         return UnsafeLocal()
-    found = {one.name: one for one in entry_points(group=GROUP)}
+    found = {point.name: point for point in entry_points(group=GROUP)}
     if settings.backend not in found:
         known = ", ".join(["auto", "bubblewrap", "docker", "unsafe-local", "none", *sorted(found)])
         raise SettingsError(f"sandbox.backend is {settings.backend!r}; it can be one of: {known}")

@@ -130,7 +130,7 @@ def _give_one(at: int, name: str, status: os.stat_result, user: int) -> None:
 def use_of(folders: Iterable[Path], most_files: int) -> tuple[int, int]:
     """Return bytes on the disk, and files and folders; what is beyond `most_files` is not counted. Blocks."""
     size = entries = 0
-    todo = [str(one) for one in folders]
+    todo = [str(folder) for folder in folders]
     while todo and entries <= most_files:
         with contextlib.suppress(OSError), os.scandir(todo.pop()) as found:
             for one in found:

@@ -197,20 +197,20 @@ def unpacked(image: Image, folder: Path, user: int | None) -> Path:
         return target
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
-    made = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=folder))
+    path = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=folder))
     try:
-        made.chmod(0o755)
-        _unpack(image, made, user)
+        path.chmod(0o755)
+        _unpack(image, path, user)
         try:
-            made.rename(target)
+            path.rename(target)
         except OSError:  # another run was faster
             if not target.is_dir():
                 raise
     except OSError as exc:
         raise ImageError(f"the image {str(image.path)!r} cannot be unpacked to {str(folder)!r}: {exc}") from None
     finally:
-        if made.exists():
-            shutil.rmtree(made, ignore_errors=True)
+        if path.exists():
+            shutil.rmtree(path, ignore_errors=True)
     return target
 
 
@@ -311,9 +311,9 @@ class _Layer:
             *above, name = parts
             folder = self._folder(above)
             if name == _OPAQUE:
-                for one in folder.iterdir():
-                    if one not in self._made:
-                        _remove(one)
+                for path in folder.iterdir():
+                    if path not in self._made:
+                        _remove(path)
             elif name.startswith(_WHITEOUT):
                 if name[len(_WHITEOUT) :] in ("", ".", ".."):
                     raise self._outside(member.name)

@@ -119,7 +119,7 @@ class Machine:
         systems += ["--perms", "0755", "--tmpfs", "/run"]
         own = not base.startswith("/usr/") and base != "/usr"
         # By hand: bubblewrap would close them to other users.
-        above = [f"{HOST}{one}" for one in reversed(Path(base).parents[:-1])] if own else []
+        above = [f"{HOST}{parent}" for parent in reversed(Path(base).parents[:-1])] if own else []
         for folder in (PLACE, HOST, *above):
             systems += ["--perms", "0755", "--dir", folder]
         systems += ["--ro-bind", "/usr", f"{HOST}/usr", *(("--ro-bind", base, f"{HOST}{base}") if own else ())]
@@ -134,7 +134,7 @@ class Machine:
             raise SandboxUnavailableError(f"{found} cannot be used inside an image; install it below /usr")
         machine = platform.machine()
         loader = Path(_LOADERS.get(machine, "")).resolve()
-        libraries = [f"{HOST}{one.format(machine)}" for one in _LIBRARIES] + [f"{HOST}{base}/lib"]
+        libraries = [f"{HOST}{library.format(machine)}" for library in _LIBRARIES] + [f"{HOST}{base}/lib"]
         return [
             f"{HOST}{loader}",
             *("--library-path", ":".join(libraries), "--argv0", f"{HOST}{found}", f"{HOST}{found}"),

@@ -51,8 +51,8 @@ class Screen:
     def pieces(self, data: bytes) -> list[bytes]:
         """Return bytes as `draw` is to have them: without what pyte does not know, and what is not whole yet."""
         data = self._rest + data
-        begun = _BEGUN.search(data)
-        end = begun.start() if begun is not None else len(data)
+        match = _BEGUN.search(data)
+        end = match.start() if match is not None else len(data)
         data, self._rest = data[:end], data[end:]
         known = _UNKNOWN.sub(b"", data)
         return [known[at : at + _PIECE] for at in range(0, len(known), _PIECE)]
@@ -89,12 +89,12 @@ class Screen:
             cells = [row[x] for x in range(drawn.columns)]
             before = lines.pop() if wraps else ""
             if y == drawn.cursor.y:
-                line, column = len(lines), len(before) + len("".join(one.data for one in cells[: drawn.cursor.x]))
-            lines.append(before + "".join(one.data for one in cells))
+                line, column = len(lines), len(before) + len("".join(cell.data for cell in cells[: drawn.cursor.x]))
+            lines.append(before + "".join(cell.data for cell in cells))
             wraps = getattr(row, "wraps", False) and cells[-1].data != " "
-            marked = "".join(one.data if one.reverse else "\n" for one in cells)
+            marked = "".join(cell.data if cell.reverse else "\n" for cell in cells)
             highlighted += [one.strip() for one in marked.split("\n") if one.strip()]
-        lines = [one.rstrip() for one in lines]
+        lines = [line.rstrip() for line in lines]
         while lines and not lines[-1]:
             lines.pop()
         shown = tuple(one[:_HIGHLIGHTED_CHARS] for one in highlighted[:_HIGHLIGHTED])
@@ -163,7 +163,7 @@ class _Drawn(pyte.Screen):
             if _ALTERNATE.intersection(modes) and self._first is None:
                 self._first = self.buffer, copy.copy(self.cursor)
                 self.buffer = defaultdict(lambda: StaticDefaultDict(self.default_char))
-            modes = tuple(one for one in modes if one not in _REFUSED)
+            modes = tuple(mode for mode in modes if mode not in _REFUSED)
         super().set_mode(*modes, **kwargs)
 
     def reset_mode(self, *modes: int, **kwargs: Any) -> None:
@@ -171,7 +171,7 @@ class _Drawn(pyte.Screen):
             if _ALTERNATE.intersection(modes) and self._first is not None:
                 (self.buffer, self.cursor), self._first = self._first, None
                 self.cursor_position(self.cursor.y + 1, self.cursor.x + 1)  # the screen may be smaller now
-            modes = tuple(one for one in modes if one not in _REFUSED)
+            modes = tuple(mode for mode in modes if mode not in _REFUSED)
         super().reset_mode(*modes, **kwargs)
 
     def write_process_input(self, data: str) -> None:

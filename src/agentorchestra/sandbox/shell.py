@@ -69,7 +69,7 @@ class ShellState:
             directory=directory or ".",
             variables=_texts(value.get("variables"), "variables"),
             functions=_texts(value.get("functions"), "functions"),
-            options=tuple(one for one in options if _is_text(one)),
+            options=tuple(option for option in options if _is_text(option)),
             last_job=last_job if isinstance(last_job, int) and 0 <= last_job < 1_000_000 else 0,
         )
 

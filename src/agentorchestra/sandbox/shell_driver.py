@@ -264,7 +264,7 @@ class DrivenShell(Shell):
             again=again,
             jobs_lost=had,
             jobs=jobs if isinstance(jobs, int) else 0,
-            notes=tuple(printable(shown(one))[:200] for one in notes[:20]) if isinstance(notes, list) else (),
+            notes=tuple(printable(shown(note))[:200] for note in notes[:20]) if isinstance(notes, list) else (),
         )
 
     def _kills(self) -> int:
@@ -522,7 +522,7 @@ class DrivenShell(Shell):
             self._nobody_asked()
             return
         running.outputs[fd].add(data)
-        if sum(one.size for one in running.outputs.values()) > self._limits.flood_bytes + (1 << 20):
+        if sum(output.size for output in running.outputs.values()) > self._limits.flood_bytes + (1 << 20):
             raise Broken("it printed without end")
         if running.on_output is not None:
             text = running.decoders[fd].decode(data)

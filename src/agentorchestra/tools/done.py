@@ -47,7 +47,7 @@ def done(
         sources: What the answer rests on.
         output: The structured answer.
     """
-    cited = [Citation(source=one.source, place=one.place, quote=one.quote) for one in sources or ()]
+    cited = [Citation(source=source.source, place=source.place, quote=source.quote) for source in sources or ()]
     return {
         "status": status,
         "answer": answer.strip(),
@@ -194,7 +194,7 @@ def _moved(schema: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     else:
         moved = {}
         inner = _renamed(inner, names)
-    return inner, {**moved, **{names[name]: _renamed(one, names) for name, one in definitions.items()}}
+    return inner, {**moved, **{names[name]: _renamed(definition, names) for name, definition in definitions.items()}}
 
 
 def _references(value: Any) -> set[str]:

@@ -220,7 +220,7 @@ def assigned(code: str) -> set[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {(one.asname or one.name).partition(".")[0] for one in node.names}
+            found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
     return found
 
 

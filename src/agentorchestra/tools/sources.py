@@ -103,47 +103,47 @@ async def _content(ctx: RunContext[Any], name: str, chars: int, read_as: str) ->
         if page is None:
             raise ToolError(f"nothing was read at {name} in this run; read it with fetch first")
         if not (isinstance(page, TextDocument) and is_media(page.media_type)):
-            found = SourceContent(name, page.media_type)
+            content = SourceContent(name, page.media_type)
             if isinstance(page, PdfDocument) and _takes_documents(ctx):
                 async with on_disk(ctx, name) as (path, _, _):
-                    await _keep(ctx, found, await asyncio.to_thread(path.read_bytes))
-            return await asyncio.to_thread(_read, found, page, chars)
+                    await _keep(ctx, content, await asyncio.to_thread(path.read_bytes))
+            return await asyncio.to_thread(_read, content, page, chars)
     async with on_disk(ctx, name) as (path, member, whole):
-        found = SourceContent(whole)
+        content = SourceContent(whole)
         data = await _bytes(path, member, whole)
-        found.size = len(data)
+        content.size = len(data)
         if not data.strip():
             raise ToolError(f"{whole} is empty; there is nothing in it")
         suffix = PurePosixPath(member[-1] if member else path.name).suffix.lower()
-        found.media_type = sniff(data[:HEAD], f"x{suffix}")
-        if is_media(found.media_type):
-            found.kind = found.media_type.partition("/")[0]
-            found.media = [whole]
-            return found
-        found.known_by = known_by(found.media_type, suffix)
-        if not found.known_by and isinstance(told := ctx.vars.get(f"{KIND_KNOWN}{whole}"), str):
-            found.known_by, read_as = "model", told
-        if found.media_type == "application/pdf" and _takes_documents(ctx):
-            await _keep(ctx, found, data)
+        content.media_type = sniff(data[:HEAD], f"x{suffix}")
+        if is_media(content.media_type):
+            content.kind = content.media_type.partition("/")[0]
+            content.media = [whole]
+            return content
+        content.known_by = known_by(content.media_type, suffix)
+        if not content.known_by and isinstance(told := ctx.vars.get(f"{KIND_KNOWN}{whole}"), str):
+            content.known_by, read_as = "model", told
+        if content.media_type == "application/pdf" and _takes_documents(ctx):
+            await _keep(ctx, content, data)
         try:
             document = await read_document(path)
         except FileInputError as error:
-            if found.media_type == "application/pdf":  # what cannot be read may still be drawn
-                found.kind, found.media = "pdf", [whole]
-                found.notes.append(str(error).replace(str(path), whole))
-                return found
+            if content.media_type == "application/pdf":  # what cannot be read may still be drawn
+                content.kind, content.media = "pdf", [whole]
+                content.notes.append(str(error).replace(str(path), whole))
+                return content
             raise ToolError(str(error).replace(str(path), whole)) from None
     if member:
         names, document, rest = locate(document, "!".join(member))
-        if (not names or rest) and found.media_type == "application/pdf":
-            found.kind, found.media = "pdf", [whole]  # it could not be read as a part: it may still be drawn
-            found.notes += [one for one in document.notes if one.startswith(f"{member[-1]} is not read")]
-            return found
+        if (not names or rest) and content.media_type == "application/pdf":
+            content.kind, content.media = "pdf", [whole]  # it could not be read as a part: it may still be drawn
+            content.notes += [note for note in document.notes if note.startswith(f"{member[-1]} is not read")]
+            return content
         if not names or rest:
             raise ToolError(f"{whole} has no such part; give the name of a part as describe_files lists it")
     if read_as == "table" and isinstance(document, TextDocument):
         document = await asyncio.to_thread(parse_table, document.text) or document
-    return await asyncio.to_thread(_read, found, document, chars)
+    return await asyncio.to_thread(_read, content, document, chars)
 
 
 def _takes_documents(ctx: RunContext[Any]) -> bool:
@@ -151,8 +151,8 @@ def _takes_documents(ctx: RunContext[Any]) -> bool:
     return bool(ctx.manifest.media_models.get("document"))
 
 
-async def _keep(ctx: RunContext[Any], found: SourceContent, data: bytes) -> None:
-    found.sha256, found.size = (await ctx.artifact(found.name, data, found.media_type)).sha256, len(data)
+async def _keep(ctx: RunContext[Any], content: SourceContent, data: bytes) -> None:
+    content.sha256, content.size = (await ctx.artifact(content.name, data, content.media_type)).sha256, len(data)
 
 
 async def _bytes(path: Path, member: tuple[str, ...], whole: str) -> bytes:
@@ -184,31 +184,31 @@ def kind_of(media_type: str) -> str:
     return "pdf" if media_type == "application/pdf" else "archive" if media_type in _ARCHIVES else "text"
 
 
-def _read(found: SourceContent, document: Document, chars: int) -> SourceContent:
-    found.media_type = document.media_type
-    found.kind = _kind(document)
-    found.notes += document.notes
+def _read(content: SourceContent, document: Document, chars: int) -> SourceContent:
+    content.media_type = document.media_type
+    content.kind = _kind(document)
+    content.notes += document.notes
     pieces: list[Piece] = []
     rows: list[Piece] = []
     alone = {path for path, _ in leaves(document, tables=False)}  # the other tables stand in the text of theirs too
     for path, leaf in leaves(document):
         if isinstance(leaf, TableDocument):
             head = [[*leaf.header]] if leaf.first_row > 1 else []
-            found.tables[path] = [*head, *([*row] for row in leaf.rows)]
+            content.tables[path] = [*head, *([*row] for row in leaf.rows)]
             if path in alone:
                 rows += _pieces(path, leaf)
         elif isinstance(leaf, TextDocument) and is_media(leaf.media_type):
-            found.media.append(joined(found.name, path))
+            content.media.append(joined(content.name, path))
         else:
             pieces += _pieces(path, leaf)
             if isinstance(leaf, PdfDocument) and leaf.pictured:
-                found.media += [joined(found.name, path)] if path else []
-                found.pictured = [] if path else [*leaf.pictured]
+                content.media += [joined(content.name, path)] if path else []
+                content.pictured = [] if path else [*leaf.pictured]
     left = _cut(pieces) + _cut(rows)
     if left:
-        found.notes.append(f"{left:,} pieces at its end were not read: it is longer than {MOST_CHUNKED:,} characters")
-    found.chunks, found.table_chunks = list(_packed(pieces, chars)), list(_packed(rows, chars))
-    return found
+        content.notes.append(f"{left:,} pieces at its end were not read: it is longer than {MOST_CHUNKED:,} characters")
+    content.chunks, content.table_chunks = list(_packed(pieces, chars)), list(_packed(rows, chars))
+    return content
 
 
 def _kind(document: Document) -> str:
@@ -242,7 +242,7 @@ def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
 
 def _cut(pieces: list[Piece]) -> int:
     """Cut pieces to what is read; return how many were left out."""
-    kept = sum(spent <= MOST_CHUNKED for spent in accumulate(len(one.text) for one in pieces))
+    kept = sum(spent <= MOST_CHUNKED for spent in accumulate(len(piece.text) for piece in pieces))
     left = len(pieces) - kept
     del pieces[kept:]
     return left
@@ -252,11 +252,11 @@ def _packed(pieces: Iterable[Piece], chars: int) -> Iterator[list[Piece]]:
     """Give chunks of whole pieces, in order; a piece that is longer is a chunk of its own."""
     chunk: list[Piece] = []
     spent = 0
-    for one in pieces:
-        if chunk and spent + len(one.text) > chars:
+    for piece in pieces:
+        if chunk and spent + len(piece.text) > chars:
             yield chunk
             chunk, spent = [], 0
-        chunk.append(one)
-        spent += len(one.text)
+        chunk.append(piece)
+        spent += len(piece.text)
     if chunk:
         yield chunk

@@ -91,11 +91,11 @@ class Plan(BaseModel):
 
     @property
     def ready(self) -> list[int]:
-        return [i for i, one in enumerate(self.steps) if one.status == "not_started" and not self.waits_for(one)]
+        return [i for i, step in enumerate(self.steps) if step.status == "not_started" and not self.waits_for(step)]
 
     @property
     def open(self) -> list[int]:
-        return [i for i, one in enumerate(self.steps) if one.status != "completed"]
+        return [i for i, step in enumerate(self.steps) if step.status != "completed"]
 
     def step(self, index: int | None) -> PlanStep:
         if not self.steps:

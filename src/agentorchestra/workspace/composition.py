@@ -157,12 +157,12 @@ class Composition:
             store=self.store,
             clock=self.clock,
             programs=self.builtin.workbench,
-            tools={name: one for name, one in catalog.tools.items() if name not in catalog.behind},
+            tools={name: tool for name, tool in catalog.tools.items() if name not in catalog.behind},
             builtin_tools=set(catalog.tools) - set(tools_by_name(own.tools)),
-            toolkits=[*(one for one in own.tools if is_toolkit(one)), *self._mcp_toolkits()],
+            toolkits=[*(tool for tool in own.tools if is_toolkit(tool)), *self._mcp_toolkits()],
             environments={**catalog.packaged, **own.environments},
             builtin_environments={*catalog.packaged},
-            agents={name: one for name, one in catalog.agents.items() if name not in catalog.agents_behind},
+            agents={name: agent for name, agent in catalog.agents.items() if name not in catalog.agents_behind},
             prompts=catalog.prompts,
             memories=catalog.memories,
             distribution=distribution(),
@@ -182,11 +182,11 @@ class Composition:
             return []
         from agentorchestra.tools.mcp import mcp
 
-        return [mcp(one, environ=self.host.own.environ) for one in files]
+        return [mcp(file, environ=self.host.own.environ) for file in files]
 
     async def check(self) -> None:
         given = self.host.own
-        closed = not self._mcp_toolkits() and not any(is_toolkit(one) for one in given.tools)
+        closed = not self._mcp_toolkits() and not any(is_toolkit(tool) for tool in given.tools)
         await self.catalog.check_agents(given.agents, self.store, closed=closed)
 
     async def ready(self, *, toolkits: bool = True) -> None:
@@ -225,7 +225,7 @@ class Composition:
             return
         from agentorchestra.environments.tree import batches
 
-        wanted = {one.sha256: one for one in refs}
+        wanted = {ref.sha256: ref for ref in refs}
 
         async def share(ref: FileRef) -> None:
             with await asyncio.to_thread(self.carried().content, ref) as file:
@@ -242,10 +242,10 @@ class Composition:
         from agentorchestra.environments.tree import batches
 
         folder = self.files_of(run_id)
-        missing = await asyncio.to_thread(lambda: [one for one in refs if not (folder / one.name).exists()])
+        missing = await asyncio.to_thread(lambda: [ref for ref in refs if not (folder / ref.name).exists()])
         for part in batches(range(len(missing)), [one.size for one in missing]):
             refs = tuple(missing[index] for index in part)
-            held = await asyncio.gather(*(self.store.get_blob(one.sha256) for one in refs))
+            held = await asyncio.gather(*(self.store.get_blob(ref.sha256) for ref in refs))
             await asyncio.to_thread(
                 self.carried().put, run_id, refs, partial(_content, dict(zip(refs, held, strict=True)))
             )
@@ -271,7 +271,7 @@ class Composition:
         given, environ = self.settings, self.host.own.environ
         names = [*given.secrets, *key_variables(given.search), *given.git.tokens.values(), given.github.token_env]
         names += given.keyring
-        names += [name for several in given.browser.logins.values() for name in several]
+        names += [name for login in given.browser.logins.values() for name in login]
         named = {name: environ[name] for name in names if name in environ}
         # A tool that prints its environment would show the database's password.
         of_store = getattr(self.store, "secrets", {})
@@ -363,4 +363,4 @@ def search_engines(settings: Settings, folder: Path, environ: Mapping[str, str],
 
     web = WebClient(settings.web)
     near = settings_folder(folder)
-    return engines_of(settings.search, folder=folder, near=near, web=web, environ=environ, given=given)
+    return engines_of(settings.search, folder=folder, near=near, web=web, environ=environ, engines=given)

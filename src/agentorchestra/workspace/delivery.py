@@ -60,8 +60,8 @@ async def folder_files(run: Run) -> FolderFiles:
     before = Manifest()
     if now.began:
         before = await read_manifest(await run.blob(now.began), run.blob)
-    had = {(one.path, one.content) for one in before.entries}
-    changed = [one for one in now.entries if one.kind == "file" and (one.path, one.content) not in had]
+    had = {(entry.path, entry.content) for entry in before.entries}
+    changed = [entry for entry in now.entries if entry.kind == "file" and (entry.path, entry.content) not in had]
     made = [one for one in changed if _GIT not in one.path.split("/")]
     makers = ", ".join(_makers(run))
     files = tuple(
@@ -98,17 +98,17 @@ async def save(store: Store, files: Sequence[RunFile], out: Path) -> FilesSaved:
     await asyncio.to_thread(check_out, out)
     saved: list[RunFile] = []
     written, missing = 0, list[str]()
-    for one in files:
+    for file in files:
         try:
-            data = await store.get_blob(one.sha256)
+            data = await store.get_blob(file.sha256)
         except StoreError:
-            missing.append(one.name)
+            missing.append(file.name)
             continue
         try:
-            name, new = await asyncio.to_thread(_write, out, clean_name(one.name), data)
+            name, new = await asyncio.to_thread(_write, out, clean_name(file.name), data)
         except (OSError, ValueError) as exc:
             raise _unwritable(out, exc) from None
-        saved.append(one.model_copy(update={"path": str(out / name)}))
+        saved.append(file.model_copy(update={"path": str(out / name)}))
         written += new
     return FilesSaved(out, tuple(saved), written, tuple(missing))
 
@@ -130,7 +130,7 @@ def _unwritable(out: Path, exc: Exception) -> OutFolderError:
 def _makers(run: Run) -> list[str]:
     state = f"{ENV_STATE}{FOLDER}"
     records = run.ledger.records.values()
-    acted = (one for one in records if one.outcome is not None and state in one.outcome.writes)
+    acted = (record for record in records if record.outcome is not None and state in record.outcome.writes)
     return sorted({name_of(one) for one in acted if one.effect.get("instance") == FOLDER})
 
 

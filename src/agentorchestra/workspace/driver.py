@@ -211,7 +211,7 @@ class RunDriver:
     async def resume(
         self,
         run_id: str,
-        given: RunObjects,
+        objects: RunObjects,
         *,
         budget: Budget | None = None,
         pin: bool = False,
@@ -224,23 +224,23 @@ class RunDriver:
         """
         record = await self._parts.record(run_id)
         if record.status in FINAL:
-            return _typed(await self.result(run_id), given.output_type)
+            return _typed(await self.result(run_id), objects.output_type)
         waits = record.status is RunStatus.WAITING and budget in (None, Budget())
         if waits and not_yet(await self._parts.store.load(run_id), self._parts.clock.now()):
-            return _typed(await self.result(run_id), given.output_type)
+            return _typed(await self.result(run_id), objects.output_type)
         await self._parts.ready()
-        had = await self._equipper.with_objects(self._equipper.of(record), given)
+        had = await self._equipper.with_objects(self._equipper.of(record), objects)
         equipment = await self._equipper.as_started(record, had, pin=pin)
         self._equipper.check(record.manifest, equipment)
         if record.manifest.system != SCHEDULE:  # which asks none; its runs say what they lack
             equipment.models.check(record.manifest.model)
         self._equipper.given.keep(run_id, had)  # what is pinned is so for this time
-        return await self.drive(run_id, given, equipment, budget, wrap, if_going_on=if_going_on)
+        return await self.drive(run_id, objects, equipment, budget, wrap, if_going_on=if_going_on)
 
     async def drive(
         self,
         run_id: str,  # the run
-        given: RunObjects,  # for this time
+        objects: RunObjects,  # for this time
         equipment: Equipment | None = None,  # what it is driven with, None for what it was created with
         budget: Budget | None = None,  # other limits from here on
         wrap: HandlerWrapper | None = None,  # wraps its handlers
@@ -251,15 +251,15 @@ class RunDriver:
         parts = self._parts
         record = await parts.record(run_id)
         if record.status in FINAL:
-            return _typed(await self.result(run_id), given.output_type)
+            return _typed(await self.result(run_id), objects.output_type)
         equipment = equipment or await self._equipper.with_objects(self._equipper.of(record), RunObjects())
-        services = self._handlers.for_run(equipment, given.policy)
+        services = self._handlers.for_run(equipment, objects.policy)
         if wrap is not None:
             services = replace(services, handlers=wrap(dict(services.handlers)))
         top = partial(self._top, record.manifest, equipment)
         code = await asyncio.to_thread(code_digest)
         changes = await self._equipper.changed_since(record.manifest, equipment)
-        changed = {one.key: one.content_hash for one in changes}
+        changed = {change.key: change.content_hash for change in changes}
 
         async def drive(epoch: int) -> RunResult:
             while True:
@@ -275,7 +275,7 @@ class RunDriver:
                     events,
                     epoch=epoch,
                     bus=self._buses.get(run_id),
-                    deps=self._parts.host.deps if given.deps is None else given.deps,
+                    deps=self._parts.host.deps if objects.deps is None else objects.deps,
                 )
                 parts.engine.attach(run)
                 # What came while the log was read: nobody else looks for it, and a request to stop may be the last.
@@ -288,8 +288,8 @@ class RunDriver:
                     assert driving is not None
                     driving.cancel()
                 if run.ledger.driven_with is None or run.ledger.driven_with[1] != changed:
-                    for one in changes:
-                        run.note(one.sentence, level="warning")
+                    for change in changes:
+                        run.note(change.sentence, level="warning")
                 taken = taken_over(record.manifest, parts.catalog.agents)
                 if taken and run.ledger.driven_with is None:
                     run.note(taken)
@@ -307,7 +307,7 @@ class RunDriver:
         await parts.fetch_files(run_id if part is None else part.run, record.manifest.files)
         over = True
         try:
-            async with self._hooked(run_id, given):
+            async with self._hooked(run_id, objects):
                 result = await parts.engine.submit(run_id, drive)
             over = result.status not in NEEDED
         finally:
@@ -320,7 +320,7 @@ class RunDriver:
                 await end_undriven(parts.store, parts.engine, parts.clock, run_id, asked)
             if (await parts.record(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED):
                 result = await self.result(run_id)
-        return _typed(result, given.output_type)
+        return _typed(result, objects.output_type)
 
     async def _answered_since(self, run: Run) -> bool:
         # From the log alone: the run's own ledger may have taken the answer in while siblings were at work.
@@ -436,13 +436,13 @@ class RunDriver:
                 self._buses.pop(run_id, None)
 
     @asynccontextmanager
-    async def _hooked(self, run_id: str, given: RunObjects) -> AsyncIterator[None]:
+    async def _hooked(self, run_id: str, objects: RunObjects) -> AsyncIterator[None]:
         """Tell the hooks of the workspace and of the run what happens while the context is open."""
         own = self._parts.host.own
         hooks = Hooks(
-            on_step=tuple(one for one in (own.on_step, given.on_step) if one is not None),
-            on_tool=tuple(one for one in (own.on_tool, given.on_tool) if one is not None),
-            on_model=tuple(one for one in (own.on_model, given.on_model) if one is not None),
+            on_step=tuple(one for one in (own.on_step, objects.on_step) if one is not None),
+            on_tool=tuple(one for one in (own.on_tool, objects.on_tool) if one is not None),
+            on_model=tuple(one for one in (own.on_model, objects.on_model) if one is not None),
         )
         if not hooks:
             yield
@@ -455,10 +455,10 @@ class RunDriver:
                 queue.put_nowait(Notice(kind="end", run=""))
                 await told
 
-    async def stream(self, run_id: str, given: RunObjects) -> AsyncGenerator[Notice, None]:
+    async def stream(self, run_id: str, objects: RunObjects) -> AsyncGenerator[Notice, None]:
         """Drive a run and yield what happens in it, at last the end with the result."""
         async with self.watched(run_id) as queue:
-            work = asyncio.create_task(self.drive(run_id, given))
+            work = asyncio.create_task(self.drive(run_id, objects))
             self._tasks.add(work)
             bus = self._buses[run_id]
             work.add_done_callback(lambda _: bus.publish(Notice(kind="end", run=run_id)))  # a run that did not begin
@@ -505,14 +505,14 @@ class RunDriver:
                 raise BundleError(f"{out} cannot be written: {exc.strerror or exc}; name another folder") from exc
             raise
         return FolderWritten(
-            out, sum(one.kind == "file" for one in written.entries), tuple(one.path for one in written.left_out)
+            out, sum(entry.kind == "file" for entry in written.entries), tuple(one.path for one in written.left_out)
         )
 
-    async def replay(self, run_id: str, given: RunObjects, *, pin: bool) -> ReplayReport:
+    async def replay(self, run_id: str, objects: RunObjects, *, pin: bool) -> ReplayReport:
         record = await self._parts.record(run_id)
         await self._parts.fetch_files(run_id, record.manifest.files)
         await self._parts.ready(toolkits=False)  # what is recorded is not called
-        equipment = await self._equipper.with_objects(self._equipper.of(record), given)
+        equipment = await self._equipper.with_objects(self._equipper.of(record), objects)
         events = await self._parts.store.load(run_id, verify=True)
         equipment = await self._equipper.as_replayed(record, equipment, events, pin=pin)
         self._equipper.check(record.manifest, equipment)
@@ -523,7 +523,7 @@ class RunDriver:
             events,
             epoch=None,
             mode="replay",
-            deps=self._parts.host.deps if given.deps is None else given.deps,
+            deps=self._parts.host.deps if objects.deps is None else objects.deps,
         )
         if record.imported is not None:
             run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})

@@ -155,7 +155,7 @@ class Handlers:
             memories=catalog.memories,
             apart=hidden,
             packaged=tuple(builtin_agents()),
-            absent={name: wants_in_run(one) for name, one in catalog.agents.items() if name not in agents},
+            absent={name: wants_in_run(agent) for name, agent in catalog.agents.items() if name not in agents},
             workshop=workshop,
             max_depth=parts.settings.max_depth,
             team_systems={name: system_purpose(name, catalog.systems) for name in parts.settings.team.systems},

@@ -76,7 +76,7 @@ class Probe(BaseModel, frozen=True):
     @property
     def followed(self) -> tuple[ProbedEffect, ...]:
         """The effects with arguments that followed."""
-        return tuple(one for one in self.effects if one.followed)
+        return tuple(effect for effect in self.effects if effect.followed)
 
 
 def is_sensitive(effect: Effect) -> bool:
@@ -209,12 +209,12 @@ def compared(prober: Prober, fork: Ledger) -> tuple[ProbedEffect, ...]:
     for key, effect in probed:
         if is_sensitive(effect) or _call(prober.before(effect)) not in both:
             now[_named(effect)].append((key, effect))
-    found: list[ProbedEffect] = []
+    effects: list[ProbedEffect] = []
     for name in dict.fromkeys((*was, *now)):
         for place in range(max(len(was[name]), len(now[name]))):
             before = was[name][place] if place < len(was[name]) else None
             after = now[name][place] if place < len(now[name]) else None
-            found.append(
+            effects.append(
                 ProbedEffect(
                     name=name,
                     key=str(before[0]) if before else "",
@@ -222,7 +222,7 @@ def compared(prober: Prober, fork: Ledger) -> tuple[ProbedEffect, ...]:
                     followed=tuple(_followed(before, after[1], prober.swap)) if after else (),
                 )
             )
-    return tuple(found)
+    return tuple(effects)
 
 
 def _followed(before: tuple[EffectKey, Effect] | None, after: Effect, swap: Substitution) -> Iterable[Followed]:

@@ -164,9 +164,9 @@ def starter(host: Host) -> dict[str, Tool]:
 def state_of(record: RunRecord, events: Sequence[Event], now: datetime) -> ScheduleState:
     schedule = Schedule.model_validate(record.manifest.options)
     served = [
-        Started.model_validate(one.outcome.value)
-        for one in Ledger.of(events).records.values()
-        if one.kind is EffectKind.INVOKE_TOOL and one.outcome is not None and one.outcome.ok
+        Started.model_validate(record.outcome.value)
+        for record in Ledger.of(events).records.values()
+        if record.kind is EffectKind.INVOKE_TOOL and record.outcome is not None and record.outcome.ok
     ]
     last = served[-1] if served else None
     point = last.next if last is not None else schedule.first

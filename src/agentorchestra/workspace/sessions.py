@@ -43,10 +43,10 @@ async def conversations(store: Store) -> list[list[RunHead]]:
     A run that somebody asked for by itself is one of a single turn. What code began is none: evaluations, schedules.
     """
     runs = await store.list_runs()
-    by_id, newest = {one.id: one for one in runs}, dict[str, RunHead]()
-    for one in runs:
-        if one.manifest.system not in (CALLS, SCHEDULE) and not _BY_CODE & one.manifest.labels.keys():
-            newest.setdefault(one.manifest.session or one.id, one)
+    by_id, newest = {run.id: run for run in runs}, dict[str, RunHead]()
+    for run in runs:
+        if run.manifest.system not in (CALLS, SCHEDULE) and not _BY_CODE & run.manifest.labels.keys():
+            newest.setdefault(run.manifest.session or run.id, run)
     talks = [[one] for one in newest.values()]
     for turns in talks:
         while (before := by_id.get(turns[0].manifest.previous or "")) is not None:
@@ -94,7 +94,7 @@ class Session:
         Raises:
             SessionError: there is no such session, or a turn of it has to stay; nothing was deleted.
         """
-        turns = frozenset(one.id for one in await self.turns())
+        turns = frozenset(turn.id for turn in await self.turns())
         if not turns:
             raise SessionError(f"there is no session {self.name!r}; `agentorchestra runs --json` names those there are")
         retention = Retention(runs=turns)

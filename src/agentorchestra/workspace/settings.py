@@ -82,14 +82,14 @@ def _fields(place: Sequence[Any]) -> list[str]:
     kinds: list[Any] = [Settings]
     for part in place:
         fields = [kind.model_fields[part].annotation for kind in kinds if part in getattr(kind, "model_fields", ())]
-        kinds = [kind for one in fields or kinds for kind in _models_in(one)]
+        kinds = [kind for field in fields or kinds for kind in _models_in(field)]
     return [name for kind in kinds for name in getattr(kind, "model_fields", ())]
 
 
 def _models_in(annotation: Any) -> list[Any]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [kind for one in get_args(annotation) for kind in _models_in(one)]
+    return [kind for arg in get_args(annotation) for kind in _models_in(arg)]
 
 
 _OTHER_VARIABLES = ("WORKSPACE", "DEBUG", "TOKEN")  # read by the command line; they are no settings

@@ -22,7 +22,7 @@ def settings_target(folder: Path) -> Path:
     if folder.exists() and not (folder.is_dir() and os.access(folder, os.W_OK)):
         why = "cannot be written" if folder.is_dir() else "is a file"
         raise WorkspaceNotWritableError(f"the workspace {folder} {why}; choose another folder with --workspace")
-    held = path if path.exists() else next(one for one in path.parents if one.exists())
+    held = path if path.exists() else next(parent for parent in path.parents if parent.exists())
     if not os.access(held, os.W_OK) or not os.access(held.parent, os.X_OK) or (held != path and not held.is_dir()):
         raise WorkspaceNotWritableError(
             f"{path} cannot be written; change the rights of {held}, or choose another folder with --workspace"

@@ -276,7 +276,7 @@ class _Dockerfile:
         words = self._words(where, name, rest)
         if name == "ENV" and words and "=" not in words[0]:  # the old form: one name, and the rest of the line
             words = [f"{words[0]}={' '.join(words[1:])}"]
-        pairs = [one.partition("=") for one in words]
+        pairs = [word.partition("=") for word in words]
         values = {key: self._value(where, value) for key, equals, value in pairs if equals}
         for key in values:
             if not key.isidentifier():
@@ -286,7 +286,7 @@ class _Dockerfile:
             self.variables |= values
 
     def _copy(self, where: str, name: str, rest: str) -> None:
-        words = [self._value(where, one) for one in self._words(where, name, rest)]
+        words = [self._value(where, word) for word in self._words(where, name, rest)]
         flags = [word for word in words if word.startswith("--")]
         words = [word for word in words if not word.startswith("--")]
         if any(not flag.startswith(("--chown=", "--chmod=")) for flag in flags) or len(words) < 2 or "<<" in rest:
@@ -303,13 +303,13 @@ class _Dockerfile:
                 )
             pattern = source.lstrip("/") or "."
             parts = sorted(root.glob(pattern)) if any(char in pattern for char in "*?[") else [root / pattern]
-            if not parts or not all(one.exists() and one.resolve().is_relative_to(root.resolve()) for one in parts):
+            if not parts or not all(part.exists() and part.resolve().is_relative_to(root.resolve()) for part in parts):
                 raise TaskFolderError(f"{where} copies {source!r}, which is not in {root}; put it there")
             as_folder = target.endswith("/") or target in (".", "..") or len(sources) > 1 or len(parts) > 1
             at = posixpath.normpath(posixpath.join(self.workdir or "/", target))
-            for one in parts:
-                below = not one.is_dir() and (as_folder or at == (self.workdir or "/"))
-                self._copies.append((one, posixpath.join(at, one.name) if below else at))
+            for part in parts:
+                below = not part.is_dir() and (as_folder or at == (self.workdir or "/"))
+                self._copies.append((part, posixpath.join(at, part.name) if below else at))
 
 
 def with_task(settings: Settings, task: TaskFolder) -> Settings:
@@ -403,9 +403,9 @@ async def _tested(task: TaskFolder, place: Path, shell: Shell) -> TaskVerdict:
     return _verdict(log, ran.exit_code, output)
 
 
-def why_unfinished(ran: Job, seconds: float) -> str:
+def why_unfinished(job: Job, seconds: float) -> str:
     """Return a sentence on tests that did not come to their end within their time, in seconds."""
-    how = f"they may take {seconds:g} s" if ran.state == "running" else "they printed too much"
+    how = f"they may take {seconds:g} s" if job.state == "running" else "they printed too much"
     return f"the tests did not come to their end: {how}"
 
 

@@ -66,7 +66,7 @@ def _own(path: Path, text: str) -> Policy:
             module = load_module(text, where=str(path))
     except SourceError as exc:
         raise PolicyFileError(f"the policy {exc}") from exc
-    named = {name: one for name, one in vars(module).items() if callable(getattr(one, "decide", None))}
+    named = {name: var for name, var in vars(module).items() if callable(getattr(var, "decide", None))}
     made = {name: one for name, one in named.items() if not isinstance(one, type)}
     classes = {name: one for name, one in named.items() if getattr(one, "__module__", "") == module.__name__}
     found: dict[str, Any] = made or classes

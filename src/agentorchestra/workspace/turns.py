@@ -51,8 +51,8 @@ def state_after(manifest: RunManifest, events: Sequence[Event], agents: Mapping[
     received = Received(manifest, begins)
     for one in ledger.records.values():
         received.recorded(one.effect, one.outcome, started=one.started)
-    links, found, followed = (tuple(sorted(one)) for one in received.addresses)
-    made = [ref for one in ledger.records.values() if one.outcome is not None for ref in one.outcome.artifacts]
+    links, found, followed = (tuple(sorted(address)) for address in received.addresses)
+    made = [ref for record in ledger.records.values() if record.outcome is not None for ref in record.outcome.artifacts]
     seen = [Provenance.model_validate(each) for one in own for each in one.effect.get("provenance", ())]
     return TurnState(
         messages=messages,
@@ -60,7 +60,7 @@ def state_after(manifest: RunManifest, events: Sequence[Event], agents: Mapping[
         sources=joined(
             begins.sources,
             seen,
-            provenance_of([block for one in messages for block in one.content]),
+            provenance_of([block for message in messages for block in message.content]),
             [Provenance(kind="agent", ref=manifest.system, trust=trust)],
         ),
         opened=tuple(dict.fromkeys((*begins.opened, *_opened(ledger, own)))),
@@ -95,7 +95,7 @@ def _history(ledger: Ledger, own: Sequence[Record], branch: str) -> tuple[tuple[
     None where the log does not have them as one line: nothing was asked, or rivals took the steps.
     """
     rivals = (key.branch.removeprefix(f"{branch}/").split(".") for key in ledger.records if key.branch != branch)
-    if any(len(one) == 2 and one[0].isdigit() and one[1].isdigit() for one in rivals):
+    if any(len(rival) == 2 and rival[0].isdigit() and rival[1].isdigit() for rival in rivals):
         return None
     asked = [one for one in own if one.kind is EffectKind.REQUEST_MODEL and one.effect.get("purpose") in _DECISIONS]
     request = ledger.codec.decode(asked[-1].effect).request if asked else None
@@ -131,8 +131,8 @@ def _calls(response: ModelResponse, effects: Sequence[Effect]) -> tuple[ToolCall
     if len(wrote) == len(effects) and len({one.id for one in wrote if one.id}) == len(wrote):
         return wrote
     return tuple(
-        ToolCall(id=f"call_{number}", name=one.called, arguments=dict(one.arguments))
-        for number, one in enumerate(effects)
+        ToolCall(id=f"call_{number}", name=effect.called, arguments=dict(effect.arguments))
+        for number, effect in enumerate(effects)
     )
 
 
@@ -156,7 +156,7 @@ def _end(messages: Sequence[Message], events: Sequence[Event], system: str, trus
     ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
     answer = str(ended.result.get("answer") or "").strip() if isinstance(ended, RunEnded) else ""
     status = ended.status if isinstance(ended, RunEnded) else RunStatus.CANCELLED.value
-    last = next((one for one in reversed(messages) if one.role in ("assistant", "user")), None)
+    last = next((message for message in reversed(messages) if message.role in ("assistant", "user")), None)
     stands = last is not None and last.role == "assistant" and answer in (last.text, *_answers(last))
     found: list[Message] = []
     if answer and not stands:
@@ -169,7 +169,7 @@ def _end(messages: Sequence[Message], events: Sequence[Event], system: str, trus
 
 
 def _answers(message: Message) -> list[str]:
-    given = [one.arguments for one in message.tool_calls if isinstance(one.arguments, dict)]
+    given = [call.arguments for call in message.tool_calls if isinstance(call.arguments, dict)]
     return [str(one.get("answer", "")).strip() for one in given]
 
 
@@ -178,7 +178,9 @@ def _answers(message: Message) -> list[str]:
 
 def _opened(ledger: Ledger, own: Sequence[Record]) -> list[str]:
     calls = [one for one in own if one.kind is EffectKind.INVOKE_TOOL and one.outcome is not None]
-    return [name for one in calls if one.outcome for name in opened_by(ledger.codec.decode(one.effect), one.outcome)]
+    return [
+        name for call in calls if call.outcome for name in opened_by(ledger.codec.decode(call.effect), call.outcome)
+    ]
 
 
 def _vars(ledger: Ledger, begins: TurnState, own: Sequence[Record]) -> dict[str, JsonValue]:
@@ -187,7 +189,7 @@ def _vars(ledger: Ledger, begins: TurnState, own: Sequence[Record]) -> dict[str,
     for one in own:
         state |= one.outcome.writes if one.outcome is not None else {}
     state |= top.outcome.writes if top is not None and top.outcome is not None else {}
-    for name in {name for one in ledger.records.values() if one.outcome for name in one.outcome.writes}:
+    for name in {name for record in ledger.records.values() if record.outcome for name in record.outcome.writes}:
         if name.startswith(ENV_STATE):  # an agent that was at work in it may not have handed it back
             state[name] = final_snapshot(ledger, name.removeprefix(ENV_STATE))
     return {name: value for name, value in state.items() if value is not None and _goes_on(name)}

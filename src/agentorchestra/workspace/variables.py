@@ -35,8 +35,8 @@ class Variables(Mapping[str, str]):
             raise SettingsError(f"{file} cannot be read: {exc}; correct it, or change the setting env_file") from None
         lines = list(parse_stream(io.StringIO(text)))
         self.file, self.keyring = file, keyring
-        self.invalid = tuple(one.original.line for one in lines if one.error)
-        named = {one.key: one.value for one in lines if one.key is not None and one.value is not None}
+        self.invalid = tuple(line.original.line for line in lines if line.error)
+        named = {line.key: line.value for line in lines if line.key is not None and line.value is not None}
         self._of_keyring: dict[str, str] = {}
         held: tuple[Mapping[str, str], ...] = (environ, named, self._of_keyring)
         self._held = [*zip(("environment", str(file), "keyring"), held, strict=True)]

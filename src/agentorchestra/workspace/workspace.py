@@ -174,8 +174,8 @@ class Workspace(Generic[Deps]):
             systems=dict(systems or {}),
             memories=dict(memories or {}),
             search_engines=tuple(search_engines),
-            prompts=tuple(Path(one) for one in prompts),
-            models={name: as_client(one, name) for name, one in (models or {}).items()},
+            prompts=tuple(Path(prompt) for prompt in prompts),
+            models={name: as_client(model, name) for name, model in (models or {}).items()},
             policy=policy,
             settings=settings,
             store=store,
@@ -331,7 +331,7 @@ class Workspace(Generic[Deps]):
         """The names of the user's own tools, agents and systems, by kind, open or not."""
         return {
             "tool": (*tools_by_name(self.own.tools), *self.own.environments),
-            "agent": tuple(str(getattr(one, "name", one)) for one in self.own.agents),
+            "agent": tuple(str(getattr(agent, "name", agent)) for agent in self.own.agents),
             "system": tuple(self.own.systems),
         }
 
@@ -622,9 +622,9 @@ class Workspace(Generic[Deps]):
             DivergedError, PinError.
         """
         self._need_open()
-        given = RunObjects(model=model, tools=tools, deps=deps, policy=policy, output_type=output_type)
+        objects = RunObjects(model=model, tools=tools, deps=deps, policy=policy, output_type=output_type)
         await self._check_out(out)
-        return await self._handed_over(await self._driver.resume(run_id, given, budget=budget, pin=pin), out)
+        return await self._handed_over(await self._driver.resume(run_id, objects, budget=budget, pin=pin), out)
 
     async def fork(
         self,
@@ -905,7 +905,7 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         spec, _ = run_request(task, {**fields})
-        if name and name in {one.name for one in await self.schedules()}:
+        if name and name in {schedule.name for schedule in await self.schedules()}:
             raise ScheduleError(f"there is a schedule {name!r} already; remove it first, or choose another name")
         zone = machine_zone(self.own.environ) if zone is None else zone
         first = next(time_points(cron, zone, self._clock.now()))
@@ -918,8 +918,8 @@ class Workspace(Generic[Deps]):
     async def schedules(self) -> list[ScheduleState]:
         """Return the schedules that are not removed, oldest first."""
         over = {*FINAL, RunStatus.CANCELLED}
-        heads = [one for one in await self.runs() if one.manifest.system == SCHEDULE]
-        found = [await self._parts.record(one.id) for one in reversed(heads) if one.status not in over]
+        heads = [run for run in await self.runs() if run.manifest.system == SCHEDULE]
+        found = [await self._parts.record(head.id) for head in reversed(heads) if head.status not in over]
         return [state_of(one, await self.events(one.id), self._clock.now()) for one in found]
 
     async def runs(self, *, limit: int | None = None) -> list[RunHead]:
@@ -1097,7 +1097,7 @@ class Workspace(Generic[Deps]):
             self.store,
             record,
             Path(out if out is not None else f"{run_id}.zip"),
-            kept=self._parts.carried() if files else None,
+            files=self._parts.carried() if files else None,
             secrets=secret_variables(self.own.environ) | self._parts.secrets(),
             origin=await asyncio.to_thread(origin_of, self.settings, distribution(), program),
         )
@@ -1144,8 +1144,8 @@ class Workspace(Generic[Deps]):
         """
         wanted = wanted or LogQuery()
         if task is not None:
-            runs = [one.id for one in await self.runs() if task.casefold() in one.manifest.task.casefold()]
-            held = runs if wanted.runs is None else [one for one in runs if one in wanted.runs]
+            runs = [run.id for run in await self.runs() if task.casefold() in run.manifest.task.casefold()]
+            held = runs if wanted.runs is None else [run for run in runs if run in wanted.runs]
             wanted = wanted.model_copy(update={"runs": tuple(held)})
         async for event in selected_events(self.store, wanted, limit, verify=verify):
             yield event

@@ -39,14 +39,14 @@ KEYS = {
 }
 
 
-def prompts(saved: Path) -> dict[str, Path]:
+def prompts(path: Path) -> dict[str, Path]:
     """Return the files of the saved prompts by name."""
-    return {one.stem: one for one in sorted(saved.glob("*.md")) if one.stem not in COMMANDS}
+    return {path.stem: path for path in sorted(path.glob("*.md")) if path.stem not in COMMANDS}
 
 
-def names(saved: Path) -> list[str]:
+def names(path: Path) -> list[str]:
     """Return the commands and the saved prompts."""
-    return [*COMMANDS, *prompts(saved)]
+    return [*COMMANDS, *prompts(path)]
 
 
 async def carry_out(chat: Chat, line: str) -> str | None:
@@ -97,7 +97,7 @@ async def _system(chat: Chat, rest: str) -> None:
         raise ChatError(f"there is no system {rest!r}; {did_you_mean(rest, {*systems, *agents}, '/system lists them')}")
     chat.talk.options["system"] = rest or None
     if not rest:
-        names = [*dict.fromkeys([one for one in _SYSTEMS if one in systems] + sorted({*systems} - {*agents}))]
+        names = [*dict.fromkeys([system for system in _SYSTEMS if system in systems] + sorted({*systems} - {*agents}))]
         texts = {name: getattr(systems[name], "description", "") or getdoc(systems[name]) or "" for name in names}
         alone = {name: agents[name].description for name in sorted(agents)}
         await chat.screen.show(*_rows(chat, texts), "or an agent alone:", *_rows(chat, alone))

@@ -77,7 +77,7 @@ class Conversation:
         """Return True for a file that agents see: it was attached, or they work on a copy of the user's folder."""
         last = self.last.manifest if self.last is not None else None
         copied = self.options.get("project") if last is None else last.project
-        return copied is not None or (last is not None and file.name in {one.name for one in last.files})
+        return copied is not None or (last is not None and file.name in {file.name for file in last.files})
 
     def now(self, name: str) -> str:
         """Return the `model` or the `system` of the next turn."""

@@ -187,7 +187,7 @@ class Chat:
                 return self.screen.put_back(text)
             files += forgotten if attach else []
         record = await self.talk.begin(text, files)
-        await self.screen.show("", f"> {text}", *(f"attached: {one}" for one in files if one in forgotten))
+        await self.screen.show("", f"> {text}", *(f"attached: {file}" for file in files if file in forgotten))
         if before is not None and record.manifest.previous not in (None, before.id):
             await self.screen.show("the session went on elsewhere meanwhile; this turn goes on from there")
         if before is None and record.manifest.project is not None:

@@ -32,7 +32,7 @@ def files_in(text: str) -> list[Path]:
         quoted, bare = match.groups()
         names = [quoted] if quoted else [bare, bare.rstrip(_BEHIND)]
         paths = [Path(name).expanduser() for name in names if name]
-        there = next((one for one in paths if os.path.exists(one)), None)  # noqa: PTH110 - False for a name too long
+        there = next((path for path in paths if os.path.exists(path)), None)  # noqa: PTH110 - False for a name too long
         if there is None:
             raise ChatError(
                 f"there is no file {quoted or bare!r} to attach; correct its path (write one with blanks in quotes: "
@@ -45,13 +45,13 @@ def files_in(text: str) -> list[Path]:
 def files_named(text: str) -> list[Path]:
     """Return the files of this folder that a message names without an @, each once: none hidden, none large."""
     words = (Path(quoted or bare.rstrip(".")) for quoted, bare in _WORD.findall(text))
-    return [one for one in dict.fromkeys(words) if _offered(one) and one not in files_in(text)]
+    return [fromkey for fromkey in dict.fromkeys(words) if _offered(fromkey) and fromkey not in files_in(text)]
 
 
 def files_here() -> Iterator[Path]:
     """Yield the files of this folder that may be offered, by name, without its settings."""
     with contextlib.suppress(OSError):
-        yield from (one for one in sorted(Path().iterdir()) if one.name != "agentorchestra.toml" and _offered(one))
+        yield from (path for path in sorted(Path().iterdir()) if path.name != "agentorchestra.toml" and _offered(path))
 
 
 def _offered(file: Path) -> bool:
@@ -99,7 +99,7 @@ class MessageCompleter(Completer):
             return
         quoted, bare = match.groups()
         typed = bare if quoted is None else quoted
-        for one in self._paths.get_completions(Document(typed), complete_event):
-            path = typed + one.text
+        for completion in self._paths.get_completions(Document(typed), complete_event):
+            path = typed + completion.text
             text = f'@"{path}"' if quoted is not None else at(path)
-            yield Completion(text, start_position=-len(match.group()), display=one.display)
+            yield Completion(text, start_position=-len(match.group()), display=completion.display)

@@ -116,8 +116,8 @@ class ChatScreen:
         """Print above the prompt, for good."""
 
         def write() -> None:
-            for one in parts:
-                self.console.print(Text(clean(one)) if isinstance(one, str) else one)
+            for part in parts:
+                self.console.print(Text(clean(part)) if isinstance(part, str) else part)
 
         await run_in_terminal(write)
 

@@ -153,7 +153,7 @@ async def _settle(
             if result is not None:
                 verdict = await verdict_on(workspace, result)
                 handed = await hand_over(workspace, result, out, folder)
-                return print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
+                return print_result(handed.result, folder, as_json=as_json, verdict=verdict, over=handed)
             if not await _taken_up(workspace, record.id, settled):
                 holder = _holder(await workspace.store.job(record.id))
         result = await workspace.result(record.id)
@@ -171,7 +171,7 @@ async def _settle(
 
 
 async def _go_on(
-    workspace: Workspace[Any], run_id: str, settled: Question, *, folder: Path, as_json: bool, ask: str
+    workspace: Workspace[Any], run_id: str, question: Question, *, folder: Path, as_json: bool, ask: str
 ) -> RunResult | None:
     deadline = asyncio.get_running_loop().time() + _HAND_OVER_S
     while True:
@@ -183,7 +183,7 @@ async def _go_on(
         # It may be just about to stop and wait for this very answer: then the run is driven here after all.
         if (
             await _stopped(workspace, run_id) is not None
-            or await _taken_up(workspace, run_id, settled)
+            or await _taken_up(workspace, run_id, question)
             or asyncio.get_running_loop().time() > deadline
         ):
             return None
@@ -203,7 +203,7 @@ def _holder(job: Job | None) -> str:
     return f"pid {job.owner.pid} on {job.owner.host} holds the run until {until} and has not taken the answer up yet"
 
 
-async def _taken_up(workspace: Workspace[Any], run_id: str, settled: Question) -> bool:
-    branch, _, number = settled.key.rpartition("#")
+async def _taken_up(workspace: Workspace[Any], run_id: str, question: Question) -> bool:
+    branch, _, number = question.key.rpartition("#")
     events = await workspace.events(run_id)
-    return any(one.type == "completed" and (one.branch, str(one.n)) == (branch, number) for one in events)
+    return any(event.type == "completed" and (event.branch, str(event.n)) == (branch, number) for event in events)

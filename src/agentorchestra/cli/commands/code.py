@@ -122,7 +122,7 @@ async def apply(run: str, branch: str | None, dry_run: bool, as_json: bool, fold
             if as_json:
                 emit_json({"run_id": record.id, "diff": diff, "is_applied": done})
             elif done:
-                say(applied_line(Applied(Path(changes.project.path), tuple(one.path for one in changes.files))))
+                say(applied_line(Applied(Path(changes.project.path), tuple(file.path for file in changes.files))))
             else:
                 show_diff(diff)
             return 0

@@ -95,7 +95,7 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     if exists(folder):
         async with opened(folder, app=False) as workspace:
             records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
-            views = {one.id: (one, list[Charge]()) for one in records}
+            views = {record.id: (record, list[Charge]()) for record in records}
             # Of all runs no list of ids: a database takes 32,766 parameters at most.
             async for view in _views(workspace, tuple(views) if runs else None):
                 if view.run_id in views:  # else it began since
@@ -127,10 +127,10 @@ async def _views(workspace: Workspace[Any], runs: tuple[str, ...] | None) -> Asy
         yield view
 
 
-def _print_costs(charged: list[tuple[RunHead, list[Charge]]], by: str, *, as_json: bool) -> None:
+def _print_costs(headss: list[tuple[RunHead, list[Charge]]], by: str, *, as_json: bool) -> None:
     rows: dict[tuple[str, ...], Row] = {}
     total = Row()
-    for record, charges in charged:
+    for record, charges in headss:
         for charge in charges:
             total.add(record.id, charge.usage)
             for name in _NAMES[by](record, charge):
@@ -146,8 +146,8 @@ def _print_costs(charged: list[tuple[RunHead, list[Charge]]], by: str, *, as_jso
     listed = [{**dict(zip(("name", *more), name, strict=True)), **rows[name].as_json()} for name in names]
     head = [by, *more, "requests", "input", "cached", "output", "cost"]
     lines = [[*(one_line(word, 60) for word in name), *_figures(rows[name])] for name in names]
-    lines.append([f"total of {plural(len(charged), 'run')}", *("" for _ in more), *_figures(total)])
-    about = {"by": by, "rows": listed, "total": total.as_json() | {"runs": len(charged)}}
+    lines.append([f"total of {plural(len(headss), 'run')}", *("" for _ in more), *_figures(total)])
+    about = {"by": by, "rows": listed, "total": total.as_json() | {"runs": len(headss)}}
     emit_either(as_json, about, table(head, lines, words=1 + len(more)))
 
 
@@ -164,16 +164,16 @@ def _figures(row: Row) -> list[str]:
 
 def _print_sources(sources: list[SourceTokens], runs: int, *, as_json: bool) -> None:
     found: dict[str, SourceTokens] = {}
-    for one in sources:
-        before = found.get(one.source, SourceTokens(source=one.source, requests=0, tokens=0, largest=0))
-        found[one.source] = SourceTokens(
-            source=one.source,
-            requests=before.requests + one.requests,
-            tokens=before.tokens + one.tokens,
-            largest=max(before.largest, one.largest),
+    for source in sources:
+        before = found.get(source.source, SourceTokens(source=source.source, requests=0, tokens=0, largest=0))
+        found[source.source] = SourceTokens(
+            source=source.source,
+            requests=before.requests + source.requests,
+            tokens=before.tokens + source.tokens,
+            largest=max(before.largest, source.largest),
         )
     rows = sorted(found.values(), key=lambda one: (-one.tokens, one.source))
-    total = sum(one.tokens for one in rows)
+    total = sum(row.tokens for row in rows)
     head = ["source", "requests", "input", "largest"]
     lines = [[one_line(r.source, 60), number(r.requests), number(r.tokens), number(r.largest)] for r in rows]
     lines.append([f"total of {plural(runs, 'run')}", "", number(total), ""])

@@ -165,7 +165,7 @@ def _begun(folder: Path, given: dict[str, Any]) -> Evolution:
         optimiser_model=given["optimiser_model"],
         budget_usd=given["budget_usd"],
         question_usd=question_usd,
-        **{one: given[one] for one in fields},
+        **{field: given[field] for field in fields},
     )
 
 
@@ -214,9 +214,9 @@ async def status(name: str | None, folder: Path) -> int:
     async with opened(folder) as workspace:
         for line in await check_canaries(workspace):
             emit(clean(line))
-        for each in await canaries(workspace):
-            share = f"canary {each.subject}@{each.shared.version}: {100 * each.shared.share:g}% of the runs"
-            emit(clean(f"{share}; {plural(len(each.candidate), 'run')} with it, {len(each.current)} without"))
+        for canary in await canaries(workspace):
+            share = f"canary {canary.subject}@{canary.shared.version}: {100 * canary.shared.share:g}% of the runs"
+            emit(clean(f"{share}; {plural(len(canary.candidate), 'run')} with it, {len(canary.current)} without"))
     return 0
 
 
@@ -230,12 +230,12 @@ async def history(subject: str, folder: Path) -> int:
     async with opened(folder) as workspace:
         manager, name = managed(workspace, subject)
         current = (await manager.info(name)).version
-        for one in await manager.versions(name):
-            mark = "*" if one.version == current else " "
-            by = f" by {one.author}" if one.author else ""
-            run = f", run {one.run}" if one.run else ""
-            emit(clean(f"{mark} {one.version}  {one.state}  {one.created:%Y-%m-%d %H:%M}{by}{run}"))
-            for text in (one.reason, one.why):
+        for version in await manager.versions(name):
+            mark = "*" if version.version == current else " "
+            by = f" by {version.author}" if version.author else ""
+            run = f", run {version.run}" if version.run else ""
+            emit(clean(f"{mark} {version.version}  {version.state}  {version.created:%Y-%m-%d %H:%M}{by}{run}"))
+            for text in (version.reason, version.why):
                 if text:
                     emit(clean(f"      {text}"))
     return 0
@@ -262,10 +262,10 @@ async def _difference(workspace: Any, subject: str, version: str) -> list[str]:
     lines = [f"{subject}: {found.before} -> {found.after} ({found.level}) {', '.join(found.changes)}"]
     if found.text:
         lines.append(found.text.rstrip("\n"))
-    for each in evolutions(workspace.folder):
-        for one in rounds(workspace.folder, each):
+    for evolution in evolutions(workspace.folder):
+        for one in rounds(workspace.folder, evolution):
             if one.versions.get(subject) == version:
-                lines.append(f"evolution {each}, round {one.number}: {one.ended}: {one.why}")
+                lines.append(f"evolution {evolution}, round {one.number}: {one.ended}: {one.why}")
     return [clean(line) for line in lines]
 
 
@@ -330,7 +330,7 @@ async def rollback(subject: str, version: str | None, reason: str, as_json: bool
     async with opened(folder) as workspace:
         manager, name = managed(workspace, subject)
         now = (await manager.info(name)).version
-        held = {one.version: one for one in await manager.versions(name)}
+        held = {version.version: version for version in await manager.versions(name)}
         before = version or held[now].parent.rpartition("@")[2]
         if before not in held:
             raise EvolutionError(f"{subject}@{now} was made from no earlier version; name one with --to")

@@ -61,6 +61,6 @@ async def files(run: str, out: Path | None, as_json: bool, folder: Path) -> int:
     return 1 if missing else 0
 
 
-def _lines(made: tuple[RunFile, ...]) -> list[str]:
-    rows = [[one_line(m.path or m.name), plural(m.size, "byte"), m.media_type, m.made_by or "-"] for m in made]
+def _lines(files: tuple[RunFile, ...]) -> list[str]:
+    rows = [[one_line(m.path or m.name), plural(m.size, "byte"), m.media_type, m.made_by or "-"] for m in files]
     return table(None, rows, words=4)

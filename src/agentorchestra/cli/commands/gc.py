@@ -31,8 +31,8 @@ class Span(ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         if isinstance(value, timedelta):
             return value
-        found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([smhdw])", str(value).strip())
-        seconds = float(found[1]) * _UNITS[found[2]] if found else -1.0
+        match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([smhdw])", str(value).strip())
+        seconds = float(match[1]) * _UNITS[match[2]] if match else -1.0
         if not 0 <= seconds <= _LONGEST_S:
             self.fail(f"{value!r} is no length of time; write it as 30d, 12h or 90m", param, ctx)
         return timedelta(seconds=seconds)

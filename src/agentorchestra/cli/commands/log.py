@@ -29,10 +29,10 @@ class Index(ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """First and last, None where it is open."""
-        found = _RANGE.fullmatch(str(value).strip())
-        if found is None or found.group() == "..":
+        match = _RANGE.fullmatch(str(value).strip())
+        if match is None or match.group() == "..":
             self.fail(f"{value!r} is no index; write 12, 10..20, 10.. or ..20", param, ctx)
-        one, first, last = found.groups()
+        one, first, last = match.groups()
         low, high = (one, one) if one else (first, last)
         return (int(low) if low else None, int(high) if high else None)
 

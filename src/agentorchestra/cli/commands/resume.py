@@ -114,7 +114,7 @@ async def resume(
         problem = await _resume_all(workspace, runs, results, go_on=go_on, copy=copy, as_json=as_json)
         if not due:
             return problem
-        for line in await lines_of_schedules(workspace, [one["run_id"] for one in results]):
+        for line in await lines_of_schedules(workspace, [result["run_id"] for result in results]):
             say(line)
         started = await queued_by_schedules(workspace, waiting=False)  # just now, or before a process was killed
         return await _resume_all(workspace, started, results, go_on=go_on, copy=copy, as_json=as_json) or problem
@@ -122,14 +122,14 @@ async def resume(
     if exists(folder):
         async with opened(folder, unsafe_local=unsafe_local) as workspace:
             if abandoned:
-                waiting = [one for one, how in (await workspace.standings()).items() if how == "abandoned"]
+                waiting = [one for one, standing in (await workspace.standings()).items() if standing == "abandoned"]
             else:
                 waiting = await workspace.due()
             # How a workspace has to be opened for each of them: with which preset, on which task's machine.
             needs = {
-                one.id: (one.manifest.preset, str(task_folder_of(one) or ""))
-                for one in await workspace.runs()
-                if one.id in waiting
+                run.id: (run.manifest.preset, str(task_folder_of(run) or ""))
+                for run in await workspace.runs()
+                if run.id in waiting
             }
             own = [run_id for run_id in waiting if needs[run_id] == (workspace.settings.preset, "")]
             failed = await drive_these(workspace, own)

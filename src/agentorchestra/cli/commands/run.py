@@ -193,7 +193,7 @@ def run(
                 given["environments"] = given["environments"] or ("terminal", "files")
             spec = described(
                 own.instruction if own is not None else task or "",
-                files=(*(one for one in files if one != STDIN), *given_files),
+                files=(*(file for file in files if file != STDIN), *given_files),
                 session=await session_to_go_on(workspace, session) if goes_on else session,
                 project=project,
                 parts=PartSettings(refine=refine, rounds=rounds) if refine or rounds else None,
@@ -249,21 +249,21 @@ async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str
         try:
             return (await find_run(workspace, wanted)).id
         except UnknownRunError:
-            names = {one.manifest.session for one in await workspace.runs() if one.manifest.session}
+            names = {run.manifest.session for run in await workspace.runs() if run.manifest.session}
             guess = did_you_mean(wanted, names, "`agentorchestra runs` lists them, --session NAME begins one")
             raise SessionError(f"there is no session and no run {wanted!r} to go on from; {guess}") from None
     return wanted
 
 
-def _said(one: Foresight) -> str:
-    runs = f"{one.runs} whole runs, of which the best is kept" if one.runs > 1 else "1 run"
-    limits = one.budget.model_dump(exclude_none=True)
+def _said(foresight: Foresight) -> str:
+    runs = f"{foresight.runs} whole runs, of which the best is kept" if foresight.runs > 1 else "1 run"
+    limits = foresight.budget.model_dump(exclude_none=True)
     given = ", ".join(f"{name} {value:g}" for name, value in limits.items()) or "none"
     return (
-        f"{runs} of at most {one.steps} steps\n"
-        f"requests per step: {one.multiple} (a plain run: 1): {one.decisions_per_step} decisions, "
-        f"{one.choices_per_step} to choose\n"
-        f"at most: {one.requests_at_most} requests, {one.decisions_at_most} of them decisions\n"
+        f"{runs} of at most {foresight.steps} steps\n"
+        f"requests per step: {foresight.multiple} (a plain run: 1): {foresight.decisions_per_step} decisions, "
+        f"{foresight.choices_per_step} to choose\n"
+        f"at most: {foresight.requests_at_most} requests, {foresight.decisions_at_most} of them decisions\n"
         f"limits of the budget: {given}\n"
         "what a plan, a memory, better queries, sub-agents and summaries ask comes besides; nothing was asked"
     )

@@ -85,7 +85,7 @@ async def add(cron: str, task: str, name: str, zone: str | None, as_json: bool, 
     """
     async with opened(folder) as workspace:
         run_id = await workspace.schedule(cron, described(task, **given), name=name, zone=zone)
-        (made,) = [one for one in await workspace.schedules() if one.run_id == run_id]
+        (made,) = [schedule for schedule in await workspace.schedules() if schedule.run_id == run_id]
     emit_either(as_json, made, made.name)
     if not as_json:
         say(f"its first run begins at {local_time(made.next)}, started by {_DRIVERS}; its clock: {made.zone}")
@@ -126,7 +126,7 @@ def _change(name: str, text: str) -> click.Command:
                 await workspace.cancel(before.run_id, reason="the schedule was removed", by="cli")
             else:
                 await workspace.resume(before.run_id)
-            kept = [one for one in await workspace.schedules() if one.run_id == before.run_id]
+            kept = [schedule for schedule in await workspace.schedules() if schedule.run_id == before.run_id]
         (now,) = kept or [before.model_copy(update={"status": "removed"})]
         emit_either(as_json, now, [_line(now), *(_news(now) if now.count > before.count else ())])
         return 0
@@ -170,13 +170,13 @@ async def queued_by_schedules(workspace: Workspace[Any], *, waiting: bool) -> li
     """
     from agentorchestra.workspace.schedules import LABEL, SYSTEM
 
-    queued = {run for run, how in (await workspace.standings()).items() if how == "queued"}
+    queued = {run for run, standing in (await workspace.standings()).items() if standing == "queued"}
     return [
-        one.id
-        for one in reversed(await workspace.runs())
-        if one.id in queued
-        and (one.manifest.system == SYSTEM if waiting else LABEL in one.manifest.labels)
-        and one.manifest.preset == workspace.settings.preset
+        run.id
+        for run in reversed(await workspace.runs())
+        if run.id in queued
+        and (run.manifest.system == SYSTEM if waiting else LABEL in run.manifest.labels)
+        and run.manifest.preset == workspace.settings.preset
     ]
 
 
@@ -186,13 +186,13 @@ async def lines_of_schedules(workspace: Workspace[Any], runs: Sequence[str]) -> 
     return [clean(f"{one.name}: {line}") for one in found if one.run_id in runs for line in _news(one)]
 
 
-def _named(found: list[ScheduleState], name: str) -> ScheduleState:
+def _named(states: list[ScheduleState], name: str) -> ScheduleState:
     """Return the schedule of this name, id or beginning of an id; raise ScheduleError for none and for several."""
-    fitting = found[-1:] if name == "last" else [one for one in found if name in (one.name, one.run_id)]
-    fitting = fitting or [one for one in found if name and one.run_id.startswith(name)]
+    fitting = states[-1:] if name == "last" else [one for one in states if name in (one.name, one.run_id)]
+    fitting = fitting or [one for one in states if name and one.run_id.startswith(name)]
     if len(fitting) == 1:
         return fitting[0]
-    names = ", ".join(one.name for one in fitting or found) or "none"
+    names = ", ".join(one.name for one in fitting or states) or "none"
     what = f"{name!r} fits {len(fitting)} schedules" if fitting else f"no schedule {name!r}; the schedules"
     raise ScheduleError(f"{what}: {names}; `agentorchestra schedule list` shows them")
 

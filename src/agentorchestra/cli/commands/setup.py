@@ -95,7 +95,7 @@ def setup(ctx: click.Context, /, as_json: bool, folder: Path, **options: Any) ->
     edit_settings(folder, dialogue.changes(search), new=_TEMPLATE.read_text(encoding="utf-8"))
     end = f" --workspace {shlex.quote(str(where))}" if where else ""
     commands = ("chat", 'run "What is this about?" --file FILE', "doctor")
-    following = [f"agentorchestra {one}{end}" for one in commands]
+    following = [f"agentorchestra {command}{end}" for command in commands]
     if as_json:
         chosen = {"settings": str(target), "model": dialogue.name, "key": dialogue.variable}
         asked = {"key_store": dialogue.store, "check": None if usage is None else usage.model_dump(mode="json")}

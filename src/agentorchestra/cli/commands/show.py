@@ -219,7 +219,7 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
     if manifest.sandbox == UNSAFE:
         lines.append("sandbox: none (--unsafe-local): programs that models wrote could do what you may")
     if manifest.files:
-        lines.append("files: " + first_names(f"{one.name} ({plural(one.size, 'byte')})" for one in manifest.files))
+        lines.append("files: " + first_names(f"{file.name} ({plural(file.size, 'byte')})" for file in manifest.files))
     if manifest.left_out:
         lines.append(manifest.left_out)
     limits = view.budget.model_dump(exclude_none=True)
@@ -243,6 +243,6 @@ def _tail(view: RunView, result: RunResult, cost: str) -> list[str]:
     lines += [""] if lines else []
     answer = readable_answer(result)
     lines += [f"answer: {answer}", ""] if answer else []
-    made = first_names(f"{one_line(one.name)} ({plural(one.size, 'byte')})" for one in result.files)
+    made = first_names(f"{one_line(file.name)} ({plural(file.size, 'byte')})" for file in result.files)
     lines += [f"made: {made}", ""] if result.files else []
     return [*lines, *account_lines(result, answer), cost]

@@ -140,7 +140,7 @@ class Work:
             allows = effect.get("purpose") == "approval"
             return Act(_ASKS, f"{arguments.get('question', '')}{words}", error, allows=allows)
         if kind is EffectKind.REQUEST_MODEL:
-            again = [one.error for one in span.failures]
+            again = [failure.error for failure in span.failures]
             if not (error or again or (under_way and self._view.driven)):
                 return None
             verb = "waits for" if under_way else "asks"
@@ -178,8 +178,8 @@ def _questions(items: Sequence[Act | list[str]]) -> list[Act]:
 
 def _line(verb: str, acts: Sequence[Act]) -> str:
     note = acts[0].note
-    failed = [one.error for one in acts if one.error]
-    whats = [one.what for one in acts if one.what]
+    failed = [act.error for act in acts if act.error]
+    whats = [act.what for act in acts if act.what]
     line = verb + (f" ({note})" if note else "") + (f", {plural(len(acts), 'time')}" if len(acts) > 1 else "")
     if whats:
         line += f": {'; '.join(whats[:_EXAMPLES])}" + ("; ..." if len(whats) > _EXAMPLES else "")

@@ -45,16 +45,16 @@ async def pictures(files: Sequence[RunFile], read: Callable[[str], Awaitable[byt
     """
     shown: dict[str, str] = {}
     room = MOST_PICTURES_BYTES
-    for one in files:
-        if one.media_type not in PICTURES or one.size > min(room, MOST_PICTURE_BYTES):
+    for file in files:
+        if file.media_type not in PICTURES or file.size > min(room, MOST_PICTURE_BYTES):
             continue
         try:
-            data = await read(one.sha256)
+            data = await read(file.sha256)
         except StoreError:
             continue
         if len(data) <= min(room, MOST_PICTURE_BYTES):  # the size in the log of an imported run may be wrong
             room -= len(data)
-            shown[one.name] = f"data:{one.media_type};base64,{base64.b64encode(data).decode()}"
+            shown[file.name] = f"data:{file.media_type};base64,{base64.b64encode(data).decode()}"
     return shown
 
 

@@ -14,17 +14,17 @@ from agentorchestra.log.patterns import Name, Pattern
 UNREAD = "not looked for: a model finds them; name one with --model"
 
 
-def pattern_lines(talk: Conversation, found: Sequence[Pattern]) -> Iterator[str]:
+def pattern_lines(talk: Conversation, patterns: Sequence[Pattern]) -> Iterator[str]:
     """Yield each pattern with its messages, or that it does not occur."""
     for name in get_args(Name):
-        own = [one.messages for one in found if one.pattern == name]
+        own = [one.messages for one in patterns if one.pattern == name]
         yield from _lines(talk, name, [("", messages) for messages in own])
 
 
-def case_lines(talk: Conversation, found: Sequence[EdgeCase]) -> Iterator[str]:
+def case_lines(talk: Conversation, cases: Sequence[EdgeCase]) -> Iterator[str]:
     """Yield each edge case with its messages, or that it does not occur."""
     for name in get_args(Case):
-        yield from _lines(talk, name, [(one.why, one.messages) for one in found if one.case == name])
+        yield from _lines(talk, name, [(one.why, one.messages) for one in cases if one.case == name])
 
 
 def _lines(talk: Conversation, name: str, found: Sequence[tuple[str, tuple[int, ...]]]) -> Iterator[str]:

@@ -42,29 +42,29 @@ def agents(talk: Conversation) -> list[str]:
 
 def rows(talk: Conversation) -> list[Row]:
     names, gone, found = agents(talk), set[str](), list[Row]()
-    for one in talk.exchanges:
-        (gone.add if one.kind == "lost" else gone.discard)(one.sender)
-        found.append(Row(one, tuple(_cells(one, names, gone)), _about(one)))
+    for exchange in talk.exchanges:
+        (gone.add if exchange.kind == "lost" else gone.discard)(exchange.sender)
+        found.append(Row(exchange, tuple(_cells(exchange, names, gone)), _about(exchange)))
     return found
 
 
-def _cells(one: Exchange, names: list[str], gone: set[str]) -> Iterator[Cell]:
-    sender = names.index(one.sender) if one.sender in names else None
-    reached = [names.index(name) for name in one.to if name in names] if one.kind == "message" else []
+def _cells(exchange: Exchange, names: list[str], gone: set[str]) -> Iterator[Cell]:
+    sender = names.index(exchange.sender) if exchange.sender in names else None
+    reached = [names.index(name) for name in exchange.to if name in names] if exchange.kind == "message" else []
     ends = [*reached, *([] if sender is None else [sender])]
     for place, name in enumerate(names):
         mark = ""
         if place == sender:
-            mark = {"message": FROM, "submit": ANSWER, "lost": REFUSED}.get(one.kind, THREAD)
-            mark = REFUSED if one.refused and not reached else mark
+            mark = {"message": FROM, "submit": ANSWER, "lost": REFUSED}.get(exchange.kind, THREAD)
+            mark = REFUSED if exchange.refused and not reached else mark
         elif place in reached:
-            mark = REFUSED if one.refused else RIGHT if sender is None or place > sender else LEFT
+            mark = REFUSED if exchange.refused else RIGHT if sender is None or place > sender else LEFT
         drawn = bool(reached) and min(ends) <= place <= max(ends)
         yield Cell(mark, name not in gone, drawn and place > min(ends), drawn and place < max(ends))
 
 
-def _about(one: Exchange) -> str:
-    to, thread = ", ".join(one.to), one_line(one.thread, 40)
+def _about(exchange: Exchange) -> str:
+    to, thread = ", ".join(exchange.to), one_line(exchange.thread, 40)
     done = {
         "message": f"[{thread}]" if thread else "",
         "create": f"opens thread {thread} with {to}:",
@@ -73,8 +73,8 @@ def _about(one: Exchange) -> str:
         "close": f"closes thread {thread}:",
         "submit": "submits the answer:",
         "lost": "works no more:",
-    }[one.kind]
-    return f"refused: {done}" if one.refused else done
+    }[exchange.kind]
+    return f"refused: {done}" if exchange.refused else done
 
 
 def said(row: Row, width: int = 160) -> str:

@@ -64,15 +64,15 @@ def tree(view: RunView) -> list[Node]:
 
     def node(key: EffectKey) -> Node:
         span = spans[key.branch].get(key.n)
-        made = Node(str(key), span, view.agents.get(key), _status(view, span), paid.get(key, Usage()))
+        node = Node(str(key), span, view.agents.get(key), _status(view, span), paid.get(key, Usage()))
         for branch in sorted(branches.get(key, ()), key=_natural):
             inside = below(branch)
             if span is None:
-                made.inner.append(Node(branch, inner=inside, usage=sum((one.usage for one in inside), Usage())))
+                node.inner.append(Node(branch, inner=inside, usage=sum((one.usage for one in inside), Usage())))
             else:
-                made.inner += inside
-        made.usage = sum((one.usage for one in made.inner), made.usage)
-        return made
+                node.inner += inside
+        node.usage = sum((one.usage for one in node.inner), node.usage)
+        return node
 
     return [*map(node, plans), *below("/")]
 

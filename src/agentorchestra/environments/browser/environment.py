@@ -123,8 +123,8 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
         url, *others = tab.sources()
         source = Source(kind="web", ref=url)
         also = (
-            TextBlock(text=f"shown there too: {one}", source=Source(kind="web", ref=one), trust=Trust.UNTRUSTED)
-            for one in others
+            TextBlock(text=f"shown there too: {other}", source=Source(kind="web", ref=other), trust=Trust.UNTRUSTED)
+            for other in others
         )
         return (TextBlock(text="\n".join([*lines, *page]), source=source, trust=Trust.UNTRUSTED), *picture, *also)
 

@@ -101,7 +101,7 @@ class DesktopEnvironment(ActionEnvironment):
             raise ToolError(before + await self._lost(str(exc))) from None
 
     async def _stuck(self, said: str) -> str:
-        if running := [one for one in await self._programs.jobs() if one.state == "running"]:
+        if running := [job for job in await self._programs.jobs() if job.state == "running"]:
             names = ", ".join(f"{one.job} ({short(one.command, 40)})" for one in running[:8])
             return (
                 f"the desktop {said}: a program may hold it for itself. Stop the program "
@@ -157,12 +157,12 @@ class DesktopEnvironment(ActionEnvironment):
             lines.append(f"programs: {len(jobs) - descriptions.MOST_PROGRAMS} earlier ones, and")
         elif jobs:
             lines.append("programs:")
-        for one in jobs[-descriptions.MOST_PROGRAMS :]:
-            lines.append(f"  {descriptions.program_line(one)}")
-            printed = (await self._programs.printed(one.job)).strip()
+        for job in jobs[-descriptions.MOST_PROGRAMS :]:
+            lines.append(f"  {descriptions.program_line(job)}")
+            printed = (await self._programs.printed(job.job)).strip()
             printed = printed if len(printed) <= _PRINTED_CHARS else f"…{printed[-_PRINTED_CHARS:]}"
             lines += [f"    printed: {line}" for line in printed.splitlines()]
-        self._running = {one.job for one in jobs if one.state == "running"}
+        self._running = {job.job for job in jobs if job.state == "running"}
         return lines
 
     def _know(self, windows: Windows) -> None:
@@ -185,11 +185,11 @@ class DesktopEnvironment(ActionEnvironment):
             lines.append("the program with the keyboard is busy and has not taken in everything yet: wait, or stop it")
         self._know(windows)
         jobs = await self._programs.jobs()
-        ended = [one for one in jobs if one.job in self._running and one.state != "running"]
+        ended = [job for job in jobs if job.job in self._running and job.state != "running"]
         lines += [f"program {descriptions.program_line(one)}" for one in ended]
         if lost := self._programs.lost():
             lines.append(f"programs ended: {lost}")
-        self._running = {one.job for one in jobs if one.state == "running"}
+        self._running = {job.job for job in jobs if job.state == "running"}
         return "\n".join(lines)
 
     def _inside(self, x: int, y: int) -> None:

@@ -124,13 +124,13 @@ class Display:
     async def ended(self) -> str:
         if self._shell is None:
             return "it is closed"
-        for one in await self._shell.jobs():
-            if one.job == self._server:
-                if one.state == "running":
+        for job in await self._shell.jobs():
+            if job.job == self._server:
+                if job.state == "running":
                     return ""
-                printed = ((await self._shell.output(one.job)).output or "").strip().splitlines()
+                printed = ((await self._shell.output(job.job)).output or "").strip().splitlines()
                 said = f": {printed[-1][:200]}" if printed else ""
-                return f"Xvfb ended with exit code {one.exit_code}{said}"
+                return f"Xvfb ended with exit code {job.exit_code}{said}"
         why = (await self._shell.run(":")).again
         return f"Xvfb was ended{f': {why}' if why else ''}"
 

@@ -168,7 +168,7 @@ class Computer(DesktopEnvironment):
     ) -> str:
         """Click at a place."""
         self._inside(x, y)
-        held = tuple(named_key(one) for one in modifiers)
+        held = tuple(named_key(modifier) for modifier in modifiers)
 
         def work(connection: Connection) -> None:
             connection.screen.move(x, y)

@@ -165,8 +165,8 @@ class Keyboard:
                 if done is None:  # the program cannot be asked
                     time.sleep(_PAUSE_S)
             self._assign(new)
-            for one in symbols[begun:end]:
-                self._tap(one)
+            for symbol in symbols[begun:end]:
+                self._tap(symbol)
             self._screen.sync()
             begun = end
         return begun
@@ -182,8 +182,8 @@ class Keyboard:
         return (named_key("shift"),) if needed else ()
 
     def _send(self, kind: int, symbols: tuple[int, ...]) -> None:
-        for one in symbols:
-            self._screen.send(kind, self._layout[one][0] if one in self._layout else self._assigned[one])
+        for symbol in symbols:
+            self._screen.send(kind, self._layout[symbol][0] if symbol in self._layout else self._assigned[symbol])
 
     def _assign(self, symbols: Iterable[int]) -> None:
         new: dict[int, int] = {}
@@ -205,7 +205,7 @@ class Keyboard:
             return
         codes = sorted(new)
         while codes:  # neighbours together, as every change makes every program look again
-            count = next((one for one in range(1, len(codes)) if codes[one] != codes[0] + one), len(codes))
+            count = next((number for number in range(1, len(codes)) if codes[number] != codes[0] + number), len(codes))
             symbols = [symbol for code in codes[:count] for symbol in (new[code], new[code])]
             self._screen.core.ChangeKeyboardMapping(count, codes[0], 2, symbols)
             codes = codes[count:]

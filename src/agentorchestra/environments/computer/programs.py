@@ -71,13 +71,13 @@ class Programs:
         return shell
 
     async def running(self) -> set[int]:
-        return {one.job for one in await self.jobs() if one.state == "running"}
+        return {job.job for job in await self.jobs() if job.state == "running"}
 
     async def jobs(self) -> list[Job]:
         known: dict[int, Job] = {}
         if self._shell is not None:
             try:
-                known = {one.job: one for one in await self._shell.jobs()}
+                known = {job.job: job for job in await self._shell.jobs()}
                 if self._started.keys() - known.keys() - self._gone:
                     self._lost = (await self._shell.run(":")).again
             except (ToolError, SandboxUnavailableError) as exc:

@@ -107,7 +107,7 @@ class Screen:
     def changed(self) -> bool:
         self._damage.Subtract(self._damaged, 0, 0)
         self.sync()  # what was drawn until now is known after any answer
-        return any(isinstance(one, self.x.damage.NotifyEvent) for one in self.events())
+        return any(isinstance(event, self.x.damage.NotifyEvent) for event in self.events())
 
     def events(self) -> list[Any]:
         """Return what happened since the last call; all listeners hear it."""

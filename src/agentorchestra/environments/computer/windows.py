@@ -44,7 +44,7 @@ class Windows(NamedTuple):
 def windows_of(screen: Screen) -> Windows:
     numbers, total = _numbers(screen, screen.root, "_NET_CLIENT_LIST_STACKING", MOST)
     active, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
-    found = (_window(screen, one, one in active) for one in reversed(numbers))
+    found = (_window(screen, number, number in active) for number in reversed(numbers))
     return Windows(tuple(one for one in found if one is not None), total)
 
 
@@ -130,8 +130,8 @@ def caught_up(screen: Screen, seconds: float) -> bool | None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             screen.sync()
-            answers = [one for one in screen.events() if isinstance(one, screen.x.xproto.ClientMessageEvent)]
-            if any(one.window == screen.root and list(one.data.data32[:3]) == wanted for one in answers):
+            answers = [event for event in screen.events() if isinstance(event, screen.x.xproto.ClientMessageEvent)]
+            if any(answer.window == screen.root and list(answer.data.data32[:3]) == wanted for answer in answers):
                 return True
             time.sleep(_LOOK_S)
     finally:

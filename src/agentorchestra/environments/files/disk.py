@@ -259,13 +259,13 @@ def _all(
         raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     prefix = f"{FILES}/" if place.given else ""
     own = files is not None and not place.given
-    for found in walk(place.root, place.parts, depth=depth, skip=hidden | {FILES} if own else hidden):
-        yield prefix + found.path, found, place.root
+    for node in walk(place.root, place.parts, depth=depth, skip=hidden | {FILES} if own else hidden):
+        yield prefix + node.path, node, place.root
     if files is not None and own and not place.parts:
         yield FILES, Found(FILES, os.lstat(files)), files.parent
         if depth > 1:
-            for found in walk(files, depth=depth - 1):
-                yield f"{FILES}/{found.path}", found, files
+            for node in walk(files, depth=depth - 1):
+                yield f"{FILES}/{node.path}", node, files
 
 
 def listing(

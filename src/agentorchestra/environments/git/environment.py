@@ -114,7 +114,7 @@ class Git(FolderEnvironment):
 
     async def state(self) -> tuple[Block, ...]:
         """Return where repositories are; looking costs no command."""
-        found = sorted(str(one.parent.relative_to(self.folder)) for one in self.folder.glob("*/.git"))[:20]
+        found = sorted(str(path.parent.relative_to(self.folder)) for path in self.folder.glob("*/.git"))[:20]
         found = [".", *found] if (self.folder / ".git").is_dir() else found
         text = f"repositories: {', '.join(found) or 'none'}"
         return (TextBlock(text=text, source=Source(kind="environment", ref=self.name)),)
@@ -353,7 +353,7 @@ class Git(FolderEnvironment):
             target,
             branch=chosen,
             to=to,
-            tags=[name_of(one, "tag") for one in tags or ()],
+            tags=[name_of(tag, "tag") for tag in tags or ()],
             force=force,
             max_bytes=self._settings.max_pack_mib << 20,
         )

@@ -30,7 +30,7 @@ class Remotes:
     def __init__(self, settings: GitSettings, web: WebClient) -> None:
         self._settings, self._web = settings, web
         try:
-            self._beginnings = [parse_address(one) for one in settings.remotes]
+            self._beginnings = [parse_address(remote) for remote in settings.remotes]
         except WebError as error:
             raise SettingsError(f"git.remotes: {error}") from None
         for one in settings.local:
@@ -54,7 +54,7 @@ class Remotes:
             raise ToolError(f"{error} (tokens are named in the settings, git.tokens)") from None
         if "?" in found.path:
             raise ToolError(f"{one_line(text)!r} is no address of a repository: it has a `?`; {EXAMPLE}")
-        named = any(_begins(found, one) for one in self._beginnings)
+        named = any(_begins(found, beginning) for beginning in self._beginnings)
         if self._beginnings and not named:
             raise ToolError(
                 f"{found.url} may not be used: the settings allow addresses that begin with "

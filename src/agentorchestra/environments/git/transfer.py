@@ -102,7 +102,7 @@ async def push(
     """
     locals_ = await _refs_here(git, repository)
     if (sha := locals_.get(f"refs/heads/{branch}")) is None:
-        here = sorted(one.removeprefix("refs/heads/") for one in locals_ if one.startswith("refs/heads/"))
+        here = sorted(local.removeprefix("refs/heads/") for local in locals_ if local.startswith("refs/heads/"))
         what = f"its branches: {', '.join(here)}" if here else "commit something first"
         raise ToolError(f"there is no branch {branch!r} to push; {what}")
     wanted = {f"refs/heads/{to or branch}": sha}
@@ -116,13 +116,13 @@ async def push(
     ]
     if not updates:
         return {}
-    of_remote = [*(one.old for one in updates if one.old != NOTHING), *refs.tips.values()]
+    of_remote = [*(update.old for update in updates if update.old != NOTHING), *refs.tips.values()]
     known = await _known(git, repository, of_remote[:MOST_BRANCHES])
-    for one in updates:
-        if one.old != NOTHING and not force:
-            await _check_forward(git, repository, one, known, remote)
+    for update in updates:
+        if update.old != NOTHING and not force:
+            await _check_forward(git, repository, update, known, remote)
     path = await git.place(_PACK)
-    given = "".join(f"{one.new}\n" for one in updates) + "".join(f"^{sha}\n" for sha in sorted(known))
+    given = "".join(f"{update.new}\n" for update in updates) + "".join(f"^{sha}\n" for sha in sorted(known))
     script = (
         f"printf %s {shlex.quote(given)} | "
         f"git pack-objects --revs --stdout --quiet --delta-base-offset > {shlex.quote(path)}"
@@ -133,20 +133,20 @@ async def push(
     pack = await git.take(_PACK, max_bytes)
     await push_pack(remote, refs, updates, pack)
     await _note_pushed(git, repository, remote.shown, updates)
-    return {one.ref: one.new for one in updates}
+    return {update.ref: update.new for update in updates}
 
 
-async def _check_forward(git: GitShell, repository: str, one: Update, known: set[str], remote: Remote) -> None:
+async def _check_forward(git: GitShell, repository: str, update: Update, known: set[str], remote: Remote) -> None:
     """Refuse what would lose commits: most servers leave that to whoever pushes."""
-    if one.ref.startswith("refs/tags/"):
+    if update.ref.startswith("refs/tags/"):
         raise ToolError(
-            f"{remote.shown} has another {one.ref.removeprefix('refs/tags/')!r} already; tags are not moved: choose "
+            f"{remote.shown} has another {update.ref.removeprefix('refs/tags/')!r} already; tags are not moved: choose "
             "another name"
         )
-    question = ("merge-base", "--is-ancestor", one.old, one.new)
-    if one.old not in known or (await git.run(repository, *question, ok=(0, 1))).code == 1:
+    question = ("merge-base", "--is-ancestor", update.old, update.new)
+    if update.old not in known or (await git.run(repository, *question, ok=(0, 1))).code == 1:
         raise ToolError(
-            f"the push to {one.ref.removeprefix('refs/heads/')} of {remote.shown} was not made: it has commits that "
+            f"the push to {update.ref.removeprefix('refs/heads/')} of {remote.shown} was not made: it has commits that "
             "are not in this branch; pull them (or fetch and merge), resolve conflicts, and push again"
         )
 
@@ -155,10 +155,10 @@ async def _note_pushed(git: GitShell, repository: str, address: str, updates: Se
     """Set the remote-tracking branches of the remote with this address, if the repository has it."""
     names = [name for name, there in (await remotes_of(git, repository)).items() if there.rstrip("/") == address]
     given = "".join(
-        f"update refs/remotes/{name}/{one.ref.removeprefix('refs/heads/')} {one.new}\n"
+        f"update refs/remotes/{name}/{update.ref.removeprefix('refs/heads/')} {update.new}\n"
         for name in names
-        for one in updates
-        if one.ref.startswith("refs/heads/")
+        for update in updates
+        if update.ref.startswith("refs/heads/")
     )
     if given:
         await git.run(repository, "update-ref", "--stdin", given=given)

@@ -217,12 +217,12 @@ def _said(body: bytes) -> str:
         return ""
     errors = told.get("errors")
     pieces = [str(told.get("message", ""))]
-    for one in errors[:5] if isinstance(errors, list) else ():
-        if isinstance(one, dict):
-            named = " ".join(str(one[key]) for key in ("resource", "field", "code", "message") if key in one)
+    for error in errors[:5] if isinstance(errors, list) else ():
+        if isinstance(error, dict):
+            named = " ".join(str(error[key]) for key in ("resource", "field", "code", "message") if key in error)
             pieces.append(named)
         else:
-            pieces.append(str(one))
+            pieces.append(str(error))
     return _words("; ".join(piece for piece in pieces if piece))
 
 

@@ -58,8 +58,8 @@ def file_address(path: str) -> str:
 
 
 def address_of_file(ref: FileRef) -> str:
-    where = PurePosixPath(ref.origin or f"/{ref.name}")
-    return f"file://{quote(str(where))}" if where.is_absolute() else f"file:{quote(str(where))}"
+    path = PurePosixPath(ref.origin or f"/{ref.name}")
+    return f"file://{quote(str(path))}" if path.is_absolute() else f"file:{quote(str(path))}"
 
 
 def usable_address(source: str) -> str:
@@ -77,19 +77,19 @@ def usable_address(source: str) -> str:
     if given.startswith("/") and not given.startswith("//") and "\n" not in given:
         return file_address(given)
     for pattern, made in ((_DOI, _doi), (_ARXIV, _arxiv)):
-        found = pattern.match(given)
-        if found is not None and not given[found.end() :].strip(_ENDS):
-            return made(found[1])
+        match = pattern.match(given)
+        if match is not None and not given[match.end() :].strip(_ENDS):
+            return made(match[1])
     return ""
 
 
 def address_in(text: str) -> str:
     """Return the first address that stands in a description: of the web, a file, a DOI, a preprint; "" for none."""
-    if (found := _BARE.search(text)) is not None:
-        return usable_address(trimmed(found[0]))
+    if (match := _BARE.search(text)) is not None:
+        return usable_address(trimmed(match[0]))
     for pattern, made in ((_DOI, _doi), (_ARXIV, _arxiv)):
-        if (found := pattern.search(text)) is not None:
-            return made(trimmed(found[1]))
+        if (match := pattern.search(text)) is not None:
+            return made(trimmed(match[1]))
     return ""
 
 

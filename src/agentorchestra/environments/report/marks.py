@@ -67,18 +67,18 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a text, each with whether it is code; an unclosed fence leads to the end."""
     at, fence = 0, ""
-    for found in _CODE.finditer(text):
-        line = found[0]
+    for match in _CODE.finditer(text):
+        line = match[0]
         if not fence:
-            yield text[at : found.start()], False
+            yield text[at : match.start()], False
             if line.startswith(("```", "~~~")):
-                fence, at = line[:3], found.start()
+                fence, at = line[:3], match.start()
             else:
                 yield line, True
-                at = found.end()
+                at = match.end()
         elif line.startswith(fence) and not line.strip("`~ "):
-            yield text[at : found.end()], True
-            fence, at = "", found.end()
+            yield text[at : match.end()], True
+            fence, at = "", match.end()
     yield text[at:], bool(fence)
 
 
@@ -92,8 +92,8 @@ def marks_in(written: str) -> list[str]:
     for part in re.split(r"\s?[,;]\s?", written):
         first, dash, last = (one.strip() for one in re.sub(r"[–]", "-", part).partition("-"))
         ends = [first.lstrip("^Ee"), last.lstrip("^Ee")]
-        if dash and all(one.isdigit() for one in ends) and 0 < int(ends[1]) - int(ends[0]) < 100:
-            found += [str(one) for one in range(int(ends[0]), int(ends[1]) + 1)]
+        if dash and all(end.isdigit() for end in ends) and 0 < int(ends[1]) - int(ends[0]) < 100:
+            found += [str(number) for number in range(int(ends[0]), int(ends[1]) + 1)]
         else:
             found.append(part.strip())
     return found
@@ -108,8 +108,8 @@ def evidence_marks(text: str, most: int) -> str:
 
     def marks(found: re.Match[str]) -> str:
         numbers: dict[int, None] = {}
-        for one in _NUMBERS.finditer(found["square"] or found["round"]):
-            first, last = int(one[1]), int(one[2] or one[1])
+        for match in _NUMBERS.finditer(found["square"] or found["round"]):
+            first, last = int(match[1]), int(match[2] or match[1])
             numbers |= dict.fromkeys(range(first, last + 1) if 0 <= last - first < 100 else (first, last))
         if found["round"] and not all(0 < number <= most for number in numbers):
             return found[0]
@@ -145,8 +145,8 @@ def without_list(text: str) -> tuple[str, list[Entry]]:
         fenced ^= line.startswith(("```", "~~~"))
         if not fenced and len(line) < 100 and _HEADING.match(line):
             end = next((n for n in range(index + 1, len(lines)) if _ANY_HEADING.match(lines[n])), len(lines))
-            found = [entry for one in lines[index + 1 : end] if (entry := _entry(one)) is not None]
-            said = sum(1 for one in lines[index + 1 : end] if one.strip())
+            found = [entry for line in lines[index + 1 : end] if (entry := _entry(line)) is not None]
+            said = sum(1 for line in lines[index + 1 : end] if line.strip())
             if found and 2 * len(found) >= said:
                 entries += found
                 index = end
@@ -161,15 +161,15 @@ def without_list(text: str) -> tuple[str, list[Entry]]:
 
 
 def _entry(line: str) -> Entry | None:
-    if (found := _ENTRY.match(line[:4_000])) is not None:
-        return _described(found["id"] or found["number"], found["rest"])
+    if (match := _ENTRY.match(line[:4_000])) is not None:
+        return _described(match["id"] or match["number"], match["rest"])
     if (plain := _PLAIN_ENTRY.match(line[:4_000])) is not None:
         return _described("", plain["rest"])
     return _described("", line[:4_000]) if address_in(line[:4_000]) else None
 
 
 def _described(mark: str, rest: str) -> Entry:
-    link = next((one for one in CITATION.finditer(rest) if one["address"]), None)
+    link = next((match for match in CITATION.finditer(rest) if match["address"]), None)
     address = link["address"] if link is not None else address_in(rest)
     words = CITATION.sub(lambda one: (one["text"] or "") if one["address"] else "", rest)
     return Entry(mark_name(mark), without_address(words.replace("\\", "")), trimmed(address))

@@ -71,16 +71,16 @@ def collect(items: Sequence[Item]) -> Collected:
     for item in items:
         numbers: dict[int, int] = {}
         quotes: dict[int, Citation] = {}
-        for one in item.references:
-            key = key_of(one.url, one.description)
+        for reference in item.references:
+            key = key_of(reference.url, reference.description)
             number = order.setdefault(key, len(order) + 1)
             if number > len(found):
-                found.append(_Merged(key if one.url else ""))
-            numbers[one.id] = number
+                found.append(_Merged(key if reference.url else ""))
+            numbers[reference.id] = number
             merged = found[number - 1]
-            merged.words.append(one.description)
-            quotes[one.id] = Citation(source=one.source, place=one.place, quote=one.quote)
-            merged.cited.append(quotes[one.id])
+            merged.words.append(reference.description)
+            quotes[reference.id] = Citation(source=reference.source, place=reference.place, quote=reference.quote)
+            merged.cited.append(quotes[reference.id])
         pieces.append((item, numbers, quotes))
     references = tuple(
         Listed(
@@ -109,9 +109,9 @@ def collect(items: Sequence[Item]) -> Collected:
 def _words_of(descriptions: Sequence[str]) -> str:
     """Descriptions of one source as one: the first, with those that say something else."""
     kept: list[str] = []
-    for one in descriptions:
-        if one and not any(one.casefold() in other.casefold() for other in kept):
-            kept = [other for other in kept if other.casefold() not in one.casefold()] + [one]
+    for description in descriptions:
+        if description and not any(description.casefold() in other.casefold() for other in kept):
+            kept = [other for other in kept if other.casefold() not in description.casefold()] + [description]
     return "; ".join(kept)[:MOST_DESCRIBED]
 
 
@@ -154,8 +154,8 @@ class _Numbering:
     by_key: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for one in self.references:
-            self.by_key.setdefault(key_of(one.url, one.description), one.number)
+        for reference in self.references:
+            self.by_key.setdefault(key_of(reference.url, reference.description), reference.number)
 
     def linked(self, number: int) -> str:
         new = self.used.setdefault(number, len(self.used) + 1)
@@ -199,7 +199,7 @@ def finish(text: str, references: Sequence[Listed], *, every: bool = True) -> Fi
     body = outside_code(body, one_each)
     if numbering.struck:
         body = outside_code(body, closed_up)
-    missing = [one.number for one in references if one.number not in numbering.used]
+    missing = [reference.number for reference in references if reference.number not in numbering.used]
     if every:
         for number in missing:
             numbering.linked(number)
@@ -216,9 +216,9 @@ def finish(text: str, references: Sequence[Listed], *, every: bool = True) -> Fi
 def assembled(collected: Collected, title: str = "") -> str:
     """Return the pieces one after the other, as a text with marks: where no model writes it."""
     parts = [f"# {title}"] if title else []
-    for one in collected.pieces:
-        heading = "" if not one.title or re.match(r"#{1,3}\s", one.content) else f"## {one.title}"
-        parts.append("\n\n".join(part for part in (heading, one.content) if part))
+    for piece in collected.pieces:
+        heading = "" if not piece.title or re.match(r"#{1,3}\s", piece.content) else f"## {piece.title}"
+        parts.append("\n\n".join(part for part in (heading, piece.content) if part))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -238,10 +238,10 @@ def _line(one: Listed) -> str:
     return f"{one.number}. {shown}{': ' + quotes if quotes else ''}"
 
 
-def _quoted(one: Citation) -> str:
-    words = " ".join(one.quote.split())
+def _quoted(citation: Citation) -> str:
+    words = " ".join(citation.quote.split())
     words = f"“{plain(words[:200])}{'…' if len(words) > 200 else ''}”" if words else ""
-    return " ".join(part for part in (plain(one.place), words) if part)
+    return " ".join(part for part in (plain(citation.place), words) if part)
 
 
 def plain(text: str) -> str:

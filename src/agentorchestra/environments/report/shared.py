@@ -43,7 +43,7 @@ class SharedReport:
         with self._locked():
             known, size = self._ids()
             lines = [_line(one) for one in items if one.id not in known]
-            if size + sum(len(one) for one in lines) > MOST_BYTES:
+            if size + sum(len(line) for line in lines) > MOST_BYTES:
                 raise ToolError(
                     f"the report {self.name!r} holds {size:,} bytes; at most {MOST_BYTES:,}: take another name"
                 )
@@ -68,16 +68,16 @@ class SharedReport:
             if made_of is not None and len(self._ids()[0]) > made_of:
                 return False
             descriptor, name = tempfile.mkstemp(dir=self.place, prefix=".report-")
-            made = Path(name)
+            path = Path(name)
             try:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
-                made.chmod(0o644)
-                made.replace(self.report)
+                path.chmod(0o644)
+                path.replace(self.report)
             except BaseException:
-                made.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
                 raise
         return True
 

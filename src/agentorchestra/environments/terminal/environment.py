@@ -106,9 +106,9 @@ class Terminal(FolderEnvironment):
         """Make it as a workspace has it; SettingsError for a mount that is no folder."""
         given = parts.settings.terminal.mounts
         mounts = [Mount(Path(one.folder).expanduser(), one.inside, one.writable) for one in given]
-        for one in mounts:
-            if not one.folder.is_dir():
-                raise SettingsError(f"terminal.mounts names {str(one.folder)!r}, which is no folder; make it first")
+        for mount in mounts:
+            if not mount.folder.is_dir():
+                raise SettingsError(f"terminal.mounts names {str(mount.folder)!r}, which is no folder; make it first")
         return cls(
             sandbox=parts.sandbox,
             limits=parts.limits,
@@ -139,7 +139,7 @@ class Terminal(FolderEnvironment):
 
     def repeatable(self, action: str) -> bool:
         """Return True if commands reach nothing but the folder, which a resume first puts back."""
-        return not self._reaches_out and not any(one.writable for one in self._mounts)
+        return not self._reaches_out and not any(mount.writable for mount in self._mounts)
 
     @property
     def working(self) -> bool:
@@ -431,7 +431,7 @@ class Terminal(FolderEnvironment):
             lines.append(f"[{ran.again}; a new shell has the directory and the variables as they were last{lost}]")
         if ran.jobs:
             lines.append(f"[{ran.jobs} in the background: see terminal_jobs]")
-        lines += [f"[too large to be kept over a restart: {one}]" for one in ran.notes]
+        lines += [f"[too large to be kept over a restart: {note}]" for note in ran.notes]
         return "\n".join(lines) or "(no output)"
 
 

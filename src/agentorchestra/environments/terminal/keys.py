@@ -48,8 +48,8 @@ def sent(keys: Sequence[str]) -> bytes:
 
 
 def _one(key: str) -> str:
-    if named := _KEY.fullmatch(key):
-        typed = _named(named[1])
+    if match := _KEY.fullmatch(key):
+        typed = _named(match[1])
         if typed is None:
             raise KeysError(
                 f"there is no key {key[:40]}; the keys: <{'>, <'.join(_NAMED)}>, <ctrl+a> to <ctrl+z>, <alt+x>. "

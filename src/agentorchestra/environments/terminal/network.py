@@ -40,8 +40,8 @@ def reach_of(hosts: Iterable[str], environ: Mapping[str, str]) -> Reach:
     found: list[str] = []
     private: list[str] = []
     told: dict[str, str] = {}
-    for one in hosts:
-        if one == "pip":
+    for host in hosts:
+        if host == "pip":
             index = _pip_index(environ)
             if "PIP_INDEX_URL" not in index:
                 raise SettingsError(
@@ -55,17 +55,17 @@ def reach_of(hosts: Iterable[str], environ: Mapping[str, str]) -> Reach:
                     found.append(f"{parts.hostname}:{port}")
                     private.append(f"{parts.hostname}:{port}")
             told |= {name: _without_password(address) for name, address in index.items()}
-        elif one == "apt":
+        elif host == "apt":
             found += _apt_hosts(_APT)
         else:
-            found.append(one)
+            found.append(host)
     return Reach(tuple(dict.fromkeys(found)), tuple(dict.fromkeys(private)), told)
 
 
 def _pip_index(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the indexes that pip is configured with on this machine, as pip's variables."""
     config = configparser.RawConfigParser(strict=False)
-    config.read([Path(one).expanduser() for one in _PIP_FILES], encoding="utf-8")
+    config.read([Path(file).expanduser() for file in _PIP_FILES], encoding="utf-8")
     found = {}
     for variable, option in (("PIP_INDEX_URL", "index-url"), ("PIP_EXTRA_INDEX_URL", "extra-index-url")):
         set_ = environ.get(variable) or str(config.get("global", option, fallback=""))

@@ -34,14 +34,14 @@ def bring(tests: Path, place: Path) -> Path:
     shutil.rmtree(made, ignore_errors=True)
     shutil.copytree(tests, made / "tests", symlinks=True)
     (made / "logs" / "verifier").mkdir(parents=True)
-    for one in (made, *made.rglob("*")):  # the commands' user is another one where root runs the sandbox
-        if not one.is_symlink():
-            one.chmod(0o777)
+    for path in (made, *made.rglob("*")):  # the commands' user is another one where root runs the sandbox
+        if not path.is_symlink():
+            path.chmod(0o777)
     for mount in mounts(place):
         mount.folder.chmod(0o755)
         for left in mount.folder.iterdir():
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
-        for one in (made / mount.folder.name).iterdir():
-            one.rename(mount.folder / one.name)
+        for path in (made / mount.folder.name).iterdir():
+            path.rename(mount.folder / path.name)
         mount.folder.chmod(0o777)
     return place / PLACE / "logs" / "verifier"

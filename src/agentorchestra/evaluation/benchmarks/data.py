@@ -107,11 +107,11 @@ def rows(path: Path, columns: Sequence[str], *, name: str) -> list[dict[str, Any
         parquet = need("pyarrow.parquet")
         try:
             there = parquet.read_schema(file).names
-            wanted = [one for one in columns if one in there]
+            wanted = [column for column in columns if column in there]
             found = parquet.read_table(file, columns=wanted).to_pylist()
         except (OSError, ValueError) as exc:  # pyarrow's own errors are kinds of both
             raise _unreadable(file, exc) from None
-    if lacking := [one for one in columns if one not in there]:
+    if lacking := [column for column in columns if column not in there]:
         raise EvaluationError(
             f"{file} has no column {lacking[0]!r}, so it is another set than {name}, or another version of it than the "
             f"one that is read here; it has {', '.join(sorted(map(str, there))) or 'no column'}; name the right one "
@@ -150,7 +150,7 @@ def _table(path: Path, name: str) -> Path:
         return path
     if not path.is_dir():
         raise EvaluationError(f"there is no {path}; name the file or folder with the data of {name} with --data")
-    found = sorted(one for one in path.rglob("*") if one.suffix in _TABLES and one.is_file())
+    found = sorted(path for path in path.rglob("*") if path.suffix in _TABLES and path.is_file())
     if len(found) != 1:
         said = f"{len(found)} tables ({', '.join(one.name for one in found[:5])})" if found else "no table"
         raise EvaluationError(f"{path} holds {said} ({', '.join(_TABLES)}); name the one of {name} with --data")

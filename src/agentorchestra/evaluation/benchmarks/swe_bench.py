@@ -88,7 +88,7 @@ def load_verified(data: Path | None) -> QuestionSet:
             images / f"{name}.tar",
             group=record["difficulty"],
             patch=PATCH,
-            metadata={one: record[one] for one in _COLUMNS if one != "problem_statement"},
+            metadata={column: record[column] for column in _COLUMNS if column != "problem_statement"},
         )
 
     return question_set(NAME, "swe-bench", rows(data, _COLUMNS, name=NAME), mapping)

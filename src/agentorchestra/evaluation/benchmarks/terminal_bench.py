@@ -43,8 +43,8 @@ def load_tasks(data: Path | None) -> QuestionSet:
             f"https://github.com/laude-institute/terminal-bench-2`), with their images in {IMAGES}/"
         )
     top = data / "tasks" if (data / "tasks").is_dir() else data
-    folders = sorted(one for one in top.iterdir() if any((one / name).is_file() for name in _FILES))
-    questions = tuple(task_question(one, data / IMAGES / f"{one.name}.tar") for one in folders)
+    folders = sorted(path for path in top.iterdir() if any((path / name).is_file() for name in _FILES))
+    questions = tuple(task_question(folder, data / IMAGES / f"{folder.name}.tar") for folder in folders)
     return QuestionSet(NAME, questions, "tests")
 
 

@@ -31,7 +31,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first time a ZIP file can hold
 
 
 async def export_run(
-    store: Store, record: RunRecord, out: Path, *, kept: KeptFiles | None, secrets: Mapping[str, str], origin: Origin
+    store: Store, record: RunRecord, out: Path, *, files: KeptFiles | None, secrets: Mapping[str, str], origin: Origin
 ) -> Exported:
     """Write the bundle of a run; of one that is being driven, the events up to those of `record`.
 
@@ -56,7 +56,7 @@ async def export_run(
     try:
         with os.fdopen(handle, "w+b") as file, tempfile.TemporaryFile(dir=folder) as log:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, allowZip64=True, compresslevel=6) as archive:
-                done = await _Writer(store, record, archive, Watch(secrets)).write(log, kept, origin)
+                done = await _Writer(store, record, archive, Watch(secrets)).write(log, files, origin)
             digest = await asyncio.to_thread(_digest, file)
             size = file.tell()
         await asyncio.to_thread(_place, temporary, out)

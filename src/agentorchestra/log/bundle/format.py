@@ -121,7 +121,7 @@ def check_names(refs: tuple[FileRef, ...]) -> None:
                 f"the name {name[:200]!r} of a file of the task leads out of the run's folder, or is none; nothing was "
                 "imported"
             )
-        above = {str(one) for one in path.parents} - {"."}
+        above = {str(parent) for parent in path.parents} - {"."}
         if name in taken or name in folders or above & taken:
             raise BundleError(f"two files of the task have one name, {name[:200]!r}; nothing was imported")
         taken.add(name)

@@ -45,18 +45,18 @@ async def import_file(store: Store, path: Path, *, kept: KeptFiles, folder: Path
         ]
 
 
-async def _take(store: Store, log: Log, bundle: Bundle | None, kept: KeptFiles, now: datetime) -> bool:
+async def _take(store: Store, log: Log, bundle: Bundle | None, files: KeptFiles, now: datetime) -> bool:
     """Take one run in, its row last; return True if another process did so meanwhile."""
     record = log.record.model_copy(update={"imported": now})
     try:
         if bundle is not None:
-            await _take_parts(store, bundle, kept)
+            await _take_parts(store, bundle, files)
         await store.import_run(record, log.events, epoch=log.epoch)
     except BaseException:
         if await store.get_run(record.id) is not None:  # the files are that one's now
             return await _is_there(store, log)
         with contextlib.suppress(OSError):
-            kept.remove(record.id)
+            files.remove(record.id)
         raise
     return False
 
@@ -77,7 +77,7 @@ async def _is_there(store: Store, log: Log) -> bool:
     )
 
 
-async def _take_parts(store: Store, bundle: Bundle, kept: KeptFiles) -> None:
+async def _take_parts(store: Store, bundle: Bundle, files: KeptFiles) -> None:
     together: list[tuple[str, bytes, str]] = []
     held = 0
     for sha256, size, media_type in bundle.blobs:
@@ -89,7 +89,7 @@ async def _take_parts(store: Store, bundle: Bundle, kept: KeptFiles) -> None:
     await _put(store, together)
     if bundle.header.files:
         record = bundle.log.record
-        await asyncio.to_thread(kept.put, record.id, record.manifest.files, bundle.file)
+        await asyncio.to_thread(files.put, record.id, record.manifest.files, bundle.file)
 
 
 async def _put(store: Store, blobs: list[tuple[str, bytes, str]]) -> None:

@@ -36,10 +36,10 @@ def origin_of(settings: Settings, distribution: str, folder: Path) -> Origin:
 
 def _packages() -> dict[str, str]:
     found: dict[str, str] = {}
-    for one in metadata.distributions():
-        name = one.metadata["Name"]
+    for distribution in metadata.distributions():
+        name = distribution.metadata["Name"]
         if name:
-            found.setdefault(str(name).lower().replace("_", "-"), one.version)
+            found.setdefault(str(name).lower().replace("_", "-"), distribution.version)
     return dict(sorted(found.items()))
 
 

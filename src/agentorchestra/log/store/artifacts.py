@@ -262,7 +262,7 @@ def _checked(address: str) -> str:
         )
     bucket, _, prefix = rest.rstrip("/").partition("/")
     parts = prefix.split("/") if prefix else []
-    if not _BUCKET.fullmatch(bucket) or not _PREFIX.fullmatch(prefix) or not all(one.strip(".") for one in parts):
+    if not _BUCKET.fullmatch(bucket) or not _PREFIX.fullmatch(prefix) or not all(part.strip(".") for part in parts):
         raise SettingsError(
             "artifacts is no address of a bucket and a prefix; write s3://bucket/prefix with letters, digits and "
             ". _ = - only. Keys belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"

@@ -16,7 +16,7 @@ Component = tuple[str, str]  # kind and name
 
 def encode(changes: Sequence[ComponentChange]) -> list[tuple[Any, ...]]:
     """Return the rows in the order of `schema.components`' columns; StoreError if a body is not JSON, a time naive."""
-    return [(one.kind, one.name, one.seq, stamp(one.ts), one.type, _body(one)) for one in changes]
+    return [(change.kind, change.name, change.seq, stamp(change.ts), change.type, _body(change)) for change in changes]
 
 
 def _body(change: ComponentChange) -> str:

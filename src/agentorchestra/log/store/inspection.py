@@ -30,14 +30,14 @@ def inspect(
     connection: Connection, quick_check: list[str], read_event: Callable[[Any], Any], read_blob: Callable[[str], bytes]
 ) -> Inspection:
     """Return what is found, one event and one blob in memory at a time."""
-    found = Inspection(damage=[f"the database's own check says: {one}" for one in quick_check])
+    inspection = Inspection(damage=[f"the database's own check says: {one}" for one in quick_check])
     for run, next_seq in connection.execute(select(runs.c.id, runs.c.next_seq).order_by(runs.c.id)).all():
-        found.runs += 1
+        inspection.runs += 1
         wanted, bad = 1, []
         for row in connection.execute(select(*events.c).where(events.c.run == run).order_by(events.c.seq)):
             bad += [f"{seq} is missing" for seq in range(wanted, min(row.seq, wanted + _NAMED))]
             wanted = row.seq + 1
-            found.events += 1
+            inspection.events += 1
             try:
                 read_event(row)
             except (StoreError, ValueError) as exc:
@@ -45,29 +45,29 @@ def inspect(
             else:
                 if rows.was_changed(row):
                     bad.append(f"{row.seq} was changed after it was recorded")
-            found.unchecked += row.checksum is None
+            inspection.unchecked += row.checksum is None
         if wanted != next_seq:
             bad.append(f"{wanted} to {next_seq - 1} are missing")
         if bad:
             more = f", and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
             whole = int(bad[0].split()[0]) - 1
             readable = f"events 1 to {whole} can be read" if whole else "nothing before it"
-            found.damage.append(f"run {run}: event {'; event '.join(bad[:_NAMED])}{more}; {readable}")
+            inspection.damage.append(f"run {run}: event {'; event '.join(bad[:_NAMED])}{more}; {readable}")
     for (sha256,) in connection.execute(select(blobs.c.sha256).order_by(blobs.c.sha256)).all():
-        found.blobs += 1
+        inspection.blobs += 1
         try:
             read_blob(sha256)
         except StoreError as exc:
-            found.damage.append(f"{exc}; named by {_named_by(connection, sha256)}")
-    return found
+            inspection.damage.append(f"{exc}; named by {_named_by(connection, sha256)}")
+    return inspection
 
 
 def _named_by(connection: Connection, sha256: str) -> str:
     """Return the runs that name a blob in their events or their manifest, or in what they share with others."""
     inside = select(blobs.c.sha256, blobs.c.data).where(blobs.c.media_type == rows.BODY_MEDIA_TYPE, blobs.c.data != b"")
     names = [sha256, *(name for name, data in connection.execute(inside) if sha256.encode() in data)]
-    holds = or_(*(func.replace(events.c.body, one, "") != events.c.body for one in names))
-    given = or_(*(func.replace(runs.c.manifest, one, "") != runs.c.manifest for one in names))
+    holds = or_(*(func.replace(events.c.body, name, "") != events.c.body for name in names))
+    given = or_(*(func.replace(runs.c.manifest, name, "") != runs.c.manifest for name in names))
     named = {run for (run,) in connection.execute(select(events.c.run).where(holds).distinct())}
     named |= {run for (run,) in connection.execute(select(runs.c.id).where(given))}
     listed = ", ".join(sorted(named)[:_NAMED])

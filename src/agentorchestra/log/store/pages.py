@@ -12,7 +12,7 @@ PAGE = 500  # events of a page, and runs named in one query
 
 
 async def selected_events(
-    store: Store, wanted: LogQuery, limit: int | None = None, *, verify: bool = False
+    store: Store, query: LogQuery, limit: int | None = None, *, verify: bool = False
 ) -> AsyncIterator[Event]:
     """Yield the events of a query (of any number of runs) in its order; with a limit only the last ones, so many.
 
@@ -20,7 +20,7 @@ async def selected_events(
     that is not the one that was appended.
     """
     if limit is None:
-        for part in _parts(wanted):
+        for part in _parts(query):
             after: tuple[str, int] | None = None
             while page := await store.query(part, after=after, limit=PAGE, verify=verify):
                 for event in page:
@@ -28,15 +28,15 @@ async def selected_events(
                 after = (page[-1].run, page[-1].seq)
         return
     last: list[Event] = []
-    for part in reversed(list(_parts(wanted))):
+    for part in reversed(list(_parts(query))):
         if len(last) < limit:
             last = await store.query(part, limit=limit - len(last), newest=True, verify=verify) + last
     for event in last:
         yield event
 
 
-def _parts(wanted: LogQuery) -> list[LogQuery]:
-    if wanted.runs is None or len(wanted.runs) <= PAGE:
-        return [wanted]
-    runs = sorted(set(wanted.runs))
-    return [wanted.model_copy(update={"runs": tuple(runs[i : i + PAGE])}) for i in range(0, len(runs), PAGE)]
+def _parts(query: LogQuery) -> list[LogQuery]:
+    if query.runs is None or len(query.runs) <= PAGE:
+        return [query]
+    runs = sorted(set(query.runs))
+    return [query.model_copy(update={"runs": tuple(runs[i : i + PAGE])}) for i in range(0, len(runs), PAGE)]

@@ -77,14 +77,14 @@ class Reader(Database):
 
     async def query(
         self,
-        wanted: LogQuery,
+        query: LogQuery,
         *,
         after: tuple[str, int] | None = None,
         limit: int = 1000,
         newest: bool = False,
         verify: bool = False,
     ) -> list[Event]:
-        statement = select(*events.c).where(*_conditions(wanted)).limit(limit)
+        statement = select(*events.c).where(*_conditions(query)).limit(limit)
         if after is not None:
             statement = statement.where(tuple_(events.c.run, events.c.seq) > after)
         order = (events.c.run.desc(), events.c.seq.desc()) if newest else (events.c.run, events.c.seq)
@@ -269,41 +269,41 @@ def one_of(part: Sequence[histories.Component]) -> ColumnElement[bool]:
     return tuple_(_KIND, components.c.name).in_(part)
 
 
-def parts_of(named: Sequence[histories.Component]) -> list[Sequence[histories.Component]]:
-    return [named[start : start + _COMPONENTS_AT_ONCE] for start in range(0, len(named), _COMPONENTS_AT_ONCE)]
+def parts_of(components: Sequence[histories.Component]) -> list[Sequence[histories.Component]]:
+    return [components[start : start + _COMPONENTS_AT_ONCE] for start in range(0, len(components), _COMPONENTS_AT_ONCE)]
 
 
-def _conditions(wanted: LogQuery) -> list[ColumnElement[bool]]:
+def _conditions(query: LogQuery) -> list[ColumnElement[bool]]:
     """Return a log query as SQL, the same in every database."""
     found: list[ColumnElement[bool]] = []
-    found.append(~is_part(events.c.run) if wanted.runs is None else events.c.run.in_(wanted.runs))
-    if wanted.session is not None:
-        found.append(events.c.run.in_(select(runs.c.id).where(runs.c.session == wanted.session)))
-    if wanted.record is not None:
-        found.append(_of_record(wanted))
-    if wanted.first is not None:
-        found.append(events.c.seq >= wanted.first)
-    if wanted.last is not None:
-        found.append(events.c.seq <= wanted.last)
-    if wanted.types:
-        found.append(events.c.type.in_(wanted.types))
-    if wanted.actor is not None:
-        found.append(events.c.actor == wanted.actor)
-    if wanted.since is not None:
-        found.append(events.c.ts >= rows.stamp(wanted.since))
+    found.append(~is_part(events.c.run) if query.runs is None else events.c.run.in_(query.runs))
+    if query.session is not None:
+        found.append(events.c.run.in_(select(runs.c.id).where(runs.c.session == query.session)))
+    if query.record is not None:
+        found.append(_of_record(query))
+    if query.first is not None:
+        found.append(events.c.seq >= query.first)
+    if query.last is not None:
+        found.append(events.c.seq <= query.last)
+    if query.types:
+        found.append(events.c.type.in_(query.types))
+    if query.actor is not None:
+        found.append(events.c.actor == query.actor)
+    if query.since is not None:
+        found.append(events.c.ts >= rows.stamp(query.since))
     # Not LIKE, see below; and not instr, which PostgreSQL calls otherwise.
-    found += [func.replace(events.c.body, one, "") != events.c.body for one in wanted.holds]
+    found += [func.replace(events.c.body, hold, "") != events.c.body for hold in query.holds]
     return found
 
 
-def _of_record(wanted: LogQuery) -> ColumnElement[bool]:
-    key = wanted.key
+def _of_record(query: LogQuery) -> ColumnElement[bool]:
+    key = query.key
     if key is not None:
         return (events.c.branch == key.branch) & (events.c.n == key.n)
     # Not LIKE, which takes no account of case in SQLite.
     return or_(
-        events.c.branch == wanted.record,
-        *(func.substr(events.c.branch, 1, len(start)) == start for start in wanted.beginnings),
+        events.c.branch == query.record,
+        *(func.substr(events.c.branch, 1, len(start)) == start for start in query.beginnings),
     )
 
 

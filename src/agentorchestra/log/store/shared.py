@@ -48,7 +48,7 @@ def apart(events: Sequence[E]) -> tuple[list[E], dict[str, bytes]]:
     for index, event in enumerate(events):
         if parts := shared_parts(event.body):
             request = _shared(parts[0], {"schemas"}, blobs)
-            names = ({"content"} if one.get("role") == "system" else set() for one in parts[1:])
+            names = ({"content"} if part.get("role") == "system" else set() for part in parts[1:])
             request["appended"] = [_shared(*one, blobs) for one in zip(parts[1:], names, strict=True)]
             body = {**event.body, "effect": {**event.body["effect"], "request": request}}
             new[index] = event.model_copy(update={"body": body})

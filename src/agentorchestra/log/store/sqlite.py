@@ -243,18 +243,18 @@ class SqliteStore(SqlStore):
         """Make a database without a table; it appears whole, so that an empty file is one that lost its content."""
         # By hand, so that nobody else can read what the agents read, whatever the umask.
         descriptor, name = tempfile.mkstemp(prefix=f"{DATABASE}-", dir=self.folder)
-        made = Path(name)
+        path = Path(name)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_blank())
             try:
-                self.database.hardlink_to(made)
+                self.database.hardlink_to(path)
             except FileExistsError:
                 raise
             except OSError:  # a file system without hard links
-                made.rename(self.database)
+                path.rename(self.database)
         finally:
-            made.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
     def _use_wal(self) -> None:
         # Only the first process changes the mode, but for that it must be alone, and SQLite does not wait for it.
@@ -344,8 +344,8 @@ class SqliteStore(SqlStore):
     def _left_out(self, folder: str, names: list[str]) -> list[str]:
         """Return what a copy of the workspace does not need: the database, copied by itself, half-written blobs."""
         if Path(folder) == self.folder:
-            return [one for one in names if one.startswith(DATABASE)]
-        return [one for one in names if one == "tmp" and Path(folder) == self.folder / "blobs"]
+            return [name for name in names if name.startswith(DATABASE)]
+        return [name for name in names if name == "tmp" and Path(folder) == self.folder / "blobs"]
 
     def _tables(self, connection: Connection) -> set[str]:
         return set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())

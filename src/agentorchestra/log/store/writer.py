@@ -100,16 +100,16 @@ class Writer(Database):
                 return
 
     def _write_batch(self, batch: list[Operation]) -> None:
-        staged: list[Operation] = []
+        operations: list[Operation] = []
         for operation in batch:
             try:
                 self._stage(operation)
             except Exception as exc:
                 self._fail([operation], self._translate(exc))
             else:
-                staged.append(operation)
-        if staged:
-            self._commit(staged)
+                operations.append(operation)
+        if operations:
+            self._commit(operations)
 
     def _stage(self, operation: Operation) -> None:
         """Put references in the place of large bodies, and their bytes where they are kept, before the transaction."""

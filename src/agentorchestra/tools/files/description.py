@@ -98,27 +98,27 @@ async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) 
     from agentorchestra.tools.web.pages import is_address, read_in_run  # which is made of what this package has
 
     found: list[bool | str | None] = []
-    for one in quotes:
-        if is_address(one.source):
-            page = await read_in_run(ctx, one.source)
-            found.append(None if page is None else await asyncio.to_thread(_checked, page, one.place, one))
+    for quote in quotes:
+        if is_address(quote.source):
+            page = await read_in_run(ctx, quote.source)
+            found.append(None if page is None else await asyncio.to_thread(_checked, page, quote.place, quote))
             continue
         try:
-            ref = file_named(ctx, one.source)
+            ref = file_named(ctx, quote.source)
             if is_media(ref.media_type):
                 found.append(None)
                 continue
-            document, place = await document_at(ctx, ref, index, one.place)
+            document, place = await document_at(ctx, ref, index, quote.place)
         except ToolError:
             found.append(False)
         else:
-            found.append(await asyncio.to_thread(_checked, document, place, one))
+            found.append(await asyncio.to_thread(_checked, document, place, quote))
     return found
 
 
-def _checked(document: Document, place: str, one: Quote) -> bool | str | None:
+def _checked(document: Document, place: str, quote: Quote) -> bool | str | None:
     """Return True if a quote stands at its place, or its right place; None where only a model can see the words."""
-    stands = place_of(document, place, one.quote)
+    stands = place_of(document, place, quote.quote)
     if stands is not None:
         return stands == place or stands
     _, part, inside = locate(document, place)
@@ -191,7 +191,7 @@ def chosen_files(ctx: RunContext[Any], pattern: str | None) -> list[FileRef]:
 
 def _problems(files: Sequence[FileRef], standing: Standing) -> list[str]:
     """Return a sentence for each of the first files that cannot be searched, and one that counts the others."""
-    failed = [one for one in files if one.sha256 in standing.problems]
+    failed = [file for file in files if file.sha256 in standing.problems]
     said = [standing.problems[one.sha256].replace("{name}", one.name) for one in failed[:NAMED]]
     if len(failed) > NAMED:
         said.append(f"{len(failed) - NAMED:,} more files that hold no text or cannot be read.")

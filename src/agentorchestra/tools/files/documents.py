@@ -27,7 +27,7 @@ class TextDocument:
     @property
     def parts(self) -> tuple[Part, ...]:
         """The tables as parts: `table 1`."""
-        return tuple(Part(f"table {number}", one) for number, one in enumerate(self.tables, 1))
+        return tuple(Part(f"table {number}", table) for number, table in enumerate(self.tables, 1))
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -160,7 +160,7 @@ def document_to_json(document: Document) -> dict[str, Any]:
     """Return a document as JSON values, for caches: any kind, with all of its parts."""
     data: dict[str, Any] = {"kind": document.kind, "media_type": document.media_type, "notes": list(document.notes)}
     if isinstance(document, TextDocument):
-        told = {"form": document.form, "tables": [document_to_json(one) for one in document.tables] or None}
+        told = {"form": document.form, "tables": [document_to_json(table) for table in document.tables] or None}
         return data | {"text": document.text} | {name: value for name, value in told.items() if value is not None}
     if isinstance(document, TableDocument):
         table = {
@@ -169,7 +169,7 @@ def document_to_json(document: Document) -> dict[str, Any]:
             "first_row": document.first_row,
             "delimiter": document.delimiter,
         }
-        traits = [[one.kind, one.value, [list(area) for area in one.areas]] for one in document.traits]
+        traits = [[trait.kind, trait.value, [list(area) for area in trait.areas]] for trait in document.traits]
         return (
             data | table | ({"traits": traits} if traits else {}) | ({"form": document.form} if document.form else {})
         )

@@ -156,22 +156,22 @@ def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
     wanted = pattern.strip().replace("\\", "/").removeprefix("./").lower()[:MAX_NAME]
     if not any(char in wanted for char in "*?["):
         folder = wanted.rstrip("/")
-        return [one for one in files if one.name.lower() == folder or one.name.lower().startswith(f"{folder}/")]
+        return [file for file in files if file.name.lower() == folder or file.name.lower().startswith(f"{folder}/")]
     fits = re.compile(fnmatch.translate(wanted.replace("**/", "*").replace("**", "*"))).match
-    return [one for one in files if fits(one.name.lower())]
+    return [file for file in files if fits(file.name.lower())]
 
 
 def by_folder(files: Sequence[FileRef]) -> list[str]:
     """Return a line per folder with its types; of more than 20 deep ones are put together, the rest is counted."""
-    folders = Counter(one.name.rpartition("/")[0] for one in files)
+    folders = Counter(file.name.rpartition("/")[0] for file in files)
     deepest = max(name.count("/") for name in folders) if folders else 0
     shown = {depth: len({_cut(name, depth) for name in folders}) for depth in range(deepest + 1)}
     depth = max((depth for depth, count in shown.items() if count <= 20), default=0)
     if shown.get(depth, 0) <= 3 and depth < deepest:
         depth += 1  # one line for everything would tell nothing
     types: dict[str, Counter[str]] = {}
-    for one in files:
-        types.setdefault(_cut(one.name.rpartition("/")[0], depth), Counter())[one.media_type] += 1
+    for file in files:
+        types.setdefault(_cut(file.name.rpartition("/")[0], depth), Counter())[file.media_type] += 1
     largest = sorted(types.items(), key=lambda item: (-item[1].total(), item[0]))[:20]
     lines = [_folder_line(name, kinds) for name, kinds in sorted(largest)]
     if len(types) > 20:
@@ -188,7 +188,7 @@ def _folder_line(name: str, kinds: Counter[str]) -> str:
 
 def listing(files: Sequence[FileRef]) -> dict[str, Any]:
     """Return what a prompt is told of the files: the first ones (those without a folder before), the others counted."""
-    ordered = sorted(files, key=lambda one: "/" in one.name) if len(files) > LISTED else files
+    ordered = sorted(files, key=lambda file: "/" in file.name) if len(files) > LISTED else files
     more = max(0, len(files) - LISTED)
     return {
         "files": [{"name": one.name, "media_type": one.media_type, "size": one.size} for one in ordered[:LISTED]],

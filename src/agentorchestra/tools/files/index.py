@@ -182,7 +182,7 @@ class PassageIndex:
 
     def _want(self, sha256s: Iterable[str]) -> None:
         """Put the documents of a search into a table: a statement takes only so many values."""
-        rows = ((one, number) for number, one in enumerate(sha256s))
+        rows = ((sha256, number) for number, sha256 in enumerate(sha256s))
         with self._db:
             self._db.execute("BEGIN")
             self._db.execute("DELETE FROM wanted")

@@ -40,7 +40,7 @@ async def bring_up(
     ctx: RunContext[Any], index: PassageIndex, files: Sequence[FileRef], *, seconds: float | None = None
 ) -> Standing:
     """Read into the index what is not there yet, for `seconds` at most; what was read stays, whatever ends it."""
-    by_hash = {one.sha256: one for one in reversed(files)}
+    by_hash = {file.sha256: file for file in reversed(files)}
     standing = Standing()
     known = await asyncio.to_thread(index.known, by_hash)
     for sha256, problem in known.items():
@@ -49,7 +49,7 @@ async def bring_up(
         else:
             standing.readable.add(sha256)
     # In the order of the files, so that the next search goes on behind this one.
-    missing = deque(dict.fromkeys(one.sha256 for one in files if one.sha256 not in known))
+    missing = deque(dict.fromkeys(file.sha256 for file in files if file.sha256 not in known))
     if missing:
         work = _Indexing(ctx, index, by_hash, missing, standing)
         await work.run(SECONDS if seconds is None else seconds)

@@ -81,11 +81,11 @@ def parse_place(text: str) -> Place | None:
 def pages_named(numbers: Sequence[int]) -> str:
     """Return pages in order as one writes them: `p. 3`, `pp. 1-4, 7`."""
     runs: list[list[int]] = []
-    for one in numbers:
-        if runs and runs[-1][-1] == one - 1:
-            runs[-1][1:] = [one]
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1][1:] = [number]
         else:
-            runs.append([one])
+            runs.append([number])
     said = ", ".join("-".join(map(str, run)) for run in runs)
     return f"p. {said}" if len(numbers) == 1 else f"pp. {said}"
 

@@ -119,9 +119,9 @@ def _stands(quote: str, text: str) -> bool:
     return any(True for _ in _spans(quote, _plain(text)))
 
 
-def _spans(quote: str, there: _Plain) -> Iterator[tuple[int, int]]:
+def _spans(quote: str, plain: _Plain) -> Iterator[tuple[int, int]]:
     wanted = _plain(quote).text
-    whole = [*_found(wanted, there)] if wanted else []
+    whole = [*_found(wanted, plain)] if wanted else []
     if whole:
         yield from whole
         return
@@ -130,20 +130,20 @@ def _spans(quote: str, there: _Plain) -> Iterator[tuple[int, int]]:
         last = _plain(pieces[0]).text
         # At its end an ellipsis may also stand for the rest of a word ("the harv…"), never for that of a number.
         if quote.rstrip().endswith(("…", "...")) and last[-1].isalpha() and pieces[0] == pieces[0].rstrip():
-            yield from _found(last, there, ends=False)
-    elif all(_plain(one).words >= FEW_WORDS for one in pieces):
-        yield from _in_order(pieces, there)
+            yield from _found(last, plain, ends=False)
+    elif all(_plain(piece).words >= FEW_WORDS for piece in pieces):
+        yield from _in_order(pieces, plain)
 
 
-def _in_order(pieces: list[str], there: _Plain) -> Iterator[tuple[int, int]]:
-    open_ = [*_found(_plain(pieces[0]).text, there)] if pieces else []
+def _in_order(pieces: list[str], plain: _Plain) -> Iterator[tuple[int, int]]:
+    open_ = [*_found(_plain(pieces[0]).text, plain)] if pieces else []
     for piece in pieces[1:]:
-        found = [*_found(_plain(piece).text, there)]
+        found = [*_found(_plain(piece).text, plain)]
         open_ = [
             (begin, end)
             for start, end in found
             for begin, before in open_
-            if 0 <= start - before <= GAP_CHARS and not _negates(there, before, start)
+            if 0 <= start - before <= GAP_CHARS and not _negates(plain, before, start)
         ][:_MOST_SPANS]
     yield from open_
 
@@ -151,9 +151,9 @@ def _in_order(pieces: list[str], there: _Plain) -> Iterator[tuple[int, int]]:
 _MOST_SPANS = 100
 
 
-def _negates(there: _Plain, start: int, end: int) -> bool:
-    cuts = [start, *(at for at in range(start + 1, end) if there.marks[at] & _START), end]
-    words = {there.text[one:other].strip() for one, other in pairwise(cuts)}
+def _negates(plain: _Plain, start: int, end: int) -> bool:
+    cuts = [start, *(at for at in range(start + 1, end) if plain.marks[at] & _START), end]
+    words = {plain.text[one:other].strip() for one, other in pairwise(cuts)}
     return any(word in _NEGATIONS or word.endswith("n't") for word in words)
 
 
@@ -182,14 +182,14 @@ class _Plain(NamedTuple):
 _START, _END = 1, 2
 
 
-def _found(wanted: str, there: _Plain, *, ends: bool = True) -> Iterator[tuple[int, int]]:
+def _found(wanted: str, plain: _Plain, *, ends: bool = True) -> Iterator[tuple[int, int]]:
     """Give each beginning and end of these words, whole words only."""
-    at = there.text.find(wanted)
+    at = plain.text.find(wanted)
     while at >= 0:
         end = at + len(wanted)
-        if there.marks[at] & _START and (not ends or there.marks[end] & _END):
+        if plain.marks[at] & _START and (not ends or plain.marks[end] & _END):
             yield at, end
-        at = there.text.find(wanted, at + 1)
+        at = plain.text.find(wanted, at + 1)
 
 
 _ALIKE = str.maketrans(
@@ -308,9 +308,9 @@ def _cells_apart(table: TableDocument, place: Place) -> Iterator[str]:
     columns = range(first, min(last, table.width) + 1)
     cells = {row: [table.cell(row, column) for column in columns] for row in rows if columns}
     names = [column_name(column) for column in columns]
-    yield "\n".join(" | ".join(one) for one in cells.values())
-    yield "\n".join(" | ".join([str(row), *one]) for row, one in cells.items())
-    labelled = ([f"{name}{row} {cell}" for name, cell in zip(names, one, strict=True)] for row, one in cells.items())
+    yield "\n".join(" | ".join(cell) for cell in cells.values())
+    yield "\n".join(" | ".join([str(row), *cell]) for row, cell in cells.items())
+    labelled = ([f"{name}{row} {cell}" for name, cell in zip(names, cell, strict=True)] for row, cell in cells.items())
     yield "\n".join("; ".join(one) for one in labelled)
 
 
@@ -355,7 +355,7 @@ def _in_row(pieces: list[str], table: TableDocument, row: int) -> bool:
     shown = (
         (cell, f"{name}: {cell}", f"{at} {cell}", f"{at} {name}: {cell}") for at, name, cell in cells if cell.strip()
     )
-    left = ({_plain(one).text for one in forms} for forms in shown)  # taken by one piece after the other
+    left = ({_plain(form).text for form in forms} for forms in shown)  # taken by one piece after the other
     return all(any(piece in forms for forms in left) for piece in pieces)
 
 
@@ -387,7 +387,7 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
         found = [*islice(_places(part, quote, where.first - near, where.last + near), 2)]
     else:
         every = ((path, leaf) for path, leaf in leaves(part, tables=False) if _size(leaf) <= MOST_SEARCHED)
-        found = [*islice((joined(path, one) for path, leaf in every for one in _places(leaf, quote)), 2)]
+        found = [*islice((joined(path, place) for path, leaf in every for place in _places(leaf, quote)), 2)]
     return joined(prefix, found[0]) if len(found) == 1 else None
 
 

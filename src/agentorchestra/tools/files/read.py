@@ -140,7 +140,7 @@ def read_blocks(document: Document, name: str, asked: Asked) -> list[Block]:
     if leaf.blocks:
         return _with_form(found, place, leaf)
     said = f"{name}: {joined(path, str(place))} holds no text."
-    return [note(" ".join([said, *(_text_of(one) for one in leaf.notes)]))]
+    return [note(" ".join([said, *(_text_of(note) for note in leaf.notes)]))]
 
 
 def _text_of(block: Block) -> str:
@@ -236,7 +236,7 @@ def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> 
             return blocks
         read = _leaf(file, leaf, _extent(leaf), name, replace(asked, limit=left))
         blocks += _with_form(leaf, _extent(leaf), read)
-        left -= sum(len(_text_of(one)) for one in read.blocks)
+        left -= sum(len(_text_of(block)) for block in read.blocks)
         left = left if read.ends else 0
     return blocks
 
@@ -249,7 +249,7 @@ def listing(document: PartsDocument, path: str = "") -> str:
         lines.append(f"{joined(path, part.name)}: {size}{extent_of(part.document)}")
     if len(document.parts) > _LISTED:
         lines.append(f"and {len(document.parts) - _LISTED} more")
-    lines += [f"Note: {one}." for one in document.notes]
+    lines += [f"Note: {note}." for note in document.notes]
     return "\n".join([f"{_counted(document)}:", *lines])
 
 
@@ -268,7 +268,7 @@ def extent_of(document: Document) -> str:
         return described(document)
     names = [name for name in document.header if name.strip()]
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    kinds = dict.fromkeys(one.kind for one in document.traits)
+    kinds = dict.fromkeys(trait.kind for trait in document.traits)
     columns = [f"columns: {', '.join(names[:_LISTED])}{more}"] if names else []
     told = [f"with {', '.join(kinds)}"] if kinds else []
     return "; ".join([described(document), *columns, *told])
@@ -412,7 +412,7 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, pic
 
     `new` are those alone that came with this turn of the session.
     """
-    files = [one for one in ctx.manifest.files if not new or one.name in ctx.manifest.given]
+    files = [file for file in ctx.manifest.files if not new or file.name in ctx.manifest.given]
     left = min(chars, room_for(ctx))  # what one reading gives is the whole of a file that is no longer
     blocks: list[Block] = []
     for ref in files if len(files) <= MOST_FILES else ():
@@ -439,9 +439,9 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, pic
 async def _picture(ctx: RunContext[Any], ref: FileRef) -> list[Block]:
     """Return a picture in the size that models read, below what can be said of it; [] for one that cannot be drawn."""
     path, source = ctx.file(ref.name), Source(kind="file", ref=ref.name, place="picture")
-    asked = Request(path, "shape", asked={"form": "pictures", "region": None, "pages": ()})
+    request = Request(path, "shape", asked={"form": "pictures", "region": None, "pages": ()})
     try:
-        about, drawn = await describe_media(path), (await run_async(asked, LIMITS))[0]["pieces"][0]
+        about, drawn = await describe_media(path), (await run_async(request, LIMITS))[0]["pieces"][0]
     except FileInputError:
         return []  # whoever reads it is told what is wrong with it
     shown = await _medium(ctx, ref.name, base64.b64decode(drawn["data"]), drawn["media_type"], source)

@@ -81,7 +81,7 @@ class _Seen:
 
 
 def keep_files(
-    given: Sequence[Path],
+    paths: Sequence[Path],
     store: Path,
     target: Path,
     *,
@@ -99,16 +99,16 @@ def keep_files(
     be read; WorkspaceNotWritableError if they cannot be kept. The files of its session `before` go on beside them, but
     for those that are given again, from the same place: these take the content that they have now.
     """
-    if not given and not before:
+    if not paths and not before:
         return Kept()
     keeper = _Keeper(store, stop, remember=not temporary, blind=blind)
     left_out: list[str] = []
-    again = _given_again(before, given)
+    again = _given_again(before, paths)
     held = {one.name.partition("/")[0] for one in before if one.name not in again}
-    wanted = _wanted(given, apart, left_out, held)
+    wanted = _wanted(paths, apart, left_out, held)
     try:
-        refs = keeper.keep(wanted, target, left_out, temporary=temporary) if given else []
-        names = {one.name for one in refs}
+        refs = keeper.keep(wanted, target, left_out, temporary=temporary) if paths else []
+        names = {ref.name for ref in refs}
         stay = [one for one in before if one.name not in names]
         for one in stay:
             place = kept_place(store, one.sha256)
@@ -124,19 +124,19 @@ def keep_files(
         shutil.rmtree(target, ignore_errors=True)
         raise
     had = {one.name: one.sha256 for one in before}
-    new = [one.name for one in refs if had.get(one.name) != one.sha256]
+    new = [ref.name for ref in refs if had.get(ref.name) != ref.sha256]
     changed = [name for name in new if name in had]
     if changed:
         left_out.append(f"Given again, with other content than before in this session: {first_names(changed)}.")
     return Kept((*stay, *refs), " ".join(one for one in left_out if one), tuple(new))
 
 
-def _given_again(before: Sequence[FileRef], given: Sequence[Path]) -> set[str]:
+def _given_again(before: Sequence[FileRef], paths: Sequence[Path]) -> set[str]:
     """Return the names of the files that come from a place that is given once more."""
     if not before:
         return set()
-    places = {str(path.absolute()) for path in given if not path.is_dir()}
-    folders = tuple(f"{path.resolve()}{os.sep}" for path in given if path.is_dir())
+    places = {str(path.absolute()) for path in paths if not path.is_dir()}
+    folders = tuple(f"{path.resolve()}{os.sep}" for path in paths if path.is_dir())
     return {one.name for one in before if one.origin in places or (folders and one.origin.startswith(folders))}
 
 
@@ -150,11 +150,11 @@ class _Wanted:
     root: Path | None = None  # where that folder is
 
 
-def _wanted(given: Sequence[Path], apart: Path | None, sentences: list[str], held: Collection[str]) -> list[_Wanted]:
+def _wanted(paths: Sequence[Path], apart: Path | None, sentences: list[str], held: Collection[str]) -> list[_Wanted]:
     taken = {*held}  # by other files of the session
     wanted = []
     seen: set[str] = set()
-    for path in given:
+    for path in paths:
         if (place := os.path.abspath(path)) in seen:  # noqa: PTH100 - without following links
             continue
         seen.add(place)
@@ -220,7 +220,7 @@ class _Keeper:
                     results.extend(pool.map(lambda job: self._result(job[0], job[1], known), jobs))
             finally:
                 seen.remember(
-                    (os.fsencode(job[1].path.absolute()), one) for job, one in zip(jobs, results, strict=False)
+                    (os.fsencode(job[1].path.absolute()), result) for job, result in zip(jobs, results, strict=False)
                 )
             seen.forget_deleted(os.fsencode(one.root) for one in wanted if one.root is not None)
         if self._new > _SYNC_ONE_BY_ONE:
@@ -334,7 +334,7 @@ class _Keeper:
     ) -> list[FileRef]:
         refs = []
         kept: dict[str, int] = {}
-        made: set[Path] = set()
+        paths: set[Path] = set()
         for (wanted, found), result in zip(jobs, results, strict=True):
             check_stop(self._stop)
             if result.problem:
@@ -342,7 +342,7 @@ class _Keeper:
                 continue
             place = target / found.name
             with writing(place.parent):
-                _make_folder(place.parent, target, made)
+                _make_folder(place.parent, target, paths)
                 link_kept(kept_place(self._store, result.sha256), place)
                 size = kept.get(result.sha256)
                 if size is None:
@@ -359,9 +359,9 @@ class _Keeper:
             )
         readable = {id(one) for (one, _), result in zip(jobs, results, strict=True) if not result.problem}
         folders = {id(one): one for one, _ in jobs if one.lenient}
-        if empty := next((one for key, one in folders.items() if key not in readable), None):
+        if empty := next((folder for key, folder in folders.items() if key not in readable), None):
             raise _nothing_in(empty)
-        left_out.extend(one.left_out.sentence(one.lenient) for one in folders.values())
+        left_out.extend(folder.left_out.sentence(folder.lenient) for folder in folders.values())
         return refs
 
 
@@ -429,15 +429,15 @@ def seal(new: Path, place: Path, *, sync: bool) -> None:
     new.replace(place)
 
 
-def _make_folder(folder: Path, below: Path, made: set[Path]) -> None:
+def _make_folder(folder: Path, below: Path, paths: set[Path]) -> None:
     """Make a folder below another; the user of a sandbox must get in, whatever the umask says."""
-    if folder not in made:
+    if folder not in paths:
         folder.mkdir(parents=True, exist_ok=True)
-    for one in (folder, *folder.parents):
-        if one in made or not one.is_relative_to(below):
+    for parent in (folder, *folder.parents):
+        if parent in paths or not parent.is_relative_to(below):
             break
-        one.chmod(0o755)
-        made.add(one)
+        parent.chmod(0o755)
+        paths.add(parent)
 
 
 def link_kept(source: Path, target: Path) -> None:
@@ -481,7 +481,7 @@ class _SeenFiles:
             self._db.execute("CREATE TEMP TABLE wanted (path BLOB PRIMARY KEY) WITHOUT ROWID")
             with self._db:
                 self._db.execute("BEGIN")
-                self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?)", ((one,) for one in paths))
+                self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?)", ((path,) for path in paths))
             for row in self._db.execute("SELECT seen.* FROM wanted JOIN seen USING (path)"):
                 path, *look, sha256, media_type, problem, inside, by = row
                 if by == self._by:
@@ -561,7 +561,7 @@ class CarriedFiles:
         if not refs:
             return
         target = self._runs / run_id / "files"
-        made: set[Path] = set()
+        paths: set[Path] = set()
         with writing(self._store):
             self._store.mkdir(parents=True, exist_ok=True)
         for ref in refs:
@@ -570,7 +570,7 @@ class CarriedFiles:
                 self._take(ref, place, reader)
             name = target / ref.name
             with writing(name.parent):
-                _make_folder(name.parent, target, made)
+                _make_folder(name.parent, target, paths)
                 name.unlink(missing_ok=True)  # of a process that died here
                 with contextlib.suppress(FileExistsError):  # another one takes in the same run
                     link_kept(place, name)

@@ -212,27 +212,27 @@ def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None 
     """Return what the cells of a place have besides values, a line for each colour, format, formula and comment."""
     grouped: dict[str, list[str]] = {}
     lines: list[str] = []
-    for one in traits:
-        met = [(area, inside) for area in one.areas if (inside := _inside(area, place)) is not None]
-        areas = [area if one.kind == "merged" else inside for area, inside in met]
+    for trait in traits:
+        met = [(area, inside) for area in trait.areas if (inside := _inside(area, place)) is not None]
+        areas = [area if trait.kind == "merged" else inside for area, inside in met]
         if not areas:
             continue
-        where = ", ".join(_address(one.kind, area) for area in areas)
-        if one.kind in ("fill", "font colour"):
-            grouped.setdefault(one.kind, []).append(f"{one.value} {where}")
-        elif one.kind in ("merged", "hidden rows", "hidden columns", "coloured by rule"):
-            grouped.setdefault(one.kind, []).append(where)
-        elif one.kind in ("comment", "text box"):
-            shown = one.value
+        where = ", ".join(_address(trait.kind, area) for area in areas)
+        if trait.kind in ("fill", "font colour"):
+            grouped.setdefault(trait.kind, []).append(f"{trait.value} {where}")
+        elif trait.kind in ("merged", "hidden rows", "hidden columns", "coloured by rule"):
+            grouped.setdefault(trait.kind, []).append(where)
+        elif trait.kind in ("comment", "text box"):
+            shown = trait.value
             if most_comment is not None and len(shown) > most_comment:
                 shown = f"{shown[:most_comment]}… ({len(shown):,} characters; read the cell for all)"
-            lines.append(f"{one.kind} on {where}: {shown}")
-        elif one.kind == "formula":
-            top, column, bottom, _ = one.areas[0]
+            lines.append(f"{trait.kind} on {where}: {shown}")
+        elif trait.kind == "formula":
+            top, column, bottom, _ = trait.areas[0]
             written = f" (as written in {_address('', (top, column, top, column))}, filled down)"
-            lines.append(f"formula: {where} {one.value}{written if top != bottom else ''}")
+            lines.append(f"formula: {where} {trait.value}{written if top != bottom else ''}")
         else:
-            lines.append(f"{one.kind} {one.value}: {where}")
+            lines.append(f"{trait.kind} {trait.value}: {where}")
     named = {"fill": "fills", "font colour": "font colours"}
     return "\n".join([*(f"{named.get(kind, kind)}: {'; '.join(said)}" for kind, said in grouped.items()), *lines])
 

@@ -204,10 +204,10 @@ class _Filling:
         command = self._text(entry.command or "", "command").strip()
         if not command or "\0" in command:
             raise McpError(f'{self._where} has an empty "command"; name the program that is the server')
-        args = tuple(self._text(one, f"args.{number}") for number, one in enumerate(entry.args))
+        args = tuple(self._text(arg, f"args.{number}") for number, arg in enumerate(entry.args))
         env = {name: self._text(value, f"env.{name}") for name, value in entry.env.items()}
         wrong = [name for name, value in env.items() if not name or "=" in name or "\0" in name + value]
-        if wrong or any("\0" in one for one in args):
+        if wrong or any("\0" in arg for arg in args):
             raise McpError(f"{self._where} has env or args with a zero byte or a '=' in a name: {wrong[:1] or 'args'}")
         self._secrets |= {name: value for name, value in env.items() if is_secret_value(name, value)}
         self._secrets |= argument_secrets(args)
@@ -319,12 +319,12 @@ def argument_secrets(args: Sequence[str]) -> dict[str, str]:
     """Return the values of options such as `--api-key VALUE` and `--token=VALUE`, and passwords in addresses."""
     found = {}
     waiting = ""
-    for one in args:
-        option = _OPTION.fullmatch(one)
+    for arg in args:
+        option = _OPTION.fullmatch(arg)
         if option is None:
             if waiting:
-                found[waiting] = one
-            elif match := re.match(r"[a-z][a-z0-9+.-]*://[^/@\s:]*:([^/@\s]+)@", one, re.IGNORECASE):
+                found[waiting] = arg
+            elif match := re.match(r"[a-z][a-z0-9+.-]*://[^/@\s:]*:([^/@\s]+)@", arg, re.IGNORECASE):
                 found["password"] = unquote(match[1])
             waiting = ""
         elif is_secret_name(option[1]):

@@ -40,7 +40,7 @@ class Dispatcher(JSONRPCDispatcher):
         listed = raw.get("tools")
         tools = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         # What tools give is checked by nobody here: it is untrusted whatever its schema says.
-        self.page = [_bounded({key: one[key] for key in _USED if key in one}) for one in tools[: MAX_TOOLS + 1]]
+        self.page = [_bounded({key: tool[key] for key in _USED if key in tool}) for tool in tools[: MAX_TOOLS + 1]]
         cursor = raw.get("nextCursor")
         named = [one for one in self.page if isinstance(one.get("name"), str)]
         return {

@@ -113,7 +113,7 @@ class Body:
 
     def __init__(self, codings: str, most: int, url: str) -> None:
         names = [one.strip().lower().removeprefix("x-") for one in codings.split(",")]
-        names = [one for one in names if one not in ("", "identity")]
+        names = [name for name in names if name not in ("", "identity")]
         if len(names) > MOST_CODINGS:
             why = f"sent an answer compressed {len(names)} times, which is no ordinary page; leave it out"
             raise web_error(url, why, "bad_answer")

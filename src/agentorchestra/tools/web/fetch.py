@@ -116,7 +116,7 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
     if page.pictures:
         said.append(f"{len(page.pictures)} pictures (part='{PICTURES}')")
     said.append(f"the whole is the artifact {artifact}")
-    lines = ["; ".join(said), *(f"Note: {one}." for one in page.notes)]
+    lines = ["; ".join(said), *(f"Note: {note}." for note in page.notes)]
     if whole and is_text(page) and len(str(page.document["text"])) > PAGE_CHARS:
         lines += ["Headings:", *outline(document)] if outline(document) else []
     return "\n".join(lines)

@@ -293,7 +293,7 @@ class _Job:
                 return answer
             if len(hops) > self.client.settings.redirects:
                 raise _hop_error(hops, f"redirects more than {self.client.settings.redirects} times", "bad_answer")
-            if any(target == one for one in hops) and method in ("GET", "HEAD"):
+            if any(target == hop for hop in hops) and method in ("GET", "HEAD"):
                 raise _hop_error(hops, f"redirects in a circle, by {shown_address(target.url)}", "bad_answer")
             if (answer.status == 303 and method != "HEAD") or (answer.status in (301, 302) and method == "POST"):
                 method, body = "GET", None
@@ -367,7 +367,7 @@ class _Job:
         for name, value in response.headers.items():
             key = name.lower()
             headers[key] = f"{headers[key]}, {value}" if key in headers else value
-        redirects = tuple(one.url for one in hops[:-1])
+        redirects = tuple(hop.url for hop in hops[:-1])
         if response.status in _REDIRECTS and headers.get("location", "").strip():
             target = self._target(address, headers["location"], hops)
             return Answer(address.url, response.status, headers, b"", redirects), target

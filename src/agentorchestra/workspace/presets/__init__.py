@@ -56,7 +56,7 @@ class Preset(BaseModel, frozen=True, extra="forbid"):
 
 
 def preset_names() -> tuple[str, ...]:
-    found = (one.name for one in importlib.resources.files(__package__).iterdir())
+    found = (path.name for path in importlib.resources.files(__package__).iterdir())
     return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
 
 

@@ -67,7 +67,7 @@ def _line(row: Row, preset: Preset, settings: Settings, *, coded: bool) -> str:
 
 
 def _cells(texts: Sequence[str]) -> str:
-    return "| " + " | ".join(one or "-" for one in texts) + " |"
+    return "| " + " | ".join(text or "-" for text in texts) + " |"
 
 
 def _setting(path: str, preset: Preset, settings: Settings) -> str:

@@ -61,7 +61,7 @@ async def _restored(
     name, version = named
     if name not in await server.list():
         return await server.restore(name, version, reason=reason), ""
-    held = {one.version: one for one in await server.versions(name)}
+    held = {version.version: version for version in await server.versions(name)}
     before, also = (await server.info(name)).version, list[str]()
     version = version or held[before].parent.removeprefix(f"{name}@") or before
     if what == "prompt" and version in held and held[version].state == "active":  # its text is known: no new version

@@ -69,8 +69,8 @@ async def list_(kind: str | None, under: str | None, as_json: bool, folder: Path
     for one in found:
         marks = _marks(one, failed=(one.kind, one.name) in failures)
         emit(clean(f"{one.kind:<11}  {one.component:<{width}}  {one_line(one.entry.partition(': ')[2], 90)}{marks}"))
-    for (what, name), why in failures.items():
-        say(f"{what} {name} cannot be used here: {one_line(why, 500)}")
+    for (what, name), failure in failures.items():
+        say(f"{what} {name} cannot be used here: {one_line(failure, 500)}")
     return 0
 
 
@@ -94,7 +94,7 @@ async def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
         if named.version is not None and len(held) > 1:
             held = dict([await only(workspace, kind, named.name, hidden=True)])
         found = [await server.info(named.name, named.version) for server in held.values()]
-        beside = [one for server in held.values() for one in await server.versions(named.name)]
+        beside = [version for server in held.values() for version in await server.versions(named.name)]
     if as_json:
         emit_json(found[0] if len(found) == 1 else found)
         return 0

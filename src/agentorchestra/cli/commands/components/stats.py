@@ -31,8 +31,8 @@ async def stats(kind: str | None, every: bool, generated: bool, as_json: bool, f
     """
     async with opened(folder) as workspace:
         asked = [server for name, server in servers(workspace, kind).items() if name in COUNTED]
-        found: list[Use] = [one for server in asked for one in await server.stats()]
-    shown = [one for one in found if (one.calls or every or generated) and (one.generated or not generated)]
+        uses: list[Use] = [stat for server in asked for stat in await server.stats()]
+    shown = [one for one in uses if (one.calls or every or generated) and (one.generated or not generated)]
     shown.sort(key=lambda one: (-one.calls, one.kind, one.name))
     if as_json:
         emit_json([one.model_dump(mode="json") for one in shown])
@@ -40,7 +40,7 @@ async def stats(kind: str | None, every: bool, generated: bool, as_json: bool, f
     width = max((len(one.name) for one in shown), default=0)
     for one in shown:
         emit(clean(f"{one.kind:<11}  {one_line(one.name, 64):<{width}}  {_said(one)}"))
-    made = [one for one in found if one.generated]
+    made = [one for one in uses if one.generated]
     if made:
         reused = sum(one.reused > 0 for one in made)
         say(f"{plural(len(made), 'generated tool')}, {reused} of them reused in other runs")
@@ -50,9 +50,9 @@ async def stats(kind: str | None, every: bool, generated: bool, as_json: bool, f
     return 0
 
 
-def _said(one: Use) -> str:
-    failed = one.calls - one.succeeded
-    parts = [plural(one.calls, "call"), *([f"{failed} failed"] if failed else []), f"in {plural(one.runs, 'run')}"]
-    if one.generated:
-        parts.append(f"generated, {f'reused in {one.reused}' if one.reused else 'not reused'}")
-    return ", ".join(parts) if one.calls else f"never called{', generated' if one.generated else ''}"
+def _said(use: Use) -> str:
+    failed = use.calls - use.succeeded
+    parts = [plural(use.calls, "call"), *([f"{failed} failed"] if failed else []), f"in {plural(use.runs, 'run')}"]
+    if use.generated:
+        parts.append(f"generated, {f'reused in {use.reused}' if use.reused else 'not reused'}")
+    return ", ".join(parts) if use.calls else f"never called{', generated' if use.generated else ''}"

@@ -102,8 +102,8 @@ def shown_as(ctx: Any, agent: str, ref: str, url: str) -> str:
         for key, record in _records(ctx).items()
         if key.branch == agent and record.effect.get("arguments", {}).get("action") == STATE_ACTION and record.outcome
     ]
-    outcome = max(states, key=lambda one: one[0], default=(0, None))[1]
-    if outcome is None or not outcome.ok or url not in {one.source.ref for one in outcome.blocks() if one.source}:
+    outcome = max(states, key=lambda state: state[0], default=(0, None))[1]
+    if outcome is None or not outcome.ok or url not in {block.source.ref for block in outcome.blocks() if block.source}:
         return ""
     lines = map(reference_in, text_of(outcome.blocks()).splitlines())
     return next((said for found, said in filter(None, lines) if found == ref.strip().strip("[]")), "")
@@ -171,7 +171,7 @@ class TabActions(FolderEnvironment):
         view, page = self._views.get(agent_of(ctx)), self._tab.page if self._tab is not None else None
         if view is None or page is None or numbers_of(page).views != view.number:
             return False
-        node = next((one for one in view.tree.elements() if one.ref == ref.strip().strip("[]")), None)
+        node = next((element for element in view.tree.elements() if element.ref == ref.strip().strip("[]")), None)
         return node is not None and node.role in _PLAIN and not {*node.notes, *node.states} & _NOT_PLAIN
 
     async def field(self, ctx: Any, ref: str) -> str:
@@ -251,7 +251,7 @@ class TabActions(FolderEnvironment):
             document = tab.documents
             frames = page.frames[:MOST_FRAMES]
             answers = [await quiet(frames[0])] if len(frames) == 1 else await asyncio.gather(*map(quiet, frames))
-            told = [one or (None, None) for one in answers]
+            told = [answer or (None, None) for answer in answers]
             tab.probed = (asyncio.get_running_loop().time(), document, told[0][1])
             tab.read = told[0][0] is not None
             if tab.read:
@@ -369,7 +369,7 @@ class TabActions(FolderEnvironment):
     def _sourced(self, value: Any) -> Any:
         """Add the page as the source of what an action says, and all that was shown in it: policy asks for both."""
         url, *others = self._tab.sources() if self._tab is not None else [""]
-        also = tuple(Source(kind="web", ref=one) for one in others)
+        also = tuple(Source(kind="web", ref=other) for other in others)
         if isinstance(value, str):
             value = TextBlock(text=value, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED)
             return ToolResult(content=value, sources=also) if also else value

@@ -53,7 +53,7 @@ class ExtractionActions(TargetActions):
         data = text.encode("utf-8", "replace")
         kept = await ctx.artifact(artifact_name(url, ".md"), data, "text/markdown", made_for="run")
         blocks = await asyncio.to_thread(document_blocks, TextDocument(text), url, part.strip(), "web")
-        blocks += [TextBlock(text=f"Note: {one}.", trust=Trust.SYSTEM) for one in notes]
+        blocks += [TextBlock(text=f"Note: {note}.", trust=Trust.SYSTEM) for note in notes]
         return ToolResult(content=blocks, artifacts=(kept,), sources=(Source(kind="web", ref=url),))
 
     async def _text(self, page: Page) -> tuple[str, list[str]]:
@@ -71,7 +71,7 @@ class ExtractionActions(TargetActions):
         except WebError as error:
             raise ToolError(str(error)) from None
         parts, notes = [str(read.document.get("text", ""))], [*read.notes]
-        frames = [one for one in page.frames if one is not page.main_frame and not one.is_detached()]
+        frames = [frame for frame in page.frames if frame is not page.main_frame and not frame.is_detached()]
         for frame in frames[:MOST_FRAMES]:
             said = as_told(str, await self.ask("reading a frame", frame, "wordsOfFrame", _FRAME_CHARS))
             if said.strip():
@@ -96,8 +96,8 @@ class ExtractionActions(TargetActions):
         found: list[Block] = []
         for first, last, piece in pieces[:MOST_PIECES]:
             place = f"lines {first}-{last}"
-            shown = TextBlock(text=piece, source=Source(kind="web", ref=source, place=place), trust=Trust.UNTRUSTED)
-            outcome = await ctx.ask_model(PROMPT, [shown], role="browser", goal=goal, address=source, place=place)
+            block = TextBlock(text=piece, source=Source(kind="web", ref=source, place=place), trust=Trust.UNTRUSTED)
+            outcome = await ctx.ask_model(PROMPT, [block], role="browser", goal=goal, address=source, place=place)
             if not outcome.ok:
                 raise ToolError(outcome.error or "the model that reads the page could not answer; use read_page")
             said = outcome.response.text.strip()
@@ -108,7 +108,7 @@ class ExtractionActions(TargetActions):
             notes.append("nothing on the page serves this goal")
         if len(pieces) > MOST_PIECES:
             notes.append(f"only the first {pieces[MOST_PIECES - 1][1]:,} lines were looked at; read on with read_page")
-        found += [TextBlock(text=f"Note: {one}.", trust=Trust.SYSTEM) for one in notes]
+        found += [TextBlock(text=f"Note: {note}.", trust=Trust.SYSTEM) for note in notes]
         return ToolResult(content=found, artifacts=read.artifacts)
 
     @action(mutates=False)
@@ -139,9 +139,9 @@ class ExtractionActions(TargetActions):
         name = f"browser/{hashlib.sha256(data).hexdigest()[:12]}.png"
         kept = await ctx.artifact(name, data, "image/png", made_for="run")
         source = self.here()
-        shown = MediaBlock(media_type="image/png", sha256=kept.sha256, size=len(data), name=name, source=source)
+        block = MediaBlock(media_type="image/png", sha256=kept.sha256, size=len(data), name=name, source=source)
         said = TextBlock(text=f"{about}: artifact {name}{more}", source=source, trust=Trust.UNTRUSTED)
-        return ToolResult(content=[said, shown], artifacts=(kept,))
+        return ToolResult(content=[said, block], artifacts=(kept,))
 
     @action(composite=True)
     async def ask_human(self, ctx: Any, question: str) -> str:
@@ -163,7 +163,7 @@ class ExtractionActions(TargetActions):
 
 def _source_of(result: ToolResult) -> str:
     blocks = result.content if isinstance(result.content, list) else [result.content]
-    return next((one.source.ref for one in blocks if getattr(one, "source", None) is not None), "")
+    return next((block.source.ref for block in blocks if getattr(block, "source", None) is not None), "")
 
 
 def _pieces(text: str) -> list[tuple[int, int, str]]:

@@ -54,7 +54,7 @@ class FileActions(TargetActions):
         return f"{', '.join(paths)} given to {ref}; {await self.settled(ctx)}"
 
     async def _payloads(self, paths: list[str]) -> list[FilePayload]:
-        found: list[FilePayload] = []
+        payloads: list[FilePayload] = []
         left = MOST_UPLOADED
         for path in paths:
             place = self.place(path)
@@ -64,10 +64,10 @@ class FileActions(TargetActions):
             if left < 0:
                 raise ToolError(f"these files have more than {MOST_UPLOADED // 1_000_000} MB together; give fewer")
             kind = mimetypes.guess_type(place.shown)[0] or "application/octet-stream"
-            found.append({"name": place.parts[-1], "mimeType": kind, "buffer": data})
-        return found
+            payloads.append({"name": place.parts[-1], "mimeType": kind, "buffer": data})
+        return payloads
 
-    async def _by_chooser(self, ctx: Any, ref: str, found: Locator, payloads: list[FilePayload], site: str) -> None:
+    async def _by_chooser(self, ctx: Any, ref: str, locator: Locator, payloads: list[FilePayload], site: str) -> None:
         page = await self.tab(ctx)
 
         async def choose() -> None:
@@ -79,7 +79,7 @@ class FileActions(TargetActions):
 
             page.on("filechooser", listen)
             try:
-                await found.click()
+                await locator.click()
                 async with asyncio.timeout(_CHOOSER_S):
                     chooser = await asked
             finally:
@@ -163,22 +163,22 @@ class FileActions(TargetActions):
                 return new
             await asyncio.sleep(_LOOK_AGAIN_S)
 
-    async def _verified(self, one: Loaded) -> str:
+    async def _verified(self, loaded: Loaded) -> str:
         """Describe a download as it lies on disk, its type by its content."""
         from agentorchestra.tools.files.formats.sniff import sniff
 
-        place = self.place(one.path)
+        place = self.place(loaded.path)
         if (data := await disk.in_thread(lambda: disk.content_of(place))) is None:
-            raise ToolError(f"{one.path} is not on disk any more; download it again")
-        one.told = True
-        kind = sniff(data[:65_536], one.name) if data else "nothing"
-        named = mimetypes.guess_type(one.name)[0]
+            raise ToolError(f"{loaded.path} is not on disk any more; download it again")
+        loaded.told = True
+        kind = sniff(data[:65_536], loaded.name) if data else "nothing"
+        named = mimetypes.guess_type(loaded.name)[0]
         odd = (
             f"; it is named like {named} and is none: look into it"
             if named and named != kind and (named == "application/pdf" or kind == "text/html")
             else ""
         )
-        return f"downloaded {one.path} ({len(data):,} bytes, {kind}{odd})"
+        return f"downloaded {loaded.path} ({len(data):,} bytes, {kind}{odd})"
 
     def place(self, path: str) -> Place:
         """Return where a path leads: in the run's folder, or among the task's files; a ToolError for other places."""

@@ -174,31 +174,31 @@ class KeyboardActions(TargetActions):
         else:
             native = as_told(Options, listed)
             if len(options) > 1 and not native.multiple:
-                labels = [one.label for one in native.options]
+                labels = [option.label for option in native.options]
                 raise ToolError(f"{ref} takes one option; give one of: {_named(labels)}")
-            indices = [_option(ref, one, native.options) for one in options]
+            indices = [_option(ref, option, native.options) for option in options]
             await self.on(ref, lambda ms: found.select_option(index=indices, timeout=ms))
         return f"chosen; {await self.settled(ctx)}"
 
     async def _select_listed(
-        self, ctx: Any, ref: str, found: Locator, element: ElementHandle, options: list[str]
+        self, ctx: Any, ref: str, locator: Locator, element: ElementHandle, options: list[str]
     ) -> None:
         """Choose from a list of a page's own making: opened by a click, its options have roles."""
         before = await self.within(f"looking at {ref}", lambda: element.evaluate_handle(of_page("allListed")))
         items, words = await self._listed(ref, element, None)
         if not words:
-            await self.on(ref, lambda ms: found.click(timeout=ms))
+            await self.on(ref, lambda ms: locator.click(timeout=ms))
             until = asyncio.get_running_loop().time() + _OPENS_S
             while not words:
                 if asyncio.get_running_loop().time() > until:
                     raise ToolError(f"{ref} is no list with options; look at the state, and click what is meant")
                 await asyncio.sleep(0.1)
                 items, words = await self._listed(ref, element, before)
-        for one in options:
-            at = _option(ref, one, [Option(label=word, value=word) for word in words])
-            item = await self.within(f"choosing {one!r}", partial(items.evaluate_handle, of_page("item"), at))
-            await self.on(one, partial(_clicked, item))
-            if one is not options[-1]:
+        for option in options:
+            at = _option(ref, option, [Option(label=word, value=word) for word in words])
+            item = await self.within(f"choosing {option!r}", partial(items.evaluate_handle, of_page("item"), at))
+            await self.on(option, partial(_clicked, item))
+            if option is not options[-1]:
                 items, words = await self._listed(ref, element, before)
 
     async def _listed(self, ref: str, element: ElementHandle, before: Any) -> tuple[JSHandle, list[str]]:
@@ -249,7 +249,7 @@ def checked_keys(text: str) -> str:
         raise ToolError(f"{bad!r} is no key to hold; hold Control, Shift, Alt or Meta, as in Control+A")
     named = {one.lower(): one for one in _NAMED} | _OTHERS
     key = named.get(last.lower(), "")
-    strong = [one for one in modifiers if one != "Shift"]
+    strong = [modifier for modifier in modifiers if modifier != "Shift"]
     if not key and len(last) == 1 and last.isprintable() and strong:
         key = last.upper() if last.isalpha() and "Shift" in modifiers else last
     if (key.lower() in ("c", "x", "v") and strong) or (key == "Insert" and modifiers):
@@ -267,20 +267,20 @@ def checked_keys(text: str) -> str:
 def _option(ref: str, wanted: str, options: Sequence[Option]) -> int:
     """Return the place of an option, by its words, its value, or words that only it begins with; else a ToolError."""
     plain = wanted.strip().casefold()
-    labels = [one.label.casefold() for one in options]
-    by_value = [at for at, one in enumerate(options) if one.value.casefold() == plain]
+    labels = [option.label.casefold() for option in options]
+    by_value = [at for at, option in enumerate(options) if option.value.casefold() == plain]
     begun = [at for at, label in enumerate(labels) if plain and label.startswith(plain)]
     for found in ([at for at, label in enumerate(labels) if label == plain], by_value, begun):
         if found and len({labels[at] for at in found}) == 1:
             if options[found[0]].disabled:
                 raise ToolError(f"the option {wanted!r} of {ref} is disabled; choose another one")
             return found[0]
-    usable = [one.label or one.value for one in options if not one.disabled]
+    usable = [option.label or option.value for option in options if not option.disabled]
     raise ToolError(f"{ref} has no option {wanted!r}; it has: {_named(usable)}")
 
 
 def _named(words: list[str]) -> str:
-    shown = ", ".join(repr(one[:80]) for one in words[:MOST_OPTIONS])
+    shown = ", ".join(repr(word[:80]) for word in words[:MOST_OPTIONS])
     return f"{shown} and {len(words) - MOST_OPTIONS} more" if len(words) > MOST_OPTIONS else shown or "none"
 
 

@@ -38,8 +38,8 @@ class StepActions(TabActions):
                 accept or dismiss a dialog.
             site: where texts and files go, as the state shows it.
         """
-        named = [f"{number}. {one['do']} {one.get('ref', '')}".rstrip() for number, one in enumerate(steps, start=1)]
-        made = [_made(one, site) for one in steps]
+        named = [f"{number}. {step['do']} {step.get('ref', '')}".rstrip() for number, step in enumerate(steps, start=1)]
+        made = [_made(step, site) for step in steps]
         for name, (single, arguments) in zip(named, made, strict=True):
             if problems := argument_problems(self, self._actions[single].schema, arguments, closed=True):
                 raise ToolError(f"{name}: {'; '.join(problems)}; no step was done")

@@ -128,12 +128,12 @@ class TargetActions(TabActions):
 
         return await self.within(what, work)
 
-    async def handle(self, ref: str, found: Locator) -> ElementHandle:
+    async def handle(self, ref: str, locator: Locator) -> ElementHandle:
         api = playwright_api()
 
         async def find() -> ElementHandle:
             try:
-                return await found.element_handle(timeout=_FIRST_MS)
+                return await locator.element_handle(timeout=_FIRST_MS)
             except api.TimeoutError:
                 raise ToolError(gone(ref)) from None
             except api.Error as error:

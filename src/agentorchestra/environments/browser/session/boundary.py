@@ -104,8 +104,8 @@ def _pattern(written: str, setting: str) -> tuple[str, int]:
     text = written.strip()
     below = text.startswith("*.")
     host, port = text.removeprefix("*."), 0
-    if found := re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*):(\d{1,5})", host):
-        host, port = found[1], int(found[2])
+    if match := re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*):(\d{1,5})", host):
+        host, port = match[1], int(match[2])
     try:
         if ":" in host and not host.startswith("["):
             host = f"[{host}]"

@@ -82,7 +82,7 @@ def check_installed(executable: str = "") -> str:
     given = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
     base = Path(given) if given not in ("", "0") else Path.home() / ".cache" / "ms-playwright"
     # Playwright itself says what is its own only when it runs.
-    own = next((str(one) for one in sorted(base.glob("chromium-*")) if one.is_dir()), "")
+    own = next((str(path) for path in sorted(base.glob("chromium-*")) if path.is_dir()), "")
     try:
         return find_chromium(executable, own)
     except ToolError as exc:
@@ -109,10 +109,10 @@ def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
 
 def _drivers() -> set[int]:
     found = set()
-    for one in psutil.Process().children():
+    for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
-            if "run-driver" in one.cmdline():
-                found.add(one.pid)
+            if "run-driver" in child.cmdline():
+                found.add(child.pid)
     return found
 
 

@@ -251,8 +251,8 @@ class _Exchange:
         if any(name == b"transfer-encoding" for name, _ in head.headers):
             headers = [(name, value) for name, value in headers if name.lower() != b"content-length"]
         headers.append((b"Connection", b"close"))
-        sent = h11.Response(status_code=status, headers=headers, reason=head.reason)
-        await _write(self._writer, self._browser.send(sent) or b"")
+        response = h11.Response(status_code=status, headers=headers, reason=head.reason)
+        await _write(self._writer, self._browser.send(response) or b"")
         while True:
             try:
                 event = await _event(self._site, reader)

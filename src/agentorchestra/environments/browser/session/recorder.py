@@ -113,17 +113,17 @@ def frames_of(folder: Path) -> list[Frame]:
         lines = (folder / STEPS).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return []
-    found: list[Frame] = []
+    frames: list[Frame] = []
     for line in lines:
         with contextlib.suppress(ValueError, TypeError):  # a process that died while it wrote
             values: dict[str, JsonValue] = json.loads(line)
             frame = Frame(**values)  # type: ignore[arg-type]
             if (folder / FRAMES / frame.file).is_file():
-                found.append(frame)
-    if len(found) <= MOST_FRAMES:
-        return found
-    last = len(found) - 1
-    return [found[round(index * last / (MOST_FRAMES - 1))] for index in range(MOST_FRAMES)]
+                frames.append(frame)
+    if len(frames) <= MOST_FRAMES:
+        return frames
+    last = len(frames) - 1
+    return [frames[round(index * last / (MOST_FRAMES - 1))] for index in range(MOST_FRAMES)]
 
 
 def moving_picture(folder: Path) -> bytes | None:

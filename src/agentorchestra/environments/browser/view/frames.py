@@ -43,7 +43,7 @@ class Part:
             yield from one.parts()
 
     def secrets(self) -> frozenset[str]:
-        return frozenset(secret for one in self.parts() for secret in one.probe.secrets)
+        return frozenset(secret for part in self.parts() for secret in part.probe.secrets)
 
 
 Give = Callable[[Part, int], str]  # the reference of an element: its frame, its number there
@@ -178,9 +178,9 @@ def _say(node: Node, about: list[Found]) -> None:
 def _wordless(node: Node) -> bool:
     if node.role in _TYPED or node.url:
         return not (node.name or node.placeholder or node.url)
-    for one in node.elements():
+    for element in node.elements():
         # Letters of icon fonts are no words.
-        if plain(one.name, 9) or any(isinstance(child, str) and plain(child, 9) for child in one.children):
+        if plain(element.name, 9) or any(isinstance(child, str) and plain(child, 9) for child in element.children):
             return False
     return True
 
@@ -236,7 +236,7 @@ def _masked(text: str, secrets: frozenset[str]) -> str:
 
 def unmatched_fields(page: Node, part: Part) -> list[Node]:
     """Return fields with a value that no probe knows: they moved between the two looks."""
-    known = {one.box for each in part.parts() for one in each.probe.found if one.kind == "field"}
+    known = {one.box for part in part.parts() for one in part.probe.found if one.kind == "field"}
     return [
         node
         for node in page.elements()
@@ -272,7 +272,7 @@ def _insert(place: Node, nodes: list[Node], probe: Probe, added: dict[int, Node]
     for node in reversed(nodes):
         if node.box is not None:
             known[node.box].append(node)
-    parents = {child: one for one in (place, *nodes) for child in one.children if isinstance(child, Node)}
+    parents = {child: node for node in (place, *nodes) for child in node.children if isinstance(child, Node)}
     around = [(-1, place)]  # with their depths
     last, texts = place, 0  # the node that came last, and how many texts since then
     order = iter(map(whole, probe.order))

@@ -206,7 +206,7 @@ def _typed(kind: Callable[..., T], said: dict[str, Any], **given: Any) -> T:
 @cache
 def _fields(kind: Callable[..., Any]) -> list[tuple[str, Callable[[Any], Any]]]:
     """Return the names of a dataclass's fields that are of simple types, with what reads them."""
-    return [(one.name, _TYPES[one.type]) for one in fields(kind) if one.type in _TYPES]  # type: ignore[arg-type]
+    return [(field.name, _TYPES[field.type]) for field in fields(kind) if field.type in _TYPES]  # type: ignore[arg-type]
 
 
 def _box(value: Any) -> Box | None:

@@ -106,27 +106,27 @@ def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
     # Small elements first: they have the least room.
     shown = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
     boxes = [mark.box for mark in shown]
-    taken: list[Box] = []
+    boxs: list[Box] = []
     labels = []
     filled = new_image("L", grey.size)  # with elements, but for large ones around others, and labels
     for box in boxes:
         if not any(holds(box, one) and box[2] * box[3] > one[2] * one[3] * 4 for one in boxes):
             filled.paste(255, _corners(box))
     for mark in shown:
-        place, font = _place(mark, fonts, taken, boxes, grey, filled)
-        taken.append(place)
+        place, font = _place(mark, fonts, boxs, boxes, grey, filled)
+        boxs.append(place)
         filled.paste(255, _corners(place))
         labels.append(Label(mark, place, font))
     return labels
 
 
 def _place(
-    mark: Mark, fonts: list[FreeTypeFont], taken: list[Box], boxes: list[Box], grey: Image, filled: Image
+    mark: Mark, fonts: list[FreeTypeFont], boxs: list[Box], boxes: list[Box], grey: Image, image: Image
 ) -> tuple[Box, FreeTypeFont]:
     x, y, width, height = mark.box
     least: list[tuple[int, Box, FreeTypeFont]] = []  # beside the element, by how much it hides
     beside = (x - 100, y - 50, width + 200, height + 100)
-    near, labels = ([one for one in all_ if _common(one, beside)] for all_ in (boxes, taken))
+    near, labels = ([one for one in all_ if _common(one, beside)] for all_ in (boxes, boxs))
     for font in fonts:
         wide, high = (int(one) + more for one, more in zip(font.getbbox(mark.ref)[2:], (4, 3), strict=True))
         right, lower = x + width - wide, y + height - high
@@ -135,7 +135,7 @@ def _place(
             *((x, y), (right, y), (x, lower), (right, lower)),
         ]
         fits = [one for left, upper in around if _fits(one := (left, upper, wide, high), grey.size, labels)]
-        least += [(_hidden(one, mark, near) + _drawn(one, grey), one, font) for one in fits]
+        least += [(_hidden(fit, mark, near) + _drawn(fit, grey), fit, font) for fit in fits]
         least = sorted(least, key=lambda one: one[0])[:1]
         if least and not least[0][0]:
             return least[0][1:]
@@ -143,9 +143,9 @@ def _place(
         steps = range(-away, away + 1)
         for dx, dy in product(steps, steps):
             one = (x + dx * wide, y + dy * high, wide, high)
-            if max(abs(dx), abs(dy)) < away or not _fits(one, grey.size, [] if least else taken):
+            if max(abs(dx), abs(dy)) < away or not _fits(one, grey.size, [] if least else boxs):
                 continue
-            if not least or (filled.crop(_corners(one)).getbbox() is None and not _drawn(one, grey)):
+            if not least or (image.crop(_corners(one)).getbbox() is None and not _drawn(one, grey)):
                 return one, fonts[-1]
     return least[0][1:] if least else ((x, y, wide, high), fonts[-1])
 
@@ -154,11 +154,11 @@ def _corners(box: Box) -> Box:
     return box[0], box[1], box[0] + box[2], box[1] + box[3]
 
 
-def _fits(box: Box, size: tuple[int, int], taken: list[Box]) -> bool:
+def _fits(box: Box, size: tuple[int, int], boxs: list[Box]) -> bool:
     x, y, width, height = box
     if x < 0 or y < 0 or x + width > size[0] or y + height > size[1]:
         return False
-    return not any(_common(box, other) for other in taken)
+    return not any(_common(box, other) for other in boxs)
 
 
 def _hidden(box: Box, mark: Mark, boxes: list[Box]) -> int:
@@ -173,9 +173,9 @@ def _drawn(box: Box, grey: Image) -> int:
     return box[2] * box[3] // 2 if float(high) - float(low) > _CONTRAST else 0  # type: ignore[arg-type]
 
 
-def _common(one: Box, other: Box) -> int:
-    width = min(one[0] + one[2], other[0] + other[2]) - max(one[0], other[0])
-    height = min(one[1] + one[3], other[1] + other[3]) - max(one[1], other[1])
+def _common(box: Box, other: Box) -> int:
+    width = min(box[0] + box[2], other[0] + other[2]) - max(box[0], other[0])
+    height = min(box[1] + box[3], other[1] + other[3]) - max(box[1], other[1])
     return width * height if width > 0 and height > 0 else 0
 
 

@@ -94,9 +94,9 @@ _Said = tuple[str, str, str, Box | None, tuple[str, ...], bool, bool]
 @lru_cache(maxsize=4096)  # most of a page is as it was when somebody looked last
 def _read(body: str) -> tuple[str, str, _Said | None]:
     """Return a line's key, the text behind it, and the element that it begins, if it does."""
-    found = _KEY.match(body, 2)
-    assert found is not None  # the pattern matches everything
-    key, value = found["key"], _scalar(body[found.end() :].removeprefix(" "))
+    match = _KEY.match(body, 2)
+    assert match is not None  # the pattern matches everything
+    key, value = match["key"], _scalar(body[match.end() :].removeprefix(" "))
     if key.startswith("'"):
         key = key[1:-1].replace("''", "'")
     return key, value, None if key in ("text", "/url", "/placeholder") else _said(key)

@@ -33,7 +33,7 @@ class Blocks:
     """
 
     def __init__(self, source: str, media_type: str = "") -> None:
-        free = [chr(one) for one in _SIGNS if chr(one) not in source]
+        free = [chr(sign) for sign in _SIGNS if chr(sign) not in source]
         self._signs = free[:2] if len(free) > 1 else []  # a page that has all of them is read without this
         self._texts: list[tuple[str, dict[str, Any]]] = []  # each block, and the table that it is
         self._media_type = media_type
@@ -83,10 +83,10 @@ class Blocks:
             for top, left, bottom, _ in merged:
                 for below in records[top:bottom]:
                     below[left - 1] = records[top - 1][left - 1]
-            records = [one for one in records if any(one)]
+            records = [record for record in records if any(record)]
             if len(records) < 2:
                 return None
-        return self._mark(markdown_table(records, caption), " ".join(" ".join(one) for one in records), found)
+        return self._mark(markdown_table(records, caption), " ".join(" ".join(record) for record in records), found)
 
     def _mark(self, text: str, words: str, table: dict[str, Any] | None = None) -> str:
         self._texts.append((text, table or {}))
@@ -147,7 +147,7 @@ def _code(node: Any) -> str:
         out.append("\n" if tag == "br" else "")
         out.append((one.text or "") if tag else "")
     lines = "".join(out).replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ").split("\n")
-    return "\n".join(one.rstrip() for one in lines)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _at_line(out: list[str]) -> bool:
@@ -203,7 +203,7 @@ def grid(rows: Iterable[Iterable[tuple[str, int, int]]]) -> tuple[list[list[str]
         records.append(record)
     merged = [[top, left, min(bottom, len(records)), right] for top, left, bottom, right in merged]
     width = max([*map(len, records), *(area[3] for area in merged)], default=0)
-    return [one + [""] * (width - len(one)) for one in records], merged
+    return [record + [""] * (width - len(record)) for record in records], merged
 
 
 def _span(cell: Any, name: str, most: int) -> int:
@@ -239,7 +239,7 @@ def _letters(column: int) -> str:
 
 def markdown_table(rows: list[list[str]], caption: str = "") -> str:
     """Return rows as Markdown has them, the first one as the header."""
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in one) + " |" for one in rows]
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     lines[1:1] = ["|" + "---|" * len(rows[0])] if rows else []
     return "\n".join([*([caption, ""] if caption else []), *lines])
 

@@ -117,7 +117,7 @@ def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str
         sent = message.sent_date
         lines = [
             f"From: {message.sender or message.message_headers.get('From', '')}",
-            "To: " + ", ".join(f"{one.name} <{one.email_address}>" for one in message.recipients),
+            "To: " + ", ".join(f"{recipient.name} <{recipient.email_address}>" for recipient in message.recipients),
             *([f"Date: {sent.isoformat(sep=' ')}"] if sent is not None else []),
             f"Subject: {message.subject}",
         ]
@@ -129,10 +129,10 @@ def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str
         ):  # the library reads bytes without a code page as Latin-9, in which each byte is a character
             found = decoded(body.encode("iso8859-15"), "", job.encoding)
             body, doubt = found.text, encoding_of(found, doubtful=True)
-            lines = [decoded(one.encode("iso8859-15", "replace"), found.encoding).text for one in lines]
+            lines = [decoded(line.encode("iso8859-15", "replace"), found.encoding).text for line in lines]
         files = [
-            (one.file_name or f"attachment {number}", one.file_bytes or b"")
-            for number, one in enumerate(message.attachments, 1)
+            (attachment.file_name or f"attachment {number}", attachment.file_bytes or b"")
+            for number, attachment in enumerate(message.attachments, 1)
         ]
     text = "\n".join(map(one_line, lines)) + "\n\n" + body.strip() + "\n"
     parts.add("message", text_document(job, text, MSG, doubt=doubt))

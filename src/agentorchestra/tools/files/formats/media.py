@@ -189,7 +189,7 @@ def _run(program: str, arguments: list[str], data: bytes) -> bytes:
         raise Refused("no_frames", f"{program} is not installed (Debian: apt install ffmpeg)")
     with in_memory(data) as (file, fd):
         done = subprocess.run(
-            [path, "-v", "error", *(file if one == "{file}" else one for one in arguments)],
+            [path, "-v", "error", *(file if argument == "{file}" else argument for argument in arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

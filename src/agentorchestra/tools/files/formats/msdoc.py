@@ -20,7 +20,7 @@ def convert_doc(job: Job, data: bytes) -> dict[str, Any]:
     programs = [path for name in _READERS if (path := shutil.which(name))]
     if not programs or shutil.which("bwrap") is None:
         raise Refused("doc", "bubblewrap" if programs else "antiword")
-    text = "" if job.check else next(filter(None, (_read(Path(one), data) for one in programs)), "")
+    text = "" if job.check else next(filter(None, (_read(Path(program), data) for program in programs)), "")
     if not (text or job.check):
         raise Refused("no_text", "no text in it can be found")
     return text_document(job, text, DOC)

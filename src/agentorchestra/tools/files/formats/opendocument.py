@@ -40,12 +40,12 @@ def convert_open_document(job: Job, data: bytes, media_type: str) -> dict[str, A
     if media_type == ODP:
         return _slides(job, content)
     tables = (one for one in root.iter() if _name(one) == "style" and _said(one, "family") == "table")
-    hidden = {_said(one, "name") for one in tables if any(_said(inside, "display") == "false" for inside in one)}
+    hidden = {_said(table, "name") for table in tables if any(_said(inside, "display") == "false" for inside in table)}
     parts = Parts(ODS)
     for node in (node for node in content if _name(node) == "table"):
-        found = Sheet(job, CellTraits(lambda number_format: ("", "", number_format)))
-        _Rows(found).read(node)
-        found.add_to(parts, clean(_said(node, "name")), ODS, hidden=_said(node, "style-name") in hidden)
+        sheet = Sheet(job, CellTraits(lambda number_format: ("", "", number_format)))
+        _Rows(sheet).read(node)
+        sheet.add_to(parts, clean(_said(node, "name")), ODS, hidden=_said(node, "style-name") in hidden)
     return workbook(parts, "programs read .ods with pandas.read_excel(path, engine='calamine')")
 
 
@@ -68,8 +68,8 @@ def _number(node: Any, name: str, most: int) -> int:
 class _Rows:
     """Reads a sheet row by row: repeated rows and cells are written once in the file."""
 
-    def __init__(self, found: Sheet) -> None:
-        self._found = found
+    def __init__(self, sheet: Sheet) -> None:
+        self._found = sheet
         self._columns = 0
         self._areas = defaultdict[str, list[tuple[int, int, int, int]]](list)
 
@@ -234,7 +234,7 @@ def _markdown_table(table: Any) -> str:
         ]
         for row in _rows(table)
     ]
-    return markdown_table([one for one in rows if one])
+    return markdown_table([row for row in rows if row])
 
 
 def _paragraphs(node: Any) -> str:

@@ -122,7 +122,7 @@ def _is_picture(page: Any, text: str) -> bool:
         objects = page["/Resources"].get("/XObject", {})
         shown = {f"/{name.decode('latin-1')}" for name in _SHOWS.findall(drawn)}
         sizes = [one for name in objects if name in shown and (one := objects[name]).get("/Subtype") == "/Image"]
-        return any(int(one.get("/Width", 0)) * int(one.get("/Height", 0)) >= _PAGE_PIXELS for one in sizes)
+        return any(int(size.get("/Width", 0)) * int(size.get("/Height", 0)) >= _PAGE_PIXELS for size in sizes)
     except MemoryError:
         raise
     except Exception:

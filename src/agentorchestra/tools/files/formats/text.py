@@ -90,33 +90,33 @@ def with_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def form_of(found: Decoded) -> str:
+def form_of(decoded: Decoded) -> str:
     """Return how a text stands in its file, in sentences; "" where that is as usual: UTF-8 with bare newlines."""
-    said = [one] if (one := encoding_of(found)) else []
-    if found.encoding == "utf-8" and found.mark:
+    said = [one] if (one := encoding_of(decoded)) else []
+    if decoded.encoding == "utf-8" and decoded.mark:
         said.append("It begins with a byte order mark.")
-    if found.undecoded:
-        line = _lines_before(found.text, found.first_undecoded) + 1
-        places = "1 place" if found.undecoded == 1 else f"{found.undecoded:,} places, the first"
-        said.append(f"Bytes that are not {found.name} show as � (in {places} in line {line:,}).")
-    if found.nuls:
-        line = _lines_before(found.text, found.text.index(NUL)) + 1
-        said.append(f"{found.nuls:,} NUL characters show as {NUL} (the first in line {line:,}).")
-    if "\r" in found.text:
-        both = found.text.count("\r\n")
-        ends = {"CRLF": both, "LF": found.text.count("\n") - both, "CR": found.text.count("\r") - both}
+    if decoded.undecoded:
+        line = _lines_before(decoded.text, decoded.first_undecoded) + 1
+        places = "1 place" if decoded.undecoded == 1 else f"{decoded.undecoded:,} places, the first"
+        said.append(f"Bytes that are not {decoded.name} show as � (in {places} in line {line:,}).")
+    if decoded.nuls:
+        line = _lines_before(decoded.text, decoded.text.index(NUL)) + 1
+        said.append(f"{decoded.nuls:,} NUL characters show as {NUL} (the first in line {line:,}).")
+    if "\r" in decoded.text:
+        both = decoded.text.count("\r\n")
+        ends = {"CRLF": both, "LF": decoded.text.count("\n") - both, "CR": decoded.text.count("\r") - both}
         used = [f"{count:,} {name}" for name, count in ends.items() if count]
         kind = next(name for name, count in ends.items() if count)
         said.append(f"Line ends: mixed ({', '.join(used)})." if len(used) > 1 else f"Line ends: {kind}.")
     return " ".join(said)
 
 
-def encoding_of(found: Decoded, *, doubtful: bool = False) -> str:
+def encoding_of(decoded: Decoded, *, doubtful: bool = False) -> str:
     """Return what a text was read as, with the doubt, "" for UTF-8; `doubtful`: only where there is doubt."""
-    if found.doubt:
-        return f"Read as {found.name}, {found.doubt}; if words look wrong, read it again with another `encoding`."
-    marked = " with a byte order mark" if found.mark else ""
-    return "" if doubtful or found.encoding == "utf-8" else f"Read as {found.name}{marked}."
+    if decoded.doubt:
+        return f"Read as {decoded.name}, {decoded.doubt}; if words look wrong, read it again with another `encoding`."
+    marked = " with a byte order mark" if decoded.mark else ""
+    return "" if doubtful or decoded.encoding == "utf-8" else f"Read as {decoded.name}{marked}."
 
 
 def _lines_before(text: str, offset: int) -> int:
@@ -134,11 +134,11 @@ def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
         return _lenient(data, own)
     head = data[:4096]
     own_words = (match[1].decode() for pattern in (_META, _XML) if (match := pattern.search(head)) is not None)
-    names = [name for one in (declared, *own_words) if (name := meant(one))]
+    names = [name for word in (declared, *own_words) if (name := meant(word))]
     escaped = next((name for name in names if name.startswith(_SEVEN_BITS)), "")
     escaped = escaped or next((name for escape, name in _ESCAPES if escape in data[:200_000]), "")
     valid = ""
-    for name in filter(None, (escaped, "utf-8", *(one for one in names if one in WIDE))):
+    for name in filter(None, (escaped, "utf-8", *(name for name in names if name in WIDE))):
         with suppress(UnicodeDecodeError):
             found = Decoded(data.decode(name), name)
             # Bytes of other encodings are next to never valid in these, but for UTF-16 of some scripts.

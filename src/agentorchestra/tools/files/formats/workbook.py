@@ -120,7 +120,7 @@ class CellTraits:
             last = self._formulas[-1][0]
             self.notes.append(f"the formulas are told of the first {MOST_FORMULAS:,} cells with one, up to row {last}")
         found = [[kind, value, areas.listed()] for (kind, value), areas in self._areas.items()]
-        found += [[*one] for one in self._others]
+        found += [[*other] for other in self._others]
         found += [["formula", text, [area]] for text, area in filled_down(self._formulas)]
         return sorted(found, key=lambda one: (_KINDS.index(one[0]), one[2][0]))
 

@@ -21,10 +21,10 @@ def convert_values(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
     try:
         with refusing("office"), calamine.load_workbook(io.BytesIO(data)) as book:
             for about in book.sheets_metadata:
-                found = Sheet(job, CellTraits(lambda style: ("", "", "")))
-                _read(book.get_sheet_by_name(about.name), found)
+                sheet = Sheet(job, CellTraits(lambda style: ("", "", "")))
+                _read(book.get_sheet_by_name(about.name), sheet)
                 hidden = about.visible != calamine.SheetVisibleEnum.Visible
-                found.add_to(parts, clean(about.name), media_type, hidden=hidden)
+                sheet.add_to(parts, clean(about.name), media_type, hidden=hidden)
     except Refused as error:
         encrypted = error.code == "office" and error.detail.startswith("PasswordError")
         raise Refused("encrypted_office" if encrypted else error.code, error.detail) from None

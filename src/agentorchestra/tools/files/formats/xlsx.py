@@ -104,8 +104,8 @@ def _formula(written: Any) -> str:
 
 def _areas(parser: Any, traits: CellTraits) -> None:
     """Take what a sheet says of whole columns and, behind its rows, of areas."""
-    columns = [one for one in parser.column_dimensions.values() if one.get("hidden") in _YES]
-    spans = ((1, int(one["min"]), LAST_ROW, min(int(one["max"]), LAST_COLUMN)) for one in columns)
+    columns = [dimension for dimension in parser.column_dimensions.values() if dimension.get("hidden") in _YES]
+    spans = ((1, int(column["min"]), LAST_ROW, min(int(column["max"]), LAST_COLUMN)) for column in columns)
     traits.other("hidden columns", "", spans)
     merged = parser.merged_cells.mergeCell if parser.merged_cells is not None else ()
     traits.other("merged", "", (_area(one) for one in merged))
@@ -222,4 +222,4 @@ def _tinted(colour: str, tint: float) -> str:
     hue, light, full = colorsys.rgb_to_hls(red, green, blue)
     light = light * (1 + tint) if tint < 0 else light * (1 - tint) + tint
     shades = colorsys.hls_to_rgb(hue, min(1.0, max(0.0, light)), full)
-    return "".join(f"{round(one * 255):02X}" for one in shades)
+    return "".join(f"{round(shade * 255):02X}" for shade in shades)

@@ -34,7 +34,7 @@ _ALL = ("base_url", "timeout_s", "cost_usd")
 _USED: dict[str, tuple[str, ...]] = {
     "local": ("timeout_s",),
     "model": ("model", "timeout_s"),
-    **{one.name: (*_ALL, "key_env") for one in SERVICES if one.key_env or not one.base},
+    **{service.name: (*_ALL, "key_env") for service in SERVICES if service.key_env or not service.base},
     "google": (*_ALL, "key_env", "engine_id"),
 }
 
@@ -46,16 +46,16 @@ def engines_of(
     near: Path,
     web: WebClient,
     environ: Mapping[str, str],
-    given: Sequence[SearchEngine] = (),
+    engines: Sequence[SearchEngine] = (),
 ) -> Engines:
     """Return the engines that the settings name, and what those lack that cannot be asked; SettingsError for others."""
-    makers: dict[str, Any] = {one.name: partial(ServiceEngine, one) for one in SERVICES}
+    makers: dict[str, Any] = {service.name: partial(ServiceEngine, service) for service in SERVICES}
     makers |= {"wikipedia": Wikipedia, "archive": Archive, "model": AskedModel}
     makers |= {name: partial(Ddgs, name) for name in NAMES}
     installed = {one.name: one for one in _installed(tuple(sys.path))}
-    own = {_checked(one).name: one for one in given}
+    own = {_checked(one).name: one for one in engines}
     # The order of `auto`: this machine, one's own, what one has a key for, the rest.
-    known = ["local", *(one.name for one in given), *sorted(installed), *(one.name for one in SERVICES)]
+    known = ["local", *(one.name for one in engines), *sorted(installed), *(service.name for service in SERVICES)]
     known += ["model", "wikipedia", *NAMES, "archive"]
     if twice := [name for name in known if known.count(name) > 1]:
         raise SettingsError(f"two search engines are called {twice[0]!r}; give one of them another name")
@@ -73,16 +73,16 @@ def engines_of(
             return own[name]
         if name in installed:
             return _checked(installed[name].load()(web, said, environ))
-        made: SearchEngine = makers[name](web, said, environ)
-        return made
+        engine: SearchEngine = makers[name](web, said, environ)
+        return engine
 
     wanted: list[str] = []
     for name in settings.engines:
         wanted += known if name == AUTO else [name]
     made = [make(name) for name in dict.fromkeys(wanted)]
     lacking = {one.name: one.missing() for one in made if one.missing()}
-    kept = KeptResults(folder / "web", settings.cache_s)
-    return Engines(tuple(made), lacking, settings.choice, settings.most, settings.timeout_s, web.denied, kept)
+    results = KeptResults(folder / "web", settings.cache_s)
+    return Engines(tuple(made), lacking, settings.choice, settings.most, settings.timeout_s, web.denied, results)
 
 
 @functools.lru_cache(maxsize=1)
@@ -91,15 +91,15 @@ def _installed(places: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=GROUP))
 
 
-def _check(name: str, said: SearchEngineSettings, used: tuple[str, ...] | None) -> None:
+def _check(name: str, settings: SearchEngineSettings, used: tuple[str, ...] | None) -> None:
     """Refuse what an engine would ignore, and an address that is none."""
-    for field in sorted(said.model_fields_set):
+    for field in sorted(settings.model_fields_set):
         if used is not None and field not in used:
             can = f"it can have: {', '.join(used)}" if used else "an engine of your own has its settings in its code"
             raise SettingsError(f"search.engine.{name} has {field}, which it does not use; {can}")
-    if said.base_url:
+    if settings.base_url:
         try:
-            parse_address(said.base_url.replace("{language}", "en"))
+            parse_address(settings.base_url.replace("{language}", "en"))
         except WebError as error:
             raise SettingsError(f"search.engine.{name}.base_url: {error}") from None
 
@@ -114,6 +114,6 @@ def _checked(one: Any) -> SearchEngine:
 
 
 def key_variables(settings: SearchSettings) -> tuple[str, ...]:
-    theirs = {one.name: one.key_env for one in SERVICES if one.key_env}
+    theirs = {service.name: service.key_env for service in SERVICES if service.key_env}
     theirs |= {name: one.key_env for name, one in settings.engine.items() if one.key_env}
     return tuple(sorted({*theirs.values()}))

@@ -104,14 +104,14 @@ class Local:
 
     async def copy_of(self, address: str) -> tuple[bytes, str] | None:
         """Return what the copy of a site has at an address, and its media type; None where no folder has it."""
-        sites = [parse_address(f"{one.address.rstrip('/')}/").url for one in self._folders if one.address]
+        sites = [parse_address(f"{folder.address.rstrip('/')}/").url for folder in self._folders if folder.address]
         if not address.startswith((*sites,)):
             return None
         with self._kept() as place:
             return await asyncio.to_thread(self._copy_of, address, place)
 
     def _copy_of(self, address: str, place: Path) -> tuple[bytes, str] | None:
-        known = [one for one in self._in_folders(place) if one.base]
+        known = [folder for folder in self._in_folders(place) if folder.base]
         for head in (lambda _: "", _head):  # by their paths first: no file has to be read for that
             for one in known:
                 if parse_address(_address(one, head(one))).url == address:
@@ -191,8 +191,8 @@ def _address(known: _Known, head: str) -> str:
     if not known.base:
         return known.name
     base = known.base.rstrip("/") + "/"
-    said = _CANONICAL.search(head)
-    href = _HREF.search(said[0]) if said else None
+    match = _CANONICAL.search(head)
+    href = _HREF.search(match[0]) if match else None
     if href is not None:
         with suppress(ValueError):  # what the page names as its address is none
             address = str(urljoin(base, href[1]))

@@ -72,11 +72,11 @@ def merged(lists: Mapping[str, Sequence[SearchResult]]) -> list[SearchResult]:
     found: dict[str, list[tuple[int, str, SearchResult]]] = {}
     for engine, results in lists.items():
         seen: set[str] = set()
-        for one in results:
-            key = page_key(one.address)
+        for result in results:
+            key = page_key(result.address)
             if key not in seen:  # the same page twice in one list counts once
                 seen.add(key)
-                found.setdefault(key, []).append((len(seen), engine, one))
+                found.setdefault(key, []).append((len(seen), engine, result))
     scored: list[tuple[float, int, SearchResult]] = []
     for order, listed in enumerate(found.values()):
         best = min(listed, key=lambda each: (each[1] == INVENTIVE, each[0]))[2]
@@ -102,8 +102,8 @@ def merged(lists: Mapping[str, Sequence[SearchResult]]) -> list[SearchResult]:
 def first(results: Sequence[SearchResult], limit: int) -> list[SearchResult]:
     """Return the first results, among them the best one of each engine: several that list the same drown no other."""
     best: dict[str, tuple[int, int]] = {}
-    for at, one in enumerate(results):
-        for source in one.sources:
+    for at, result in enumerate(results):
+        for source in result.sources:
             best[source.engine] = min(best.get(source.engine, (source.rank, at)), (source.rank, at))
     wanted = sorted({at for _, at in best.values()})[:limit]
     for at in range(len(results)):
@@ -121,5 +121,5 @@ def between(
     if since is None and until is None:
         return list(results), 0, 0
     first_day, last_day = (since or date.min).isoformat(), (until or date.max).isoformat()
-    kept = [one for one in results if one.date is None or first_day <= one.date <= last_day]
+    kept = [result for result in results if result.date is None or first_day <= result.date <= last_day]
     return kept, len(results) - len(kept), sum(one.date is None for one in kept)

@@ -114,7 +114,7 @@ async def by_model(
         raise ToolError(f"the model that chooses answered something else: {error}") from None
     assert isinstance(said, dict)
     engines: Any = said["engines"]
-    chosen = {one["name"]: str(one.get("reason") or "")[:200] for one in engines if one["name"] in ready}
+    chosen = {engine["name"]: str(engine.get("reason") or "")[:200] for engine in engines if engine["name"] in ready}
     if not chosen:
         raise ToolError("the model that chooses named no engine that there is")
     return dict([*chosen.items()][:most])

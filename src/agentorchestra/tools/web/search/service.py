@@ -113,7 +113,7 @@ class Service:
             return answer
         status = answer.status
         words = answer.body[:4_000].decode("utf-8", "replace")
-        if meaning := next((self.refusals[said] for said in self.refusals if said in words), ""):
+        if meaning := next((self.refusals[refusal] for refusal in self.refusals if refusal in words), ""):
             raise EngineError(f"{meaning.format(key=self.key_env)} ({status})")
         if status in (429, 503):
             wait = min(max(answer.retry_after_s or 0.0, 0.0), _LONGEST_WAIT)

@@ -193,18 +193,18 @@ def _first(values: Any) -> Any:
 
 def _crossref_about(work: Mapping[str, Any]) -> str:
     names = [
-        " ".join(str(one[part]) for part in ("given", "family", "name") if one.get(part))
-        for one in rows(work, "author")[:4]
+        " ".join(str(row[part]) for part in ("given", "family", "name") if row.get(part))
+        for row in rows(work, "author")[:4]
     ]
     parts = (", ".join(names), _first(work.get("container-title")), work.get("abstract"))
-    return ". ".join(str(one) for one in parts if one)
+    return ". ".join(str(part) for part in parts if part)
 
 
 def _crossref_date(work: Mapping[str, Any]) -> str | None:
     """Return the day a work was published on; the first of the month or year where no more is known."""
     issued = work.get("issued")
     parts = _first(issued.get("date-parts")) if isinstance(issued, dict) else None
-    if not isinstance(parts, list) or not parts or not all(isinstance(one, int) for one in parts):
+    if not isinstance(parts, list) or not parts or not all(isinstance(part, int) for part in parts):
         return None
     year, month, day = (*parts, 1, 1)[:3]
     return f"{year:04}-{month:02}-{day:02}"
