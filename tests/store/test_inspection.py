@@ -119,6 +119,18 @@ async def test_an_event_in_the_place_of_another_was_changed(tmp_path: Path) -> N
     assert two == "run run_2: event 2 was changed after it was recorded; events 1 to 1 can be read"
 
 
+async def test_a_removed_event_and_a_broken_row_are_said_to_be_of_the_log(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await _filled(store)
+    _edited(tmp_path, "DELETE FROM events WHERE run = 'run_1' AND seq = 2")
+    with pytest.raises(LogChangedError, match="event 2 of run run_1 is missing.*doctor --deep.*fork run_1 --at 1"):
+        await store.load("run_1", verify=True)
+    _edited(tmp_path, "UPDATE runs SET manifest = '{' WHERE id = 'run_2'")
+    with pytest.raises(LogChangedError, match="a row is no JSON .*doctor --deep.*backup"):
+        await store.get_run("run_2")
+    await store.close()
+
+
 def test_an_event_without_a_checksum_is_not_checked(tmp_path: Path) -> None:
     asyncio.run(_made(tmp_path))
     _edited(tmp_path, "UPDATE events SET checksum = NULL, actor = 'b' WHERE run = 'run_2' AND seq = 4")
