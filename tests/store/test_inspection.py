@@ -71,7 +71,7 @@ async def test_damage_in_postgresql_is_named(server: Postgres, schema: str) -> N
         connection.execute(f"UPDATE {schema}.blobs SET data = 'other'")
         connection.execute(f"UPDATE {schema}.events SET body = replace(body, 'ok', 'no') WHERE run = 'run_1'")
     damage = (await store.inspect()).damage
-    with pytest.raises(LogChangedError, match="event 2 of run run_1 is not the one that was recorded"):
+    with pytest.raises(LogChangedError, match="event 1 of run run_1 is missing"):
         await store.load("run_1", verify=True)
     await store.close()
     assert damage[0].startswith("run run_1: event 1 is missing; event 2 was changed after it was recorded; ")
@@ -117,6 +117,18 @@ async def test_an_event_in_the_place_of_another_was_changed(tmp_path: Path) -> N
     _, two = (await store.inspect()).damage
     await store.close()
     assert two == "run run_2: event 2 was changed after it was recorded; events 1 to 1 can be read"
+
+
+async def test_a_removed_event_and_a_broken_row_are_said_to_be_of_the_log(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await _filled(store)
+    _edited(tmp_path, "DELETE FROM events WHERE run = 'run_1' AND seq = 2")
+    with pytest.raises(LogChangedError, match=r"event 2 of run run_1 is missing.*doctor --deep.*fork run_1 --at 1"):
+        await store.load("run_1", verify=True)
+    _edited(tmp_path, "UPDATE runs SET manifest = '{' WHERE id = 'run_2'")
+    with pytest.raises(LogChangedError, match=r"a row is no JSON .*doctor --deep.*backup"):
+        await store.get_run("run_2")
+    await store.close()
 
 
 def test_an_event_without_a_checksum_is_not_checked(tmp_path: Path) -> None:

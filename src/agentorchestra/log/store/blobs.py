@@ -147,7 +147,7 @@ def verified(sha256: str, data: bytes, place: str) -> bytes:
 
 
 def no_blob(sha256: str) -> StoreError:
-    return StoreError(f"no blob {sha256!r} in this workspace; only hashes that put_blob returned can be read")
+    return StoreError(f"no blob {sha256!r} in this workspace; if a log names it, restore it from a backup")
 
 
 def sync_folder(folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, tuple_
 
 from agentorchestra.core.components import ComponentChange
-from agentorchestra.core.errors import AgentOrchestraError
+from agentorchestra.core.errors import AgentOrchestraError, LogChangedError
 from agentorchestra.core.events import Event, RunCreated
 from agentorchestra.core.protocols import BlobInfo, Job, RunHead, RunRecord, RunState
 from agentorchestra.core.query import LogQuery
@@ -44,8 +44,8 @@ class Reader(Database):
             if not found and connection.execute(select(runs.c.id).where(runs.c.id == run)).first() is None:
                 raise rows.unknown_run(run)
             if verify:
-                for values in found:
-                    rows.check(values)
+                for place, values in enumerate(found, max(after, 0) + 1):
+                    rows.check(values, place)
             return self._events(connection, found, verify=verify)
 
         return await self._read(read)
@@ -248,6 +248,9 @@ class Reader(Database):
                 return task()
             except AgentOrchestraError:
                 raise
+            except json.JSONDecodeError as exc:
+                said = f"the log was changed: a row is no JSON ({exc}); `agentorchestra doctor --deep` names its run"
+                raise LogChangedError(f"{said}; restore the log from a backup") from exc
             except Exception as exc:
                 raise self._translate(exc) from exc
 

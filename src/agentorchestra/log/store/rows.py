@@ -154,13 +154,14 @@ def was_changed(values: Sequence[Any]) -> bool:
     return recorded is not None and recorded != checksum(values)
 
 
-def check(values: Sequence[Any]) -> None:
-    """Raise LogChangedError if a row is not the one that was appended."""
-    if was_changed(values):
-        run, seq = values[:2]
+def check(values: Sequence[Any], place: int | None = None) -> None:
+    """Raise LogChangedError if a row is not the one that was appended, or not the one of this place in its log."""
+    run, seq = values[0], place or values[1]
+    how = "missing" if seq != values[1] else "not the one that was recorded" if was_changed(values) else ""
+    if how:
         before = f"; to go on from before it: `agentorchestra fork {run} --at {seq - 1}`" if seq > 1 else ""
         raise LogChangedError(
-            f"the log was changed: event {seq} of run {run} is not the one that was recorded. "
+            f"the log was changed: event {seq} of run {run} is {how}. "
             f"`agentorchestra doctor --deep` names all that is damaged; restore the log from a backup{before}"
         )
 

@@ -91,25 +91,21 @@ def manifest_hash(body: dict[str, Any]) -> str | None:
 
 
 def check(event: Event, named: str | None, row: Row[Any], whole: dict[str, Any]) -> None:
-    """Raise LogChangedError if the row of a run is not the one that its first event recorded.
+    """Raise LogChangedError if the row of a run, with its `whole` manifest, is not the one that event 1 recorded.
 
-    Args:
-        named: the hash of the row's text in the stored event; None where an earlier version wrote the manifest there.
-        whole: the manifest in the row.
+    `named` is the hash of the row's text in that event; None where an earlier version wrote the manifest there.
     """
-    recorded: RunManifest | None = None
+    others = ["the manifest"]
     if named in (None, _digest(row.manifest.encode())):
-        recorded = event.data.manifest  # type: ignore[attr-defined]
-    if recorded is None or (named is None and recorded != RunManifest.model_validate(whole)):
-        other = "the manifest"
-    else:
-        held = {"session": row.session, "parent_run": row.parent_run, "fork_seq": row.fork_seq, "created": row.created}
-        wanted = recorded.model_dump(include=held.keys()) | {"created": stamp(recorded.created)}
-        other = " and ".join(f"`{name}`" for name in held if held[name] != wanted[name])
-    if other:
+        recorded: RunManifest = event.data.manifest  # type: ignore[attr-defined]
+        wanted = {name: getattr(recorded, name) for name in ("session", "parent_run", "fork_seq")}
+        wanted["created"] = stamp(recorded.created)
+        others = others if named is None and recorded != RunManifest.model_validate(whole) else []
+        others += [f"`{name}`" for name, value in wanted.items() if getattr(row, name) != value]
+    if others:
         raise LogChangedError(
-            f"the log was changed: {other} in the row of run {event.run} is not the one that event 1 names; "
-            "restore the log from a backup"
+            f"the log was changed: {' and '.join(others)} in the row of run {event.run} is not the one that event 1 "
+            "names; restore the log from a backup"
         )
 
 
