@@ -135,9 +135,7 @@ class Analysis:
     async def _classify(self, content: SourceContent) -> SourceContent:
         """Ask the model whether text whose name says nothing is a table."""
         head = [Piece(piece.place, piece.text[:1_500]) for piece in content.chunks[0][:3]] if content.chunks else []
-        reply = await self.questioner.one(
-            Question("analysis_kind", KIND, {"name": content.name}, self._piece_blocks(head))
-        )
+        reply = await self.questioner.one(Question("analysis_kind", KIND, {"name": content.name}, self._blocks(head)))
         if (reply or {}).get("kind") != "table":
             return content
         return await self.read(content.name, "table")
@@ -157,8 +155,7 @@ class Analysis:
             hints = self._hints()
             values = {"question": self.question, "whole": all_ and len(chunks) == 1}
             questions = [
-                Question("analysis_chunk", FINDINGS, values, (*hints, *self._piece_blocks(chunk, source)))
-                for chunk in batch
+                Question("analysis_chunk", FINDINGS, values, (*hints, *self._blocks(chunk, source))) for chunk in batch
             ]
             for chunk, reply in zip(batch, await self.questioner.all(questions), strict=True):
                 location = f"{source}, {chunk[0].place}" + (f" to {chunk[-1].place}" if len(chunk) > 1 else "")
@@ -286,7 +283,7 @@ class Analysis:
             for name, rows in content.tables.items()
         ]
         heads += [Piece(f"text {name!r}", text[:2_000]) for name, text in texts.items()]
-        return self._piece_blocks(heads[: self.limits.members], content.name)
+        return self._blocks(heads[: self.limits.members], content.name)
 
     # -- PDF ---------------------------------------------------------------------------------------------------------
 
@@ -448,7 +445,7 @@ class Analysis:
     def _hints(self) -> tuple[Block, ...]:
         return _known_block(self._known_text())
 
-    def _piece_blocks(self, pieces: Sequence[Piece], source: str = "") -> tuple[Block, ...]:
+    def _blocks(self, pieces: Sequence[Piece], source: str = "") -> tuple[Block, ...]:
         return tuple(
             piece_block(number, piece.text, source, piece.place) for number, piece in enumerate(pieces, start=1)
         )

@@ -28,7 +28,7 @@ class Trials:
 
 async def try_cases(
     ctx: BranchContext[Any],
-    trial_tool: Tool[..., Any],
+    tool: Tool[..., Any],
     cases: Sequence[Case],
     returns: Mapping[str, Any],
     *,
@@ -36,14 +36,14 @@ async def try_cases(
 ) -> Trials:
     """Call a tool with every case, the last of which is the task's own; `twice` to see that it gives the same."""
     seconds: list[float] = []
-    first = await _call(ctx, trial_tool, cases, seconds)
+    first = await _call(ctx, tool, cases, seconds)
     problems = [
         text
         for case, outcome in zip(cases, first, strict=True)
         if (text := _wrong(case, outcome, returns, is_example=case is not cases[-1]))
     ]
     if not problems and twice:
-        again = await _call(ctx, trial_tool, cases, seconds)
+        again = await _call(ctx, tool, cases, seconds)
         problems = [
             f"called twice with {short(case.arguments)} it gave {_gave(before)} and then {_gave(after)}"
             for case, before, after in zip(cases, first, again, strict=True)
@@ -53,12 +53,12 @@ async def try_cases(
 
 
 async def _call(
-    ctx: BranchContext[Any], trial_tool: Tool[..., Any], cases: Sequence[Case], seconds: list[float]
+    ctx: BranchContext[Any], tool: Tool[..., Any], cases: Sequence[Case], seconds: list[float]
 ) -> list[Outcome]:
     began = ctx.now
-    add_tools(ctx, trial_tool)
+    add_tools(ctx, tool)
     outcomes = await ctx.perform_all(
-        [effect_for(trial_tool, dict(case.arguments), role=ctx.role, provenance=ctx.provenance) for case in cases]
+        [effect_for(tool, dict(case.arguments), role=ctx.role, provenance=ctx.provenance) for case in cases]
     )
     seconds += [(outcome.ended_at - began).total_seconds() for outcome in outcomes if outcome.ended_at is not None]
     return outcomes

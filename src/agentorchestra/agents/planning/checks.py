@@ -113,14 +113,11 @@ class Check:
             result = without_distrusted(
                 result.model_copy(update={"sources": citations(results)}), distrusted_sources(ctx)
             )
-        strangers = self._unfound(result, lookup, results, ctx)
+        strays = self._unfound(result, lookup, results, ctx)
         prompt = self.kit.prompts.get("verification")
-        if ctx.manifest.checks >= SORTED and (self.named or not any(citation.quote.strip() for citation in strangers)):
-            result, strangers = (
-                without(result, [], prompt, unfound=strangers),
-                [],
-            )  # to say it costs more than it is worth
-        bad = bool(lookup.misquoted or strangers)
+        if ctx.manifest.checks >= SORTED and (self.named or not any(source.quote.strip() for source in strays)):
+            result, strays = without(result, [], prompt, unfound=strays), []  # to say it costs more than it is worth
+        bad = bool(lookup.misquoted or strays)
         texts = [self.task, *self.told]
         bare = [] if results else bare_figures(result, lookup, ctx, texts)
         strange, doubt = [], Doubt()
@@ -134,29 +131,25 @@ class Check:
                 doubt = await self.find_doubt(result, ctx, results, for_judge=for_judge)
         if (bad or strange or (doubt.text and not doubt.again)) and self.sent_back < MOST_CHECKS and not is_last(state):
             self.sent_back += 1
-            self.named = self.named or bool(strangers)
-            problem = said_of(prompt, misquoted=lookup.misquoted, unfound=strangers, figures=strange, doubt=doubt.text)
+            self.named = self.named or bool(strays)
+            problem = said_of(prompt, misquoted=lookup.misquoted, unfound=strays, figures=strange, doubt=doubt.text)
             return state.model_copy(
                 update={"result": None, "problem": problem, "messages": (*state.messages, *doubt.messages)}
             )
         self.doubt = doubt.said
-        return state.model_copy(update={"result": without(result, lookup.misquoted, prompt, unfound=strangers)})
+        return state.model_copy(update={"result": without(result, lookup.misquoted, prompt, unfound=strays)})
 
     @staticmethod
     def _unfound(
         result: AgentResult, lookup: LookupResult, results: Sequence[TeamResult], ctx: BranchContext[Any]
     ) -> list[Citation]:
         """Return the sources that code does not know, or could not look up, and no agent gave."""
-        citation_pool = (
-            *citations(results),
-            *(Citation(source=name, quote=result.answer or result.report) for name, result, _ in results),
-        )
+        answers = (Citation(source=name, quote=agent.answer or agent.report) for name, agent, _ in results)
+        pool = (*citations(results), *answers)
         sure = {*lookup.held.values(), *lookup.misquoted}
         if ctx.manifest.checks >= SORTED:
-            return unfound(lookup.unknown, citation_pool)
-        return (
-            unfound([citation for citation in result.sources if citation not in sure], citation_pool) if results else []
-        )
+            return unfound(lookup.unknown, pool)
+        return unfound([source for source in result.sources if source not in sure], pool) if results else []
 
     def _is_settled(
         self, result: AgentResult, lookup: LookupResult, team_results: Sequence[TeamResult], ctx: BranchContext[Any]
@@ -168,19 +161,17 @@ class Check:
         """
         if self.told:  # what an agent found for the task as it was is no proof for the one that it has become
             return False
-        tool_outputs = outputs(ctx) if ctx.manifest.checks else []
+        calls = outputs(ctx) if ctx.manifest.checks else []
         computing = PROGRAMS | {*self.kit.given}
-        proven = [answer for _, answer, _ in team_results if is_proven(answer, self.task, tool_outputs, computing)]
+        proven = [answer for _, answer, _ in team_results if is_proven(answer, self.task, calls, computing)]
         if evident(result, proven):
             return True
         own = figures(result.answer).keys() - figures(self.task).keys()
         if not own or not ctx.manifest.checks or len(result.answer.split()) > SHORT_ANSWER:
             return False
         answers = figures("\n".join(answer.answer for answer in proven))
-        quotes = [citation.quote for citation in result.sources if citation in lookup.held.values()]
-        results = [
-            output.text for output in tool_outputs if output.name in computing and len(output.text) <= MOST_RESULT
-        ]
+        quotes = [source.quote for source in result.sources if source in lookup.held.values()]
+        results = [output.text for output in calls if output.name in computing and len(output.text) <= MOST_RESULT]
         stands = figures("\n".join([*quotes, *results]))
         return all(is_among(form, answers) and is_among(form, stands) for form in own)
 
@@ -202,7 +193,7 @@ class Check:
         evidence_text = "\n".join(evidence) if ctx.manifest.checks >= COUNTED else ""
         evidence += [render_block(block) for block in pages if text_of((block,)) not in evidence_text]
         mark = sha256_json(
-            [result.answer, [citation.model_dump(mode="json") for citation in result.sources], *self.told, *evidence]
+            [result.answer, [source.model_dump(mode="json") for source in result.sources], *self.told, *evidence]
         )
         again = mark in self.verdicts
         if not again:
@@ -218,11 +209,7 @@ class Check:
         """Return figures of the answer that neither the user, an agent, a tool nor a program gave."""
         texts = [self.task, *self.told, *said_before(ctx)]
         for _, answer, _ in results_before(ctx, upto=ctx.last_n + 1):
-            texts += [
-                answer.answer,
-                answer.report,
-                *(f"{citation.place}\n{citation.quote}" for citation in answer.sources),
-            ]
+            texts += [answer.answer, answer.report, *(f"{source.place}\n{source.quote}" for source in answer.sources)]
         if ctx.manifest.checks:
             texts += [f"{output.asked}\n{output.text}" for output in outputs(ctx)]
         return missing(result.answer, "\n".join(texts), checks=ctx.manifest.checks)
@@ -236,9 +223,9 @@ class Check:
         given_out: list[TextBlock] = []
         if ctx.manifest.checks:
             bad = distrusted_sources(ctx)
-            tool_outputs = [rest for output in outputs(ctx) if (rest := output.without(bad)) is not None]
-            tool_outputs = [*without_repeats(tool_outputs)] if ctx.manifest.checks >= COUNTED else tool_outputs
-            given_out = output_blocks(tool_outputs, result.answer, min(room // 2, MOST_OUTPUTS))
+            calls = [rest for output in outputs(ctx) if (rest := output.without(bad)) is not None]
+            calls = [*without_repeats(calls)] if ctx.manifest.checks >= COUNTED else calls
+            given_out = output_blocks(calls, result.answer, min(room // 2, MOST_OUTPUTS))
             results = [(name, without_distrusted(answer, bad), trust) for name, answer, trust in results]
         room -= sum(len(block.text) for block in given_out)
         agents = [evidence_block(results, most=room)] if results or ctx.manifest.checks < SORTED else []
@@ -252,7 +239,7 @@ class Check:
             "told": list(self.told),
             "answer": result.answer,
             "cited": render_block(_sources_block(result)),
-            "sources": [citation.model_dump(mode="json") for citation in result.sources],
+            "sources": [source.model_dump(mode="json") for source in result.sources],
             "evidence": "\n".join(evidence),
         }
         if "told" not in prompt.variables:
@@ -284,12 +271,10 @@ def _sources_block(result: AgentResult) -> Block:
     return material("\n".join(lines) or "nothing", "planner")
 
 
-def is_proven(
-    result: AgentResult, task: str, tool_outputs: Sequence[Output], computing: Collection[str] = PROGRAMS
-) -> bool:
+def is_proven(result: AgentResult, task: str, calls: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:
     """Return whether an agent finished with sources, or with what a program or a tool of the user's gave it."""
     done = result.status is RunStatus.COMPLETED and bool(result.answer)
-    return done and (bool(result.sources) or computed(result.answer, task, tool_outputs, computing))
+    return done and (bool(result.sources) or computed(result.answer, task, calls, computing))
 
 
 def evident(result: AgentResult, proven: Sequence[AgentResult]) -> bool:

@@ -199,43 +199,31 @@ def without(
     return result.model_copy(update={"sources": sources, "report": f"{result.report}\n\n{note}".strip()})
 
 
-def bare_figures(
-    result: AgentResult, lookup: LookupResult, ctx: BranchContext[Any], task_texts: Sequence[str]
-) -> list[str]:
+def bare_figures(result: AgentResult, lookup: LookupResult, ctx: BranchContext[Any], task: Sequence[str]) -> list[str]:
     """Return the figures of an answer that stand neither in a line it cites nor in a result of a program or tool.
 
     Where there is nothing that they could be compared with, none is told of: of a session nothing of this turn.
-    `known` is the task, as it became.
+    `task` is the task, as it became.
     """
     manifest = ctx.manifest
     if result.status is not RunStatus.COMPLETED or manifest.checks < SORTED:
         return []
-    tool_outputs = outputs(ctx)
-    seen = any(output.media for output in tool_outputs)  # in pictures only a model can look figures up
+    calls = outputs(ctx)
+    seen = any(output.media for output in calls)  # in pictures only a model can look figures up
     turn = manifest.checks >= TURN and manifest.previous is not None
-    files, looked_at = (
-        (manifest.given, [output for output in tool_outputs if output.n]) if turn else (manifest.files, tool_outputs)
-    )
+    files, looked_at = (manifest.given, [output for output in calls if output.n]) if turn else (manifest.files, calls)
     if seen or not (files or looked_at or result.sources):
         return []
-    quotes_held = [*lookup.held.values()]
-    texts = [
-        *task_texts,
-        *said_before(ctx),
-        *(citation.quote for citation in quotes_held),
-        *whole_lines(quotes_held, ctx),
-    ]
-    return unproven(result.answer, texts, tool_outputs, checks=manifest.checks)
+    quotes = [*lookup.held.values()]
+    texts = [*task, *said_before(ctx), *(citation.quote for citation in quotes), *whole_lines(quotes, ctx)]
+    return unproven(result.answer, texts, calls, checks=manifest.checks)
 
 
 def said_before(ctx: BranchContext[Any]) -> list[str]:
     """Return the texts of the session's earlier turns: its tasks and answers, and the conversation as it stands."""
     earlier = [f"{turn.task}\n{turn.answer}" for turn in ctx.manifest.earlier]
-    return (
-        earlier + [message.text for message in conversation(ctx, native=True)]
-        if ctx.manifest.checks >= TURN
-        else earlier
-    )
+    messages = conversation(ctx, native=True) if ctx.manifest.checks >= TURN else ()
+    return earlier + [message.text for message in messages]
 
 
 @dataclass

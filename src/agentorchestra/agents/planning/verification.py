@@ -147,11 +147,9 @@ class Verifier:
         addresses = {
             _page(citation) for citation in result.sources if is_address(citation.source) and not citation.quote.strip()
         }
-        last = {normalised_address(page_look.address): page_look for page_look in looks(ctx)} if addresses else {}
+        last = {normalised_address(look.address): look for look in looks(ctx)} if addresses else {}
         return [
-            material(page_look.text[:LONGEST_PAGE], page_look.address, "web")
-            for page, page_look in last.items()
-            if page in addresses
+            material(look.text[:LONGEST_PAGE], look.address, "web") for page, look in last.items() if page in addresses
         ]
 
     def _changes(self, name: str, ctx: BranchContext[Any]) -> bool:
