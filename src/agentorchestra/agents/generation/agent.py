@@ -96,10 +96,8 @@ class _Generation:
                 if isinstance(registration, AgentResult):
                     return registration
                 # Somebody else has the name since: what was made is right, and is called otherwise.
-                need, problems = (
-                    registration,
-                    [f"another tool is called so by now: name the function {registration.name}"],
-                )
+                need = registration
+                problems = [f"another tool is called so by now: name the function {need.name}"]
             self.reasons = problems
         await self._phase("discarded", "no attempt passed", need.name, self.reasons)
         return self._without(need.name)
@@ -155,28 +153,20 @@ class _Generation:
         refusals: list[str] = []
         for candidate, calls in await self._fitting(need, candidates):
             name = str(candidate["name"])
-            registered_tool = self._registered_tool(candidate)
-            if registered_tool is None:
+            tool = self._registered_tool(candidate)
+            if tool is None:
                 continue
-            trial = registered_tool.renamed(f"{TRIAL}{name}"[:64], "0.0.0")
+            trial = tool.renamed(f"{TRIAL}{name}"[:64], "0.0.0")
             cases = [Case(call, case.expected, case.known) for call, case in zip(calls, need.cases, strict=True)]
             trials = await try_cases(self.ctx, trial, cases, need.returns, twice=False)
             problems = [*trials.problems] or await self._judge(need, cases[-1], trials.value)
             if problems:
                 refusals.append(f"{name}: {problems[0]}")
                 continue
-            await self._phase("retrieved", f"{name}@{registered_tool.version} fits", need.name, refusals)
-            result = await self._execute(
-                registered_tool, calls[-1], f"The tool {registered_tool.component} was there already.", need
-            )
+            await self._phase("retrieved", f"{name}@{tool.version} fits", need.name, refusals)
+            result = await self._execute(tool, calls[-1], f"The tool {tool.component} was there already.", need)
             if result.status is RunStatus.COMPLETED and candidate.get("source") and candidate.get("for_all"):
-                give(
-                    self.ctx,
-                    name,
-                    registered_tool.version,
-                    str(candidate["source"]),
-                    str(candidate.get("symbol") or ""),
-                )
+                give(self.ctx, name, tool.version, str(candidate["source"]), str(candidate.get("symbol") or ""))
             return result
         await self._phase("retrieved", "nothing that fits" if candidates else "nothing", need.name, refusals)
         name = str(reply.get("free_name") or need.name)
@@ -315,11 +305,11 @@ class _Generation:
         return reply.strip().strip(".!").casefold() in ("y", "yes")
 
     async def _execute(
-        self, tool_to_call: Tool[..., Any], arguments: Mapping[str, JsonValue], origin: str, need: Specification
+        self, tool: Tool[..., Any], arguments: Mapping[str, JsonValue], origin: str, need: Specification
     ) -> AgentResult:
-        outcome = await call_own(self.ctx, tool_to_call, arguments, self.ctx.provenance)
+        outcome = await call_own(self.ctx, tool, arguments, self.ctx.provenance)
         await self._phase(
-            "executed", "done" if outcome.ok else "failed", tool_to_call.name, [outcome.error or ""][outcome.ok :]
+            "executed", "done" if outcome.ok else "failed", tool.name, [outcome.error or ""][outcome.ok :]
         )
         summary = f"{origin} {need.description} It was called with {short(dict(arguments))}."
         if not outcome.ok:
@@ -329,7 +319,7 @@ class _Generation:
         return AgentResult(
             answer=value if isinstance(value, str) else short(value, 20_000),
             output=value if schema is not None and not schema_problems(value, schema) else None,
-            report=f"{summary} Agents that run Python and are asked from now on can call it as {tool_to_call.name}.",
+            report=f"{summary} Agents that run Python and are asked from now on can call it as {tool.name}.",
             steps=max(1, self.attempt),
         )
 

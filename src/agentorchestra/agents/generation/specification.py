@@ -102,11 +102,7 @@ def read_specification(reply: Mapping[str, Any], task: str, least: int) -> Speci
     if parameters.get("type") != "object" or not isinstance(properties, dict):
         raise SpecificationError('`parameters` is a JSON schema with "type": "object" and "properties"')
     # Where nothing is said of it, whatever has no default is needed.
-    required_names = [
-        name
-        for name, definition in properties.items()
-        if not (isinstance(definition, dict) and "default" in definition)
-    ]
+    required_names = [name for name, item in properties.items() if not (isinstance(item, dict) and "default" in item)]
     parameters = {"additionalProperties": False, "required": required_names, **parameters}
     examples = [
         Case(_arguments(example, f"example {number}"), json_value(example["expected"], returns))

@@ -139,10 +139,7 @@ class _Graph:
         while wave := ready(self.graph, self.results):
             for knowledge in await self._check(await self._done(wave)):
                 self.results[knowledge.subtask.number] = knowledge
-            self.ctx.partial = {
-                "steps": 0,
-                "memory": "\n\n".join(knowledge.text for knowledge in self.results.values()),
-            }
+            self.ctx.partial = {"steps": 0, "memory": "\n\n".join(result.text for result in self.results.values())}
         left = [subtask for subtask in self.graph if subtask.number not in self.results]
         reasons = {subtask.number: obstacle(subtask, self.graph, self.results) for subtask in left}
         self.results |= {
@@ -154,13 +151,9 @@ class _Graph:
     async def _done(self, wave: Sequence[Subtask]) -> list[tuple[Subtask, AgentResult, Trust]]:
         specs = [
             self.child.model_copy(
-                update={
-                    "name": f"subtask_{subtask.number}",
-                    "instruction": subtask.task,
-                    "context": self._context(subtask),
-                }
+                update={"name": f"subtask_{part.number}", "instruction": part.task, "context": self._context(part)}
             )
-            for subtask in wave
+            for part in wave
         ]
         first = self.ctx.last_n + 1
         outcomes = await self.ctx.perform_all([agent_effect(spec, self.ctx) for spec in specs])
