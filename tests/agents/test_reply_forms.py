@@ -32,7 +32,7 @@ FORMS: dict[str, Form] = {
     "kind": strategies.KIND,
     "findings": strategies.FINDINGS,
     "program": strategies.PROGRAM,
-    "looked": strategies.LOOKED,
+    "looked": strategies.LOOK_FORM,
     "conclusion": strategies.CONCLUSION,
     "round": rounds.ROUND,
     "merged": merged_form(None),

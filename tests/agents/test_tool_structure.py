@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.agents.generation.specification import SpecificationError, read_specification, same
-from agentorchestra.agents.generation.structure import imported, problems_of
+from agentorchestra.agents.generation.structure import imported_modules, problems_of
 from agentorchestra.core.settings import GeneratorSettings
 from tests.agents.generating import RIGHT, TASK, specified
 
@@ -40,7 +40,7 @@ def test_libraries_of_the_settings_are_allowed_and_named() -> None:
     code = "import sklearn.metrics\nimport json\n" + RIGHT
     assert "imports 'sklearn.metrics'" in problems_of(code, spec, GeneratorSettings())[0]
     assert problems_of(code, spec, GeneratorSettings(libraries=("sklearn",))) == []
-    assert imported(code) == ["json", "sklearn"]
+    assert imported_modules(code) == ["json", "sklearn"]
     assert "imports 'numpy'" in problems_of("import numpy\n" + RIGHT, spec, GeneratorSettings(libraries=()))[0]
 
 

@@ -18,7 +18,7 @@ from agentorchestra.agents.generation.delivery import ToolReceiver
 from agentorchestra.agents.memory import memory_of
 from agentorchestra.agents.parts.base import Work
 from agentorchestra.agents.parts.choice import chosen_parts
-from agentorchestra.agents.parts.scaling import drawn, drive
+from agentorchestra.agents.parts.scaling import drive, weighted_decide
 from agentorchestra.agents.parts.search import keep_search
 from agentorchestra.agents.parts.verifier import Verifier
 from agentorchestra.agents.planning.evidence import SourceCheck
@@ -143,7 +143,7 @@ async def build_agent(
         )
         for name, (_, settings, profile_hash) in zip(models, asked, strict=True)
     ]
-    decide: Decide = drawn(deciders, [*mixture.values()]) if mixture else deciders[0]
+    decide: Decide = weighted_decide(deciders, [*mixture.values()]) if mixture else deciders[0]
     narrowest = min(range(len(models)), key=lambda index: window_of(models[index], ctx, kit))
     compaction = _compaction(spec, ctx, kit, models[narrowest], asked[narrowest][1])
     agent_state(ctx).result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)

@@ -11,7 +11,7 @@ from agentorchestra.agents.agent import System, is_top
 from agentorchestra.agents.conversation import begun_with, converses
 from agentorchestra.agents.driver import run_agent, run_workflow
 from agentorchestra.agents.identity import run_with_identity
-from agentorchestra.agents.parts.refine import refined
+from agentorchestra.agents.parts.refine import refine_answer
 from agentorchestra.agents.prompt import earlier_block
 from agentorchestra.agents.society.actors import act
 from agentorchestra.agents.state import agent_state
@@ -54,7 +54,7 @@ class AgentHandler(BaseHandler):
         try:
             result = await self._drive(spec, ctx, kit, spawned=effect.kind is EffectKind.SPAWN)
             if is_top(ctx):
-                result = await refined(result, spec, ctx, kit)
+                result = await refine_answer(result, spec, ctx, kit)
         except BudgetExhaustedError as exc:
             top = ctx.parent is None or ctx.parent.parent is None
             if top and exc.scope != ctx.branch:

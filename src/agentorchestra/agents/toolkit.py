@@ -109,4 +109,4 @@ async def _made_tools(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> dic
     runs_code = CODE_TOOL in spec.tools or (agent is not None and agent.tools is None)
     if kit.workshop is None or not runs_code:
         return {}
-    return {one.name: one for one in await kit.workshop.made(ctx)}
+    return {one.name: one for one in await kit.workshop.generated_tools(ctx)}

@@ -45,7 +45,7 @@ class Talk:
         result = AgentResult.model_validate(value) if isinstance(value, dict) and not outcome.get("error") else None
         turn = None
         if result is not None and result.status is not RunStatus.BLOCKED:
-            turn = turn_of(result, letter, number, before=self._said.get(key, 0), known=None, trust=Trust.AGENT)
+            turn = turn_of(result, letter, number, before=self._said.get(key, 0), known_marks=None, trust=Trust.AGENT)
         if turn is None:
             why = outcome.get("error") or (result.report or result.answer if result is not None else "")
             return f"{name} ({letter}) says nothing" + (f": {' '.join(str(why).split())[:300]}" if why else "")

@@ -119,7 +119,7 @@ class EarlyFinish:
             return state
         result = looked.corrected(result)
         found = results_before(ctx, upto=ctx.last_n + 1)
-        doubt = await self.check.doubted(result, ctx, found, judged=False)
+        doubt = await self.check.find_doubt(result, ctx, found, for_judge=False)
         if doubt.text:
             problem = said_of(self.check.kit.prompts.get("verification"), doubt=doubt.text)
             return state.model_copy(update={"problem": problem, "messages": (*state.messages, *doubt.messages)})

@@ -22,7 +22,7 @@ from pydantic import JsonValue
 from agentorchestra.agents.agent import is_top
 from agentorchestra.agents.forms import NUMBER, TEXT, TEXTS, Form, Question, Questioner, form, list_of
 from agentorchestra.agents.generation.specification import Case
-from agentorchestra.agents.generation.trials import tried
+from agentorchestra.agents.generation.trials import try_cases
 from agentorchestra.agents.optimiser.constraints import with_source
 from agentorchestra.agents.optimiser.evidence import (
     Evidence,
@@ -32,7 +32,7 @@ from agentorchestra.agents.optimiser.evidence import (
     cut,
     read_options,
 )
-from agentorchestra.agents.optimiser.revision import Revision, Wanted, proposed, shown
+from agentorchestra.agents.optimiser.revision import Revision, Wanted, proposal_result, titled_material
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block
 from agentorchestra.core.errors import SourceError
@@ -83,14 +83,14 @@ class _Reflecting:
         diagnoses = [(one, reply) for one, reply in zip(runs, replies, strict=True) if reply is not None]
         if not diagnoses:
             why = "No diagnosis of a run could be had, so nothing is proposed."
-            return proposed(self.questioner, why, blocked=True)
+            return proposal_result(self.questioner, why, blocked=True)
         report = [f"Diagnosis of {one.run}:\n{text}" for one, reply in diagnoses if (text := _in_words(reply))]
         wanted = self._wanted([reply for _, reply in diagnoses])
         if not wanted:
             report.append("No text had a part in what was diagnosed, so nothing is proposed.")
         revision = Revision(self.questioner, self.options.limits, self._trial)
         changes = await revision.run(wanted)
-        return proposed(self.questioner, "\n\n".join([*report, *revision.left]), changes)
+        return proposal_result(self.questioner, "\n\n".join([*report, *revision.left]), changes)
 
     def _wanted(self, replies: Sequence[Mapping[str, Any]]) -> list[Wanted]:
         """Return the variables with the greatest part in the failures, over all runs, with what is said of each."""
@@ -120,19 +120,21 @@ class _Reflecting:
         room = chars // 2 // max(1, 2 * len(steps))
         for number, node in enumerate(steps, start=1):
             uses = f", with {', '.join(node.uses)}" if node.uses else ""
-            content += shown(
+            content += titled_material(
                 f"Step {number} ({node.component or node.kind}{uses}), in:", cut(node.given, room), node.key
             )
             how = "failed" if node.error else "out"
-            content += shown(f"Step {number}, {how}:", cut(node.error or node.gave, room), node.key)
-        content += shown("The answer:", cut(evidence.answer, chars // 8), "answer")
+            content += titled_material(f"Step {number}, {how}:", cut(node.error or node.gave, room), node.key)
+        content += titled_material("The answer:", cut(evidence.answer, chars // 8), "answer")
         wrong = [*([evidence.error] if evidence.error else []), *evidence.failed_checks]
         if wrong:
-            content += shown("How the run failed, and checks that failed:", cut("\n".join(wrong), chars // 8), "run")
+            content += titled_material(
+                "How the run failed, and checks that failed:", cut("\n".join(wrong), chars // 8), "run"
+            )
         for one in variables:
             purpose = f"; {one.description}" if one.description else ""
             head = f"The text {one.key} ({one.role or 'text'}{purpose}):"
-            content += shown(head, cut(one.text, chars // 4 // len(variables)), one.key)
+            content += titled_material(head, cut(one.text, chars // 4 // len(variables)), one.key)
         values = {
             "task": evidence.task,
             "loss": self.options.loss,
@@ -158,7 +160,7 @@ class _Reflecting:
             patched = shop.trial(with_source(variable, text), _function(text), shop.limits.trial_s)
         except SourceError as exc:
             return str(exc)
-        trials = await tried(self.ctx, patched, cases, {}, twice=False)
+        trials = await try_cases(self.ctx, patched, cases, {}, twice=False)
         return "\n".join(trials.problems)
 
     def _calls(self, variable: Variable) -> list[Case]:

@@ -32,7 +32,7 @@ from agentorchestra.agents.optimiser.evidence import (
     cut,
     read_options,
 )
-from agentorchestra.agents.optimiser.revision import Revision, Wanted, proposed, shown
+from agentorchestra.agents.optimiser.revision import Revision, Wanted, proposal_result, titled_material
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -68,9 +68,13 @@ class TextGrad:
         for one, reply in zip(batch, replies, strict=True):
             one.feedback[OUTCOME] = "\n".join(f"- {each}" for each in _said(reply, "problems"))
         if all(reply is None for reply in replies):
-            return proposed(questioner, "No critique of an outcome could be had, so nothing is proposed.", blocked=True)
+            return proposal_result(
+                questioner, "No critique of an outcome could be had, so nothing is proposed.", blocked=True
+            )
         if not any(one.feedback[OUTCOME] for one in batch):
-            return proposed(questioner, "The critique found nothing to better in the outcomes, so nothing is proposed.")
+            return proposal_result(
+                questioner, "The critique found nothing to better in the outcomes, so nothing is proposed."
+            )
 
         # backward, step by step from the end, all runs at the same time
         for distance in range(1, 1 + max(one.depth for one in batch)):
@@ -93,7 +97,7 @@ class TextGrad:
         changes = await revision.run([Wanted(options.of(key), tuple(gradients[key])) for key in chosen])
         report = [f"Feedback on {key}:\n{said}" for key in ranked for said in gradients[key]]
         report += revision.left or ([] if ranked else ["No feedback reached a variable, so nothing is proposed."])
-        return proposed(questioner, "\n\n".join(report), changes)
+        return proposal_result(questioner, "\n\n".join(report), changes)
 
 
 @dataclass
@@ -142,17 +146,17 @@ class _Backward:
         content = _node_blocks(node, 2 * room)
         for key, said in after:
             what = "the outcome of the run" if key == OUTCOME else "a later step, which used this output"
-            content += shown(f"What is said of {what}:", cut(said, room), "feedback")
+            content += titled_material(f"What is said of {what}:", cut(said, room), "feedback")
         model = node.kind == "RequestModel"
         return Question(BACKWARD, _FEEDBACK, {"task": self.evidence.task, "model": model}, tuple(content))
 
     def gradient_question(self, variable: Variable, chars: int) -> Question:
         nodes = [node for node in self.evidence.nodes if variable.key in node.uses and self.feedback.get(node.key)]
         room = chars // (2 + 2 * len(nodes))
-        content = shown("The text:", cut(variable.text, 2 * room), variable.key)
+        content = titled_material("The text:", cut(variable.text, 2 * room), variable.key)
         for node in nodes:
             content += _node_blocks(node, room)
-            content += shown("What is said of this step:", cut(self.feedback[node.key], room), "feedback")
+            content += titled_material("What is said of this step:", cut(self.feedback[node.key], room), "feedback")
         values = {
             "task": self.evidence.task,
             "role": variable.role or "text",
@@ -168,14 +172,14 @@ class _Backward:
 
 def _loss_question(evidence: Evidence, loss: str, chars: int) -> Question:
     room = chars // 3
-    content = shown("The answer:", cut(evidence.answer, room), "answer")
+    content = titled_material("The answer:", cut(evidence.answer, room), "answer")
     if evidence.error:
-        content += shown("How the run failed:", cut(evidence.error, room), "run")
+        content += titled_material("How the run failed:", cut(evidence.error, room), "run")
     if evidence.failed_checks:
-        content += shown("Checks that failed:", cut("\n".join(evidence.failed_checks), room), "checks")
+        content += titled_material("Checks that failed:", cut("\n".join(evidence.failed_checks), room), "checks")
     failed = [f"{one.component}: {one.error}" for one in evidence.nodes if one.error]
     if failed:
-        content += shown("Steps that failed on the way:", cut("\n".join(failed), room), "run")
+        content += titled_material("Steps that failed on the way:", cut("\n".join(failed), room), "run")
     values = {"task": evidence.task, "loss": loss, "status": evidence.status, "score": _score(evidence)}
     return Question(LOSS, _PROBLEMS, values, tuple(content))
 
@@ -187,8 +191,8 @@ def _score(evidence: Evidence) -> str:
 def _node_blocks(node: Node, room: int) -> list[Block]:
     """Return what went into an effect and what came out, as material."""
     what = "a model" if node.kind == "RequestModel" else node.component or node.kind
-    content = shown(f"What went into the step ({what}):", cut(node.given, room // 2), node.key)
-    return content + shown("What came out:", cut(node.error or node.gave, room // 2), node.key)
+    content = titled_material(f"What went into the step ({what}):", cut(node.given, room // 2), node.key)
+    return content + titled_material("What came out:", cut(node.error or node.gave, room // 2), node.key)
 
 
 def _said(reply: Mapping[str, Any] | None, name: str) -> list[str]:

@@ -20,46 +20,50 @@ def merged_form(output: dict[str, Any] | None) -> Form:
 
 async def merged_results(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, models: Sequence[str]) -> AgentResult:
     """Return one answer of several models, each in a branch of its own and knowing nothing of the others."""
-    results = await ctx.call_agents([spec.model_copy(update={"model": one}) for one in models])
-    steps = sum(one.steps for one in results)
-    usable = [(model, one) for model, one in zip(models, results, strict=True) if one.answer or one.output is not None]
+    results = await ctx.call_agents([spec.model_copy(update={"model": model}) for model in models])
+    steps = sum(result.steps for result in results)
+    usable = [
+        (model, result)
+        for model, result in zip(models, results, strict=True)
+        if result.answer or result.output is not None
+    ]
     if not usable:
-        said = "\n\n".join(
-            f"{model}: {one.report or one.status.value}" for model, one in zip(models, results, strict=True)
+        report = "\n\n".join(
+            f"{model}: {result.report or result.status.value}" for model, result in zip(models, results, strict=True)
         )
-        return results[0].model_copy(update={"report": said, "steps": steps})
-    found = [(f"analyst_{number}", one, Trust.UNTRUSTED) for number, (_, one) in enumerate(usable, start=1)]
+        return results[0].model_copy(update={"report": report, "steps": steps})
+    answers = [(f"analyst_{number}", result, Trust.UNTRUSTED) for number, (_, result) in enumerate(usable, start=1)]
     values = {"task": spec.instruction, "output_schema": spec.output_schema or ""}
     question = Question(
-        "analysis_merge", merged_form(spec.output_schema), values, (evidence_block(found),), beside=True
+        "analysis_merge", merged_form(spec.output_schema), values, (evidence_block(answers),), beside=True
     )
-    first = next((one for _, one in usable if one.status is RunStatus.COMPLETED), usable[0][1])
-    said = "\n\n".join(f"{model}: {one.answer or one.report}" for model, one in usable)
+    first = next((result for _, result in usable if result.status is RunStatus.COMPLETED), usable[0][1])
+    report = "\n\n".join(f"{model}: {result.answer or result.report}" for model, result in usable)
     # What a hard end of the budget leaves while the summariser is asked.
     ctx.partial = {
         "answer": first.answer,
-        "report": said,
-        "sources": [one.model_dump(mode="json") for one in first.sources],
+        "report": report,
+        "sources": [source.model_dump(mode="json") for source in first.sources],
         "steps": steps,
     }
     reply = await Questioner(ctx, kit, "summariser").one(question)
-    who = "; ".join(f"analyst_{number} is {model}" for number, (model, _) in enumerate(usable, start=1))
+    authors = "; ".join(f"analyst_{number} is {model}" for number, (model, _) in enumerate(usable, start=1))
     if reply is None:
-        note = f"Nobody could make one answer of those of {len(usable)} models; this is the first one's ({who})."
+        note = f"Nobody could make one answer of those of {len(usable)} models; this is the first one's ({authors})."
         return first.model_copy(update={"report": f"{first.report}\n\n{note}".strip(), "steps": steps})
     answer: Any = reply["answer"]
     disagreement = str(reply.get("disagreement") or "").strip()
-    notes = [f"Analysed by {len(usable)} of {len(models)} models ({who})."]
-    silent = [(model, one) for model, one in zip(models, results, strict=True) if (model, one) not in usable]
-    notes += [f"{model} gave no answer: {one.report or one.status.value}" for model, one in silent]
+    notes = [f"Analysed by {len(usable)} of {len(models)} models ({authors})."]
+    silent = [(model, result) for model, result in zip(models, results, strict=True) if (model, result) not in usable]
+    notes += [f"{model} gave no answer: {result.report or result.status.value}" for model, result in silent]
     if not reply["agreed"] or disagreement:
         notes.append(f"They disagree: {disagreement or 'it was not said in what'}")
-    completed = any(one.status is RunStatus.COMPLETED for _, one in usable)
+    completed = any(result.status is RunStatus.COMPLETED for _, result in usable)
     return AgentResult(
         status=RunStatus.COMPLETED if completed else first.status,
         answer=answer if isinstance(answer, str) else first.answer,
         output=None if spec.output_schema is None else answer,
         report="\n\n".join(notes),
-        sources=citations(found),
+        sources=citations(answers),
         steps=steps,
     )

@@ -39,7 +39,7 @@ BEGINNING = 20  # lines of a text that tell what kind it is
 MOST_TRIED = 12_000  # characters of what was tried that are told, the latest
 
 _FILE_NAME = re.compile(r"(?<![\w@.])[\w./-]*[\w-]\.[A-Za-z][A-Za-z0-9]{1,4}\b")
-_ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
+_ENDS = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Round:
     """A round: what it came to, and its calls, a phrase each."""
 
     result: AgentResult
-    tried: tuple[str, ...]
+    calls: tuple[str, ...]
 
-    def told(self) -> dict[str, Any]:
-        tried = latest(self.tried, MOST_TRIED // 2).split("\n") if self.tried else []
-        return {"status": self.result.status.value, "answer": self.result.answer, "tried": tried}
+    def summary(self) -> dict[str, Any]:
+        calls = latest(self.calls, MOST_TRIED // 2).split("\n") if self.calls else []
+        return {"status": self.result.status.value, "answer": self.result.answer, "tried": calls}
 
 
 @dataclass
@@ -88,16 +88,16 @@ class Rounds:
             self.done.append(Round(result, self._calls(began)))
             await self._add_to_report(result)
             left = self.limits.rounds - len(self.done)
-            if not left or self._stands(result, alone) or result.status in _ENDED:
+            if not left or self._stands(result, alone) or result.status in _ENDS:
                 break
             values = {"task": self.spec.instruction, "status": result.status.value, "rounds_left": left}
-            content = (*self.spec.context, *sources, *self._judged(result))
+            content = (*self.spec.context, *sources, *self._round_material(result))
             reply = await questioner.one(Question("analysis_round", ROUND, values, content, beside=True))
             if reply is None and questioner.limited:
                 self.notes.append(f"Nobody judged whether the answer is complete: {questioner.limited}")
             if reply is None or not reply["go_on"]:
                 break
-            more = (self._tried(reply),)
+            more = (self._past_rounds(reply),)
         return self._result()
 
     async def _round(self, sources: tuple[Block, ...], alone: bool) -> AgentResult:
@@ -113,14 +113,14 @@ class Rounds:
     @staticmethod
     def _stands(result: AgentResult, alone: bool) -> bool:
         """Return True if nothing has to be judged: its quotes were looked up, or it was looked at twice."""
-        said = bool(result.answer) or result.output is not None
-        return result.status is RunStatus.COMPLETED and said and (alone or bool(result.sources))
+        has_answer = bool(result.answer) or result.output is not None
+        return result.status is RunStatus.COMPLETED and has_answer and (alone or bool(result.sources))
 
     # -- sources -----------------------------------------------------------------------------------------------------
 
     def _text(self) -> str:
-        said = [one.text for one in self.spec.context if isinstance(one, TextBlock)]
-        return "\n".join([self.spec.instruction, *said])
+        texts = [block.text for block in self.spec.context if isinstance(block, TextBlock)]
+        return "\n".join([self.spec.instruction, *texts])
 
     async def _sources(self, questioner: Questioner) -> tuple[Block, ...]:
         """Describe the sources: files of the task, files in the run's folder that it names, addresses."""
@@ -132,11 +132,11 @@ class Rounds:
             blocks += (await self.ctx.call_tool(DESCRIBE)).blocks(Source(kind="tool", ref=DESCRIBE))
             blocks += await self._kinds(questioner)
         text = self._text()
-        held = await folder_names(self.ctx)
-        named = [name for name in held if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", text)]
-        if named:
-            said = "\n".join(f"{name}: in the run's folder" for name in named[:LISTED])
-            blocks.append(material(said, "names", "file"))
+        names = await folder_names(self.ctx)
+        mentions = [name for name in names if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", text)]
+        if mentions:
+            listing = "\n".join(f"{name}: in the run's folder" for name in mentions[:LISTED])
+            blocks.append(material(listing, "names", "file"))
         return (*blocks, *await self._addresses(text))
 
     async def _kinds(self, questioner: Questioner) -> list[Block]:
@@ -151,7 +151,8 @@ class Rounds:
             if kind:
                 self.ctx.vars[f"{KIND_KNOWN}{ref.name}"] = kind
         lines = [
-            f"{name} is of the kind {kind}" + (f", by {how}" if how else "") for name, (kind, how) in kinds.items()
+            f"{name} is of the kind {kind}" + (f", by {basis}" if basis else "")
+            for name, (kind, basis) in kinds.items()
         ]
         return [material("\n".join(lines), "kinds", "file")]
 
@@ -167,32 +168,32 @@ class Rounds:
 
     async def _addresses(self, text: str) -> list[Block]:
         """Read the addresses of the task, through the door; each becomes a source of its own, short ones whole."""
-        found = pages_named(text)
-        if not found or FETCH not in self.spec.tools:
+        urls = pages_named(text)
+        if not urls or FETCH not in self.spec.tools:
             return []
         self.remote = True
-        chosen = found[: self.limits.sources]
-        outcomes = await call_tools(self.ctx, [(FETCH, {"url": url}) for url in chosen])
+        selection = urls[: self.limits.sources]
+        outcomes = await call_tools(self.ctx, [(FETCH, {"url": url}) for url in selection])
         blocks: list[Block] = []
         left = min(self.ctx.manifest.in_view_chars, PAGE_CHARS)  # what one reading gives is the whole of these
-        for url, outcome in zip(chosen, outcomes, strict=True):
+        for url, outcome in zip(selection, outcomes, strict=True):
             if not outcome.ok:
                 self.notes.append(f"Not read: {url}: {outcome.error}")
-                said = f"{url} could not be read: {outcome.error}"
-                blocks.append(material(said, url, "web"))
+                heading = f"{url} could not be read: {outcome.error}"
+                blocks.append(material(heading, url, "web"))
                 continue
             head, *content = outcome.blocks()
             kind = kind_of(outcome.artifacts[0].media_type) if outcome.artifacts else "text"
             document = await read_in_run(self.ctx, url)
             length = length_of(document, tables=self.ctx.manifest.checks < COUNTED) if document is not None else 0
             whole = 0 < length <= left
-            said = f"Source {url}, read already, {'whole below, ' if whole else ''}of the kind {kind}: "
-            blocks.append(material(said + (head.text if isinstance(head, TextBlock) else ""), url, "web"))
+            heading = f"Source {url}, read already, {'whole below, ' if whole else ''}of the kind {kind}: "
+            blocks.append(material(heading + (head.text if isinstance(head, TextBlock) else ""), url, "web"))
             if whole:
                 blocks += content
                 left -= length
-        if len(found) > len(chosen):
-            self.notes.append(f"Not read: {len(found) - len(chosen)} further addresses")
+        if len(urls) > len(selection):
+            self.notes.append(f"Not read: {len(urls) - len(selection)} further addresses")
         return blocks
 
     # -- what was tried ----------------------------------------------------------------------------------------------
@@ -203,26 +204,26 @@ class Rounds:
             name = str(record.effect.get("component", "")).rpartition("@")[0]
             if name in (CHECK, REPORT, "done") or record.outcome is None:
                 continue
-            said = json.dumps(record.effect.get("arguments", {}), ensure_ascii=False)[:200]
+            arguments = json.dumps(record.effect.get("arguments", {}), ensure_ascii=False)[:200]
             failed = "" if record.outcome.ok else f" ({record.outcome.error})"[:200]
-            lines.append(f"{name} {said}{failed}")
+            lines.append(f"{name} {arguments}{failed}")
         return tuple(dict.fromkeys(lines))
 
-    def _judged(self, result: AgentResult) -> tuple[Block, ...]:
+    def _round_material(self, result: AgentResult) -> tuple[Block, ...]:
         """Return the answer and what was tried, as material: both may be the words of files."""
-        tried = latest([f"- {call}" for one in self.done for call in one.tried], MOST_TRIED)
+        calls = latest([f"- {call}" for past_round in self.done for call in past_round.calls], MOST_TRIED)
         return (
             material(f"The answer of the round:\n{result.answer or '(none)'}", "answer"),
-            material(f"Tried:\n{tried or '- nothing'}", "tried"),
+            material(f"Tried:\n{calls or '- nothing'}", "tried"),
         )
 
-    def _tried(self, reply: dict[str, Any]) -> Block:
-        cited = dict.fromkeys(one for each in self.done for one in each.result.sources)
+    def _past_rounds(self, reply: dict[str, Any]) -> Block:
+        citations = dict.fromkeys(citation for past_round in self.done for citation in past_round.result.sources)
         text = self.kit.prompts.get("analysis_tried").render(
-            rounds=[one.told() for one in self.done],
+            rounds=[past_round.summary() for past_round in self.done],
             missing=str(reply.get("missing") or ""),
             strategy=str(reply.get("strategy") or ""),
-            findings=[f"{one.source}, {one.place}: “{one.quote}”" for one in cited],
+            findings=[f"{citation.source}, {citation.place}: “{citation.quote}”" for citation in citations],
         )
         return material(text, "rounds")
 
@@ -235,13 +236,13 @@ class Rounds:
 
     def _result(self) -> AgentResult:
         """Return the last round's result, or the latest one that has more to say."""
-        results = [one.result for one in self.done]
-        best = max(enumerate(results), key=lambda one: (_weight(one[1]), one[0]))[1]
+        results = [past_round.result for past_round in self.done]
+        best = max(enumerate(results), key=lambda entry: (_weight(entry[1]), entry[0]))[1]
         notes = [*self.notes]
         if len(results) > 1:
             notes.insert(0, f"Analysed in {len(results)} rounds.")
-        report = "\n\n".join(one for one in (best.report, *notes) if one)
-        return best.model_copy(update={"steps": sum(one.steps for one in results), "report": report})
+        report = "\n\n".join(part for part in (best.report, *notes) if part)
+        return best.model_copy(update={"steps": sum(result.steps for result in results), "report": report})
 
 
 _CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION)
@@ -259,26 +260,26 @@ class SecondLook:
 
     prompt: Prompt
     began: int  # the number of the last effect before the round
-    sent: bool = field(default=False, init=False)
+    sent_back: bool = field(default=False, init=False)
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state; without its result the first time."""
         result = state.result
-        if result is None or self.sent or is_last(state) or result.status is not RunStatus.COMPLETED:
+        if result is None or self.sent_back or is_last(state) or result.status is not RunStatus.COMPLETED:
             return state
-        if self._computed(result.answer, ctx):
+        if self._is_computed(result.answer, ctx):
             return state
-        self.sent = True
+        self.sent_back = True
         return state.model_copy(update={"result": None, "problem": self.prompt.render(answer=result.answer)})
 
-    def _computed(self, answer: str, ctx: BranchContext[Any]) -> bool:
+    def _is_computed(self, answer: str, ctx: BranchContext[Any]) -> bool:
         """Return True if a program printed what the answer says."""
-        wanted = {*figures(answer)} or {answer.strip()}
-        printed = [
+        numbers = {*figures(answer)} or {answer.strip()}
+        outputs = [
             str(record.outcome.value)
             for _, record in ended_on(ctx, [*EffectKind], after=self.began)
             if str(record.effect.get("component", "")).startswith(f"{PYTHON}@")
             and record.outcome is not None
             and record.outcome.ok
         ]
-        return any(wanted <= {*figures(text)} or answer.strip() in text for text in printed)
+        return any(numbers <= {*figures(text)} or answer.strip() in text for text in outputs)

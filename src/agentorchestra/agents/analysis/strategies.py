@@ -40,11 +40,11 @@ _FINDING = form(("quote", "piece", "fact"), quote=TEXT, piece=INTEGER, fact=TEXT
 FINDINGS = form(("findings", "answers"), findings=list_of(_FINDING), reason=TEXT, answers=FLAG, answer=TEXT)
 PROGRAM = form(("code",), plan=TEXT, code=TEXT)
 _REGION: dict[str, Any] = {"type": "array", "items": NUMBER, "minItems": 4, "maxItems": 4}
-LOOKED = form(("seen", "found"), seen=TEXT, found=FLAG, answer=TEXT, regions={"type": "array", "items": _REGION})
+LOOK_FORM = form(("seen", "found"), seen=TEXT, found=FLAG, answer=TEXT, regions={"type": "array", "items": _REGION})
 CONCLUSION = form(("complete", "answer"), reason=TEXT, complete=FLAG, answer=TEXT, missing=TEXT)
 
 LOOK = "analysis_look"
-LISTED = 100  # tables, and texts beside them, that whoever writes a program is told by name
+MOST_NAMES = 100  # tables, and texts beside them, that whoever writes a program is told by name
 HEAD_ROWS = 6  # rows of each table that whoever writes a program is shown
 
 GIVEN_CHARS = 400_000
@@ -63,7 +63,7 @@ CLOSER: tuple[tuple[float, ...], ...] = ((0, 0, 0.55, 0.55), (0.45, 0, 1, 0.55),
 """Where a picture is enlarged when nobody says where to look: its quarters, which overlap a little."""
 
 
-_WHERE = re.compile(r"\A\[run without a sandbox\]\s*")
+_NO_SANDBOX = re.compile(r"\A\[run without a sandbox\]\s*")
 _FAILED = re.compile(
     r"^(?:Traceback |\[exit code |\[ended by signal |\[it was stopped|\[the sandbox ended it)", re.MULTILINE
 )
@@ -86,32 +86,32 @@ class Analysis:
 
     ctx: Any  # of the composite that asks
     question: str
-    known: str  # what is known already and helps
+    hints: str  # what is known already and helps
     limits: AnalysisSettings
     inside: bool = False  # it lies in a source whose words were read already, its own with them
     findings: list[SourceFinding] = field(default_factory=list)
-    tried: list[str] = field(default_factory=list)  # what was done, for whoever asks what else could be
+    steps: list[str] = field(default_factory=list)  # what was done, for whoever asks what else could be
     notes: list[str] = field(default_factory=list)  # what was left out
     answer: str = ""
     missing: str = ""  # what the last conclusion lacked
     regions: list[list[float]] = field(default_factory=list, init=False)  # where the last looker wants to look closer
-    concluded: int = field(default=0, init=False)  # findings that the last conclusion was drawn from
-    told: int = field(default=0, init=False)  # replies that findings came from; one alone has judged its own already
+    conclusion_size: int = field(default=0, init=False)  # findings that the last conclusion was drawn from
+    replies: int = field(default=0, init=False)  # replies that findings came from; one alone has judged its own already
 
     def __post_init__(self) -> None:
         self.questioner = Questioner(self.ctx, None, self.ctx.role)
 
     async def run(self, name: str) -> SourceContent:
         """Analyse a source by its kind, and conclude; raise a ToolError that names it where it cannot be read."""
-        content = await self.gathered(name)
+        content = await self.gather(name)
         await self.conclude()
         return content
 
-    async def gathered(self, name: str) -> SourceContent:
+    async def gather(self, name: str) -> SourceContent:
         """Take out of a source what bears on the question, until a part of it answers."""
         content = await self.read(name)
         if not content.known_by:
-            content = await self._classified(content)
+            content = await self._classify(content)
         if content.kind == "image":
             await self._picture(content.name)
         elif content.kind in ("audio", "video"):
@@ -132,10 +132,10 @@ class Analysis:
             raise ToolError(outcome.error or f"{name} cannot be read")
         return SourceContent.from_json(await self.ctx.read_artifact(outcome.artifacts[0]))
 
-    async def _classified(self, content: SourceContent) -> SourceContent:
+    async def _classify(self, content: SourceContent) -> SourceContent:
         """Ask the model whether text whose name says nothing is a table."""
-        head = [Piece(one.place, one.text[:1_500]) for one in content.chunks[0][:3]] if content.chunks else []
-        reply = await self.questioner.one(Question("analysis_kind", KIND, {"name": content.name}, self._shown(head)))
+        head = [Piece(piece.place, piece.text[:1_500]) for piece in content.chunks[0][:3]] if content.chunks else []
+        reply = await self.questioner.one(Question("analysis_kind", KIND, {"name": content.name}, self._blocks(head)))
         if (reply or {}).get("kind") != "table":
             return content
         return await self.read(content.name, "table")
@@ -144,55 +144,55 @@ class Analysis:
 
     async def _chunks(self, chunks: Sequence[Sequence[Piece]], source: str, *, all_: bool = False) -> bool:
         """Ask the chunks, some at the same time, until one answers; `all_` says that they are all of the source."""
-        chosen = self._chosen(chunks)
-        if len(chosen) < len(chunks):
+        selection = self._selection(chunks)
+        if len(selection) < len(chunks):
             self.notes.append(
-                f"of {source} {len(chosen)} of {len(chunks)} parts were read, those with the words of the question: "
+                f"of {source} {len(selection)} of {len(chunks)} parts were read, those with the words of the question: "
                 "ask with other words, or about one of its parts"
             )
-        for start in range(0, len(chosen), self.limits.at_once):
-            batch = chosen[start : start + self.limits.at_once]
-            known = self._known()
+        for start in range(0, len(selection), self.limits.at_once):
+            batch = selection[start : start + self.limits.at_once]
+            hints = self._hints()
             values = {"question": self.question, "whole": all_ and len(chunks) == 1}
             questions = [
-                Question("analysis_chunk", FINDINGS, values, (*known, *self._shown(chunk, source))) for chunk in batch
+                Question("analysis_chunk", FINDINGS, values, (*hints, *self._blocks(chunk, source))) for chunk in batch
             ]
             for chunk, reply in zip(batch, await self.questioner.all(questions), strict=True):
-                where = f"{source}, {chunk[0].place}" + (f" to {chunk[-1].place}" if len(chunk) > 1 else "")
-                self.tried.append(f"read {where}")
+                location = f"{source}, {chunk[0].place}" + (f" to {chunk[-1].place}" if len(chunk) > 1 else "")
+                self.steps.append(f"read {location}")
                 if reply is None:
-                    self.notes.append(f"nobody could answer from {where}")
+                    self.notes.append(f"nobody could answer from {location}")
                     continue
                 self._take(reply, chunk)
             if self.answer:
                 return True
         return False
 
-    def _chosen(self, chunks: Sequence[Sequence[Piece]]) -> list[Sequence[Piece]]:
+    def _selection(self, chunks: Sequence[Sequence[Piece]]) -> list[Sequence[Piece]]:
         if len(chunks) <= self.limits.chunks:
             return [*chunks]
-        words = set(re.findall(r"\w{3,}", f"{self.question} {self.known}".casefold()))
+        words = set(re.findall(r"\w{3,}", f"{self.question} {self.hints}".casefold()))
         counts = [sum(word in text for word in words) for text in (_text(chunk).casefold() for chunk in chunks)]
         best = sorted(range(len(chunks)), key=lambda index: (-counts[index], index))[: self.limits.chunks]
         return [chunks[index] for index in sorted(best)]
 
     def _take(self, reply: dict[str, Any], chunk: Sequence[Piece]) -> None:
         """Take the findings whose words stand where they are said to."""
-        found: list[SourceFinding] = []
-        for one in reply["findings"][: self.limits.findings]:
-            quote, number = str(one["quote"]), int(one["piece"])
-            named = [chunk[number - 1]] if 0 < number <= len(chunk) else []
-            piece = next((each for each in (*named, *chunk) if alike(quote, each.text)), None)
+        findings: list[SourceFinding] = []
+        for finding in reply["findings"][: self.limits.findings]:
+            quote, number = str(finding["quote"]), int(finding["piece"])
+            by_number = [chunk[number - 1]] if 0 < number <= len(chunk) else []
+            piece = next((candidate for candidate in (*by_number, *chunk) if alike(quote, candidate.text)), None)
             if piece is None:
-                self.notes.append(f"left out, since its words do not stand there: {one['fact']}")
+                self.notes.append(f"left out, since its words do not stand there: {finding['fact']}")
                 continue
-            found.append(SourceFinding(str(one["fact"]), quote, piece.place, bool(reply["answers"])))
-        self.findings += found
-        self.told += bool(found)
+            findings.append(SourceFinding(str(finding["fact"]), quote, piece.place, bool(reply["answers"])))
+        self.findings += findings
+        self.replies += bool(findings)
         if not reply["answers"]:
             self.missing = str(reply.get("reason") or "")
-        if reply["answers"] and found and not self.answer:  # an answer without words behind it is none
-            self.answer = str(reply.get("answer") or found[0].fact)
+        if reply["answers"] and findings and not self.answer:  # an answer without words behind it is none
+            self.answer = str(reply.get("answer") or findings[0].fact)
 
     # -- tables, archives, documents of several parts ----------------------------------------------------------------
 
@@ -202,16 +202,17 @@ class Analysis:
         for name in content.media[: self.limits.members]:
             inner = Analysis(self.ctx, self.question, self._known_text(), self.limits, inside=True)
             try:
-                await inner.gathered(name)
+                await inner.gather(name)
             except ToolError as error:
                 self.notes.append(str(error))
                 continue
             place = name.removeprefix(f"{content.name}!")
             self.findings += [
-                SourceFinding(one.fact, one.quote, one.place or place, one.answers) for one in inner.findings
+                SourceFinding(finding.fact, finding.quote, finding.place or place, finding.answers)
+                for finding in inner.findings
             ]
-            self.told += inner.told
-            self.tried += inner.tried
+            self.replies += inner.replies
+            self.steps += inner.steps
             self.notes += inner.notes
             if inner.answer:
                 self.answer = inner.answer
@@ -224,18 +225,18 @@ class Analysis:
         alone = not content.tables and not content.media
         if content.chunks and await self._chunks(content.chunks, content.name, all_=alone):
             return True
-        if content.tables and await self._computed(content):
+        if content.tables and await self._compute(content):
             return True
         return bool(content.table_chunks) and await self._chunks(content.table_chunks, content.name)
 
-    async def _computed(self, content: SourceContent) -> bool:
+    async def _compute(self, content: SourceContent) -> bool:
         """Run a program over the tables and the texts beside them; have it written again once where it failed."""
         texts = _texts(content)
         size = sum(len(cell) for rows in content.tables.values() for row in rows for cell in row)
-        given = size + sum(map(len, texts.values())) <= GIVEN_CHARS
-        prefix = f"tables = {content.tables!r}\ntexts = {texts!r}\n" if given else ""
+        fits = size + sum(map(len, texts.values())) <= GIVEN_CHARS
+        prefix = f"tables = {content.tables!r}\ntexts = {texts!r}\n" if fits else ""
         file, _, member = content.name.partition("!")
-        if not given and file not in {ref.name for ref in self.ctx.manifest.files}:
+        if not fits and file not in {ref.name for ref in self.ctx.manifest.files}:
             self.notes.append(
                 f"no program over {content.name} was written: it is too large to be given as values, and programs find "
                 "the task's files only"
@@ -245,30 +246,32 @@ class Analysis:
         for _ in range(2):
             values = {
                 "question": self.question,
-                "tables": [{"name": one, "rows": len(content.tables[one])} for one in [*content.tables][:LISTED]],
-                "texts": [*texts][:LISTED],
-                "more": max(0, len(content.tables) - LISTED) + max(0, len(texts) - LISTED),
-                "given": given,
+                "tables": [
+                    {"name": name, "rows": len(content.tables[name])} for name in [*content.tables][:MOST_NAMES]
+                ],
+                "texts": [*texts][:MOST_NAMES],
+                "more": max(0, len(content.tables) - MOST_NAMES) + max(0, len(texts) - MOST_NAMES),
+                "given": fits,
                 "file": file,
                 "member": member,
                 "again": bool(problem),
             }
-            told = (*self._known(), *self._heads(content, texts))
+            blocks = (*self._hints(), *self._heads(content, texts))
             if problem:
-                told += (material(f"Your last program gave no result:\n{problem}", "program"),)
-            reply = await self.questioner.one(Question("analysis_program", PROGRAM, values, told))
+                blocks += (material(f"Your last program gave no result:\n{problem}", "program"),)
+            reply = await self.questioner.one(Question("analysis_program", PROGRAM, values, blocks))
             code = str((reply or {}).get("code") or "")
             if not code.strip():
                 return False
             outcome = await self.ctx.call_tool("python", code=prefix + code)
-            self.tried.append(f"computed with {', '.join(one or content.name for one in content.tables)}")
-            said = "\n".join(one.text for one in outcome.blocks() if isinstance(one, TextBlock)).strip()
-            printed = _WHERE.sub("", said).removeprefix("(no output)").strip()
-            if outcome.ok and printed and not _FAILED.search(printed):
-                self.findings.append(SourceFinding(f"A program over {content.name} printed: {printed[:4_000]}"))
-                self.told = max(2, self.told + 1)  # whoever wrote the program has not seen what it prints
+            self.steps.append(f"computed with {', '.join(name or content.name for name in content.tables)}")
+            output = "\n".join(block.text for block in outcome.blocks() if isinstance(block, TextBlock)).strip()
+            printout = _NO_SANDBOX.sub("", output).removeprefix("(no output)").strip()
+            if outcome.ok and printout and not _FAILED.search(printout):
+                self.findings.append(SourceFinding(f"A program over {content.name} printed: {printout[:4_000]}"))
+                self.replies = max(2, self.replies + 1)  # whoever wrote the program has not seen what it prints
                 return await self.conclude()
-            problem = (printed or outcome.error or "it printed nothing")[-2_000:]
+            problem = (printout or outcome.error or "it printed nothing")[-2_000:]
             if outcome.status == "denied":
                 break
         self.notes.append(f"no program over {content.name} ran: {problem[-300:]}")
@@ -280,7 +283,7 @@ class Analysis:
             for name, rows in content.tables.items()
         ]
         heads += [Piece(f"text {name!r}", text[:2_000]) for name, text in texts.items()]
-        return self._shown(heads[: self.limits.members], content.name)
+        return self._blocks(heads[: self.limits.members], content.name)
 
     # -- PDF ---------------------------------------------------------------------------------------------------------
 
@@ -293,7 +296,7 @@ class Analysis:
             )
             outcome = await self.ctx.ask_model(
                 LOOK,
-                [whole, *self._known()],
+                [whole, *self._hints()],
                 role=self.ctx.role,
                 model=models[0],
                 media="required",
@@ -303,7 +306,7 @@ class Analysis:
             if not outcome.ok:
                 self.notes.append(f"{models[0]} did not take {content.name}: {outcome.error}")
                 return False
-            self.tried.append(f"gave {content.name} to {models[0]} as it is")
+            self.steps.append(f"gave {content.name} to {models[0]} as it is")
             return self._saw(outcome.response.text, "")
         if models and content.sha256:
             self.notes.append(f"{content.name} is too large to be given to {models[0]} as it is")
@@ -332,8 +335,8 @@ class Analysis:
         """Look at it at once; then at what is in it, part by part and enlarged."""
         if await self._looks(name, [("", {})]):
             return
-        regions = (self.regions or [[*one] for one in CLOSER])[: len(CLOSER)]
-        parts = [("region " + ",".join(f"{one:g}" for one in region), {"region": region}) for region in regions]
+        regions = (self.regions or [[*quarter] for quarter in CLOSER])[: len(CLOSER)]
+        parts = [("region " + ",".join(f"{edge:g}" for edge in region), {"region": region}) for region in regions]
         await self._looks(name, parts)
 
     async def _recording(self, name: str, kind: str) -> None:
@@ -346,13 +349,13 @@ class Analysis:
             await self._looks(name, [("", {})])
             return
         starts = [step * number for number in range(max(1, math.ceil(seconds / step - 1e-6)))]
-        chosen = starts[: self.limits.chunks]
-        if len(chosen) < len(starts):
+        selection = starts[: self.limits.chunks]
+        if len(selection) < len(starts):
             self.notes.append(
-                f"{name} was gone through up to second {chosen[-1] + step:g} of {seconds:g}: ask for the rest"
+                f"{name} was gone through up to second {selection[-1] + step:g} of {seconds:g}: ask for the rest"
             )
-        ends = [min(at + step, seconds or at + step) for at in chosen]
-        parts = zip(chosen, ends, strict=True)
+        ends = [min(at + step, seconds or at + step) for at in selection]
+        parts = zip(selection, ends, strict=True)
         await self._looks(name, [(f"seconds {at:g}-{end:g}", {"from_s": at, "to_s": end}) for at, end in parts])
 
     async def _facts(self, name: str) -> dict[str, Any]:
@@ -365,44 +368,46 @@ class Analysis:
         """Look at part after part until one answers; raise a ToolError where all fail and nothing else was tried."""
         failed: list[str] = []
         for place, part in parts:
-            where = f"{name}, {place}" if place else name
+            location = f"{name}, {place}" if place else name
             try:
-                if await self._looked(name, where, place, part):
+                if await self._look(name, location, place, part):
                     return True
             except ToolError as error:
-                failed.append(f"{where} was not looked at: {error}")
+                failed.append(f"{location} was not looked at: {error}")
                 if len(failed) == FAILED:  # it will not be better with the rest
                     break
-        if failed and not self.tried:
+        if failed and not self.steps:
             raise ToolError(failed[0].partition(" was not looked at: ")[2])
         self.notes += failed
         return False
 
-    async def _looked(self, name: str, where: str, place: str, part: dict[str, Any]) -> bool:
-        looked = await look(self.ctx, self.question, [name], prompt=LOOK, known=self._known(), **part)
-        self.tried.append(f"looked at {where}")
-        self.notes += looked.notes
+    async def _look(self, name: str, location: str, place: str, part: dict[str, Any]) -> bool:
+        view = await look(self.ctx, self.question, [name], prompt=LOOK, known=self._hints(), **part)
+        self.steps.append(f"looked at {location}")
+        self.notes += view.notes
         inside = name.partition("!")[2]
-        return self._saw(looked.text, "!".join(one for one in (inside, place) if one))
+        return self._saw(view.text, "!".join(segment for segment in (inside, place) if segment))
 
     def _saw(self, text: str, place: str) -> bool:
         """Take what a model says of what it was shown; words of any other form are what it saw."""
         try:
-            reply: Any = read_output(text, LOOKED.read)
+            reply: Any = read_output(text, LOOK_FORM.read)
         except OutputError:
             reply = {"found": False, "seen": text.strip()}
         answer = str(reply.get("answer") or "").strip()
-        found = bool(reply["found"]) and bool(answer)
-        said = "; ".join(one for one in (answer if found else "", str(reply["seen"]).strip()) if one)
-        if said:
-            self.findings.append(SourceFinding(said, place=place, answers=found))
-            self.told += 1
+        answers = bool(reply["found"]) and bool(answer)
+        fact = "; ".join(sentence for sentence in (answer if answers else "", str(reply["seen"]).strip()) if sentence)
+        if fact:
+            self.findings.append(SourceFinding(fact, place=place, answers=answers))
+            self.replies += 1
         self.regions = [
-            one for one in reply.get("regions") or () if 0 <= one[0] < one[2] <= 1 and 0 <= one[1] < one[3] <= 1
+            region
+            for region in reply.get("regions") or ()
+            if 0 <= region[0] < region[2] <= 1 and 0 <= region[1] < region[3] <= 1
         ]
-        if found:
+        if answers:
             self.answer = answer
-        return found
+        return answers
 
     # -- together ----------------------------------------------------------------------------------------------------
 
@@ -411,10 +416,10 @@ class Analysis:
 
         Of what one reader found that reader has said so: the same evidence is not judged twice.
         """
-        if self.answer or self.told < 2 or len(self.findings) == self.concluded:
+        if self.answer or self.replies < 2 or len(self.findings) == self.conclusion_size:
             return bool(self.answer)
-        self.concluded = len(self.findings)
-        content = (*_known_block(self.known[-KNOWN_CHARS:]), material(latest(self._lines(), MOST_FOUND), "findings"))
+        self.conclusion_size = len(self.findings)
+        content = (*_known_block(self.hints[-KNOWN_CHARS:]), material(latest(self._lines(), MOST_FOUND), "findings"))
         reply = await self.questioner.one(
             Question("analysis_conclusion", CONCLUSION, {"question": self.question}, content)
         )
@@ -427,48 +432,50 @@ class Analysis:
 
     def _lines(self) -> list[str]:
         lines = []
-        for number, one in enumerate(self.findings, start=1):
-            where = f" ({one.place})" if one.place else ""
-            quoted = f": “{one.quote[:1_000]}”" if one.quote else ""
-            lines.append(f"[E{number}]{where} {one.fact[:4_000]}{quoted}")
+        for number, finding in enumerate(self.findings, start=1):
+            place = f" ({finding.place})" if finding.place else ""
+            quote = f": “{finding.quote[:1_000]}”" if finding.quote else ""
+            lines.append(f"[E{number}]{place} {finding.fact[:4_000]}{quote}")
         return lines
 
     def _known_text(self) -> str:
         """Return what is known so far, with what was found in the parts before."""
-        return latest([*([self.known[-KNOWN_CHARS:]] if self.known else []), *self._lines()], KNOWN_CHARS)
+        return latest([*([self.hints[-KNOWN_CHARS:]] if self.hints else []), *self._lines()], KNOWN_CHARS)
 
-    def _known(self) -> tuple[Block, ...]:
+    def _hints(self) -> tuple[Block, ...]:
         return _known_block(self._known_text())
 
-    def _shown(self, pieces: Sequence[Piece], source: str = "") -> tuple[Block, ...]:
-        return tuple(piece_block(number, one.text, source, one.place) for number, one in enumerate(pieces, start=1))
+    def _blocks(self, pieces: Sequence[Piece], source: str = "") -> tuple[Block, ...]:
+        return tuple(
+            piece_block(number, piece.text, source, piece.place) for number, piece in enumerate(pieces, start=1)
+        )
 
 
-def _known_block(known: str) -> tuple[Block, ...]:
+def _known_block(hints: str) -> tuple[Block, ...]:
     """Return what is known as material: it may come from files, as findings do."""
-    return (material(f"Known already:\n{known}", "known"),) if known else ()
+    return (material(f"Known already:\n{hints}", "known"),) if hints else ()
 
 
 def latest(lines: Sequence[str], most: int) -> str:
     """Return the last lines that have room, in order, the first of them cut where not even one has."""
-    kept: list[str] = []
+    tail: list[str] = []
     left = most
     for line in reversed(lines):
-        if kept and len(line) > left:
+        if tail and len(line) > left:
             break
-        kept.append(line[-most:])
+        tail.append(line[-most:])
         left -= len(line) + 1
-    return "\n".join(reversed(kept))
+    return "\n".join(reversed(tail))
 
 
 def _text(chunk: Sequence[Piece]) -> str:
-    return "\n".join(one.text for one in chunk)
+    return "\n".join(piece.text for piece in chunk)
 
 
 def _texts(content: SourceContent) -> dict[str, str]:
     """Return the texts beside tables, by the parts they stand in."""
-    found: dict[str, list[str]] = {}
+    by_part: dict[str, list[str]] = {}
     for chunk in content.chunks:
-        for one in chunk:
-            found.setdefault(one.place.rpartition("!")[0], []).append(one.text)
-    return {name: "\n".join(parts) for name, parts in found.items()}
+        for piece in chunk:
+            by_part.setdefault(piece.place.rpartition("!")[0], []).append(piece.text)
+    return {name: "\n".join(parts) for name, parts in by_part.items()}

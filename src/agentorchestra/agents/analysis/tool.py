@@ -33,21 +33,21 @@ def analyze_file_tool(limits: AnalysisSettings | None = None) -> Tool[..., Any]:
         analysis = Analysis(ctx, question, known, bounds)
         content = await analysis.run(file)
         source = Source(kind="web" if "://" in file else "file", ref=content.name)
-        said = analysis.answer or "This file does not answer it."
+        answer = analysis.answer or "This file does not answer it."
         if not analysis.answer and analysis.missing:
-            said += f" Missing: {analysis.missing}"
-        blocks: list[Block] = [TextBlock(text=said, source=source, trust=Trust.UNTRUSTED)]
-        for one in analysis.findings[-bounds.findings * 4 :]:
-            if one.quote:
-                where = source.model_copy(update={"place": one.place})
-                blocks.append(TextBlock(text=one.quote, source=where, trust=Trust.UNTRUSTED))
+            answer += f" Missing: {analysis.missing}"
+        blocks: list[Block] = [TextBlock(text=answer, source=source, trust=Trust.UNTRUSTED)]
+        for finding in analysis.findings[-bounds.findings * 4 :]:
+            if finding.quote:
+                quote_source = source.model_copy(update={"place": finding.place})
+                blocks.append(TextBlock(text=finding.quote, source=quote_source, trust=Trust.UNTRUSTED))
             else:  # without a place, so that nobody takes it for words that stand there
-                seen = f"Not to be quoted{f', {one.place}' if one.place else ''}: {one.fact}"
+                seen = f"Not to be quoted{f', {finding.place}' if finding.place else ''}: {finding.fact}"
                 blocks.append(TextBlock(text=seen, source=source, trust=Trust.UNTRUSTED))
-        tried = "; ".join(dict.fromkeys(analysis.tried))
+        steps = "; ".join(dict.fromkeys(analysis.steps))
         # Names of members and what a program printed are the file's words too: they stand in its quotation.
-        notes = [*(f"Note: {one.rstrip('.')}." for one in dict.fromkeys(analysis.notes)), f"[{tried}]"]
-        blocks += [TextBlock(text=one, source=source, trust=Trust.UNTRUSTED) for one in notes]
+        notes = [*(f"Note: {note.rstrip('.')}." for note in dict.fromkeys(analysis.notes)), f"[{steps}]"]
+        blocks += [TextBlock(text=note, source=source, trust=Trust.UNTRUSTED) for note in notes]
         return ToolResult(content=blocks, trust=Trust.UNTRUSTED)
 
     return analyze_file.backed_by(

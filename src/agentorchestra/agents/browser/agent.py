@@ -45,21 +45,21 @@ class BrowserDriver:
         """Take the steps, then the best result there is, and leave the record of it all."""
         if _recording(kit):
             begin_record(ctx)
-        result = await self._one(spec, ctx, kit)
+        result = await self._round(spec, ctx, kit)
         steps = result.steps
         for _ in range(self.rounds - 1):
             if result.status is not RunStatus.PARTIAL or result.steps < spec.max_steps:
                 break  # its work was over before its steps were
-            result = await self._one(_going_on(spec, result, ctx), ctx, kit)
+            result = await self._round(_going_on(spec, result, ctx), ctx, kit)
             steps += result.steps
         result = result.model_copy(update={"steps": steps})
         result = with_sources(result, looks(ctx))
         if result.answer:
             title = " ".join(spec.instruction.split())[:TITLE_CHARS]
             await add_to_report(ctx, result.answer, title=title, citations=result.sources)
-        return await recorded(result, spec, ctx)
+        return await with_record(result, spec, ctx)
 
-    async def _one(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
+    async def _round(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         check = page_check(kit.prompts.get("verification"))
         result = await run_agent(without_report(spec), ctx, kit, prompt=NAME, observe=(check,), checked=True)
         return best_result(result, ctx, BROWSER)
@@ -67,19 +67,19 @@ class BrowserDriver:
 
 def _going_on(spec: AgentSpec, result: AgentResult, ctx: BranchContext[Any]) -> AgentSpec:
     """Return the same task with what was come to; the pages are still open."""
-    said = "\n\n".join(part for part in (result.answer, result.report) if part)
-    if not said:
+    text = "\n\n".join(part for part in (result.answer, result.report) if part)
+    if not text:
         return spec
-    block = TextBlock(text=said, source=Source(kind="agent", ref=NAME), trust=lowest(Trust.AGENT, ctx.seen_trust))
+    block = TextBlock(text=text, source=Source(kind="agent", ref=NAME), trust=lowest(Trust.AGENT, ctx.seen_trust))
     return spec.model_copy(update={"context": (*spec.context, block)})
 
 
-async def recorded(result: AgentResult, spec: AgentSpec, ctx: BranchContext[Any]) -> AgentResult:
+async def with_record(result: AgentResult, spec: AgentSpec, ctx: BranchContext[Any]) -> AgentResult:
     """Return the result with the files of its record named in its report. It is asked for whatever the settings say."""
     arguments: dict[str, JsonValue] = {"task": spec.instruction, "result": result.model_dump(mode="json")}
     outcome = await call_own(ctx, keep_record, arguments)
-    said = outcome.value if outcome.ok and isinstance(outcome.value, str) else ""
-    return result.model_copy(update={"report": "\n\n".join(part for part in (result.report, said) if part)})
+    note = outcome.value if outcome.ok and isinstance(outcome.value, str) else ""
+    return result.model_copy(update={"report": "\n\n".join(part for part in (result.report, note) if part)})
 
 
 def _recording(kit: Kit) -> bool:

@@ -41,12 +41,12 @@ class Look:
 
 def records_of(ctx: BranchContext[Any]) -> list[tuple[EffectKey, Record]]:
     """Return what a branch and its programs did so far, in order; a replay's log holds later things too."""
-    found = [
+    records = [
         (key, record)
         for key, record in ctx.run.ledger.records.items()
         if within(key.branch, ctx.branch) and _number(key, ctx.branch) <= ctx.last_n
     ]
-    return sorted(found, key=lambda one: one[1].seq)
+    return sorted(records, key=lambda entry: entry[1].seq)
 
 
 def _number(key: EffectKey, branch: str) -> int:
@@ -59,7 +59,7 @@ def _number(key: EffectKey, branch: str) -> int:
 
 def looks(ctx: BranchContext[Any]) -> list[Look]:
     """Return every page that the agent was shown, in order: in the state before a step, or by an action."""
-    found = []
+    pages = []
     for _, record in records_of(ctx):
         outcome = record.outcome
         if outcome is None or record.effect.get("kind") != EffectKind.INVOKE_ACTION:
@@ -67,13 +67,13 @@ def looks(ctx: BranchContext[Any]) -> list[Look]:
         for block in outcome.blocks():
             source = block.source
             if isinstance(block, TextBlock) and source is not None and source.kind == "web" and is_address(source.ref):
-                found.append(Look(source.ref, block.text))
-    return found
+                pages.append(Look(source.ref, block.text))
+    return pages
 
 
-def visited(shown: Sequence[Look]) -> list[str]:
+def addresses_of(pages: Sequence[Look]) -> list[str]:
     """Return the addresses of pages, each once, in the order in which they were seen."""
-    return list(dict.fromkeys(one.address for one in shown))
+    return list(dict.fromkeys(page.address for page in pages))
 
 
 # -- result ------------------------------------------------------------------------------------------------------------
@@ -81,15 +81,15 @@ def visited(shown: Sequence[Look]) -> list[str]:
 
 def actions_of(ctx: BranchContext[Any], environment: str) -> list[tuple[str, Outcome]]:
     """Return the actions on an environment that came to an end, with their outcomes, in order."""
-    found = []
+    actions = []
     for _, record in records_of(ctx):
         about = record.effect
         if record.outcome is None or about.get("kind") != EffectKind.INVOKE_ACTION:
             continue
         action = str(about.get("arguments", {}).get("action", ""))
         if str(about.get("component", "")).partition("@")[0] == environment and action != STATE_ACTION:
-            found.append((action, record.outcome))
-    return found
+            actions.append((action, record.outcome))
+    return actions
 
 
 def best_result(result: AgentResult, ctx: BranchContext[Any], environment: str) -> AgentResult:
@@ -97,25 +97,25 @@ def best_result(result: AgentResult, ctx: BranchContext[Any], environment: str) 
 
     Without one of the agent's it is what was extracted from pages, its last words, what the last action gave.
     """
-    if result.answer and (result.status is RunStatus.COMPLETED or _said(ctx)):
+    if result.answer and (result.status is RunStatus.COMPLETED or _is_done(ctx)):
         return result
     done = actions_of(ctx, environment)
-    extracted = [text_of(outcome.blocks()).strip() for action, outcome in done if action == EXTRACTING and outcome.ok]
+    extracts = [text_of(outcome.blocks()).strip() for action, outcome in done if action == EXTRACTING and outcome.ok]
     last = [text_of(outcome.blocks()).strip() for _, outcome in done if outcome.ok][-1:]
-    if any(extracted):
-        answer, where = "\n\n".join(filter(None, extracted)), "what it extracted from pages"
+    if any(extracts):
+        answer, origin = "\n\n".join(filter(None, extracts)), "what it extracted from pages"
     elif result.answer:
-        answer, where = result.answer, "what it last said"
+        answer, origin = result.answer, "what it last said"
     elif any(last):
-        answer, where = last[0], "what its last action gave"
+        answer, origin = last[0], "what its last action gave"
     else:
         return result
-    report = "\n\n".join(filter(None, (result.report, f"The agent did not finish; the answer is {where}.")))
+    report = "\n\n".join(filter(None, (result.report, f"The agent did not finish; the answer is {origin}.")))
     status = RunStatus.PARTIAL if result.status is RunStatus.COMPLETED else result.status
     return result.model_copy(update={"answer": answer[:LOGGED_CHARS], "report": report, "status": status})
 
 
-def _said(ctx: BranchContext[Any]) -> bool:
+def _is_done(ctx: BranchContext[Any]) -> bool:
     """Return True if `done` was called and taken: partial and blocked are answers of its own."""
     return any(
         record.outcome is not None
@@ -129,44 +129,44 @@ def _said(ctx: BranchContext[Any]) -> bool:
 # -- sources -----------------------------------------------------------------------------------------------------------
 
 
-def strangers(cited: Sequence[Citation], shown: Sequence[Look]) -> list[Citation]:
+def strangers(citations: Sequence[Citation], pages: Sequence[Look]) -> list[Citation]:
     """Citations of pages that were not seen, or whose words did not stand there as they were seen."""
     texts: dict[str, list[str]] = {}
-    for look in shown:
+    for look in pages:
         texts.setdefault(normalised_address(look.address), []).append(look.text)
     bad = []
-    for one in cited:
-        if not is_address(one.source):
+    for citation in citations:
+        if not is_address(citation.source):
             continue  # files of the run's folder are looked up there
-        seen = texts.get(normalised_address(one.source))
-        if seen is None or not any(stands_on_page(one.quote, text) for text in seen):
-            bad.append(one)
+        seen = texts.get(normalised_address(citation.source))
+        if seen is None or not any(stands_on_page(citation.quote, text) for text in seen):
+            bad.append(citation)
     return bad
 
 
-def with_sources(result: AgentResult, shown: Sequence[Look]) -> AgentResult:
+def with_sources(result: AgentResult, pages: Sequence[Look]) -> AgentResult:
     """Return the result with the page that its answer stands on, where the agent named none.
 
     That is the last page on which the answer stands word for word, with these words; else the last page it was on.
     """
-    if result.sources or not shown or not result.answer:
+    if result.sources or not pages or not result.answer:
         return result
-    verbatim = [one for one in shown if stands_on_page(result.answer, one.text)]
+    verbatim = [page for page in pages if stands_on_page(result.answer, page.text)]
     quote = result.answer if verbatim and len(result.answer) <= QUOTED_CHARS else ""
-    page = (verbatim or list(shown))[-1]
+    page = (verbatim or list(pages))[-1]
     return result.model_copy(update={"sources": (Citation(source=page.address, quote=quote),)})
 
 
 def page_check(prompt: Prompt) -> SourceCheck:
     """Return the check that pages an answer cites were seen, with these words."""
 
-    async def look(cited: Sequence[Citation], ctx: BranchContext[Any]) -> LookupResult:
-        bad = strangers(cited, looks(ctx))
+    async def look(citations: Sequence[Citation], ctx: BranchContext[Any]) -> LookupResult:
+        bad = strangers(citations, looks(ctx))
         if ctx.manifest.checks < SORTED:
             return LookupResult(misquoted=bad)
-        pages = {one: one for one in cited if is_address(one.source) and one not in bad}
-        others = await look_up([one for one in cited if not is_address(one.source)], ctx)
-        return replace(others, held={**pages, **others.held}, misquoted=[*bad, *others.misquoted])
+        pages = {citation: citation for citation in citations if is_address(citation.source) and citation not in bad}
+        lookup = await look_up([citation for citation in citations if not is_address(citation.source)], ctx)
+        return replace(lookup, held={**pages, **lookup.held}, misquoted=[*bad, *lookup.misquoted])
 
     return SourceCheck(prompt, look)
 
@@ -188,15 +188,15 @@ def conversation(ctx: BranchContext[Any], task: str) -> Iterator[dict[str, JsonV
         at: dict[str, JsonValue] = {"key": str(key), "ended_at": str(outcome.ended_at or "")}
         if about.get("kind") == EffectKind.REQUEST_MODEL:
             if about.get("purpose") in _DECIDING:
-                yield {"type": "decision", **at, **_decided(outcome)}
+                yield {"type": "decision", **at, **_decision(outcome)}
             else:
-                said = outcome.response.text if outcome.ok else outcome.error or outcome.status
-                yield {"type": "asked", **at, "text": said[:LOGGED_CHARS]}
+                text = outcome.response.text if outcome.ok else outcome.error or outcome.status
+                yield {"type": "asked", **at, "text": text[:LOGGED_CHARS]}
             continue
-        given = about.get("arguments")
-        arguments = dict(given) if isinstance(given, dict) else {}
+        raw = about.get("arguments")
+        arguments = dict(raw) if isinstance(raw, dict) else {}
         blocks = outcome.blocks()
-        addresses = [one.source.ref for one in blocks if one.source is not None and one.source.kind == "web"]
+        addresses = [block.source.ref for block in blocks if block.source is not None and block.source.kind == "web"]
         at["address"] = addresses[-1] if addresses else ""
         if arguments.get("action") == STATE_ACTION:
             yield {"type": "state", **at}
@@ -205,20 +205,20 @@ def conversation(ctx: BranchContext[Any], task: str) -> Iterator[dict[str, JsonV
             if about.get("kind") == EffectKind.INVOKE_ACTION:
                 name, inner = f"{name}_{arguments.get('action', '')}", arguments.get("arguments")
                 arguments = dict(inner) if isinstance(inner, dict) else {}
-            said = text_of(blocks)[:LOGGED_CHARS]
-            yield {"type": "call", **at, "name": name, "arguments": arguments, "status": outcome.status, "result": said}
+            text = text_of(blocks)[:LOGGED_CHARS]
+            yield {"type": "call", **at, "name": name, "arguments": arguments, "status": outcome.status, "result": text}
 
 
-def _decided(outcome: Outcome) -> dict[str, JsonValue]:
+def _decision(outcome: Outcome) -> dict[str, JsonValue]:
     if not outcome.ok:
         return {"error": outcome.error or outcome.status}
     response = outcome.response
     fields = decision_fields(response.text) or {}
-    said: dict[str, JsonValue] = {name: str(fields.get(name) or "") for name in _REASONING}
-    if not any(said.values()):
-        said["text"] = response.text[:LOGGED_CHARS]
-    said["calls"] = [{"name": one.name, "arguments": one.arguments} for one in response.tool_calls]
-    return said
+    entry: dict[str, JsonValue] = {name: str(fields.get(name) or "") for name in _REASONING}
+    if not any(entry.values()):
+        entry["text"] = response.text[:LOGGED_CHARS]
+    entry["calls"] = [{"name": call.name, "arguments": call.arguments} for call in response.tool_calls]
+    return entry
 
 
 _DECIDING = ("decision", "final")

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.browser.history import conversation, looks, visited
+from agentorchestra.agents.browser.history import addresses_of, conversation, looks
 from agentorchestra.agents.reporting.references import make_report
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.protocols import RunContext
@@ -60,20 +60,20 @@ async def keep_record(task: str, result: dict[str, JsonValue], ctx: RunContext[A
     if not isinstance(above, BranchContext) or not name:
         return ToolResult(content="")
     folder = record_folder(ctx.folder, name)
-    log = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in conversation(above, task))
+    log = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in conversation(above, task))
     files = {LOG: (log.encode("utf-8", "replace"), "application/x-ndjson")}
     picture = await asyncio.to_thread(moving_picture, folder) if (folder / FRAMES).is_dir() else None
     if picture is not None:
         files[GIF] = (picture, "image/gif")
-    pages = visited(looks(above))
+    pages = addresses_of(looks(above))
     report = browser_report(task, AgentResult.model_validate(result), pages, sorted(files))
     files[REPORT] = (report.encode("utf-8", "replace"), "text/markdown")
-    await asyncio.to_thread(_write, folder, {one: data for one, (data, _) in files.items()})
-    kept: list[ArtifactRef] = []
-    for one, (data, media_type) in sorted(files.items()):
-        kept.append(await ctx.artifact(f"{PLACE}/{name}/{one}", data, media_type))
-    said = f"Record: {', '.join(one.name for one in kept)}."
-    return ToolResult(content=said, artifacts=tuple(kept))
+    await asyncio.to_thread(_write, folder, {file_name: data for file_name, (data, _) in files.items()})
+    artifacts: list[ArtifactRef] = []
+    for file_name, (data, media_type) in sorted(files.items()):
+        artifacts.append(await ctx.artifact(f"{PLACE}/{name}/{file_name}", data, media_type))
+    note = f"Record: {', '.join(artifact.name for artifact in artifacts)}."
+    return ToolResult(content=note, artifacts=tuple(artifacts))
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:
@@ -86,14 +86,14 @@ def browser_report(task: str, result: AgentResult, pages: list[str], files: list
     """Return the report in Markdown: task, result with references, the pages on the way, the record's files."""
     evidence = list(result.sources)
     marks = "".join(f"[E{index}]" for index in range(1, len(evidence) + 1))
-    known = {normalised_address(one.source): index for index, one in enumerate(evidence, start=1)}
+    numbers = {normalised_address(citation.source): index for index, citation in enumerate(evidence, start=1)}
     way = []
     for page in pages:
         at = normalised_address(page)
-        if at not in known:
+        if at not in numbers:
             evidence.append(Citation(source=page))
-            known[at] = len(evidence)
-        way.append(f"- [E{known[at]}]")
+            numbers[at] = len(evidence)
+        way.append(f"- [E{numbers[at]}]")
     about = [
         "# Browser task",
         f"## Task\n\n{_safe(task)}",

@@ -24,7 +24,7 @@ from agentorchestra.agents.debate.invitation import (
     check_options,
     named_experts,
     named_in,
-    seated,
+    seat,
 )
 from agentorchestra.agents.debate.statements import LONGEST, Expert, Turn, said_so_far, turn_of, turn_schema
 from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Limited, Question, Questioner, form, limit_status, material
@@ -46,7 +46,7 @@ FAILURES = 2  # turns in a row without a word after which an expert is asked no 
 PLAN = form(["issues"], issues=TEXTS)
 INVITATION = form(["issues"], issues=TEXTS, experts=TEXTS)
 JUDGEMENT = form(["summary", "agreed", "new"], summary=TEXT, agreed=FLAG, new=FLAG, focus=TEXT)
-_ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT)
+_ENDS = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT)
 
 
 @dataclass
@@ -67,23 +67,23 @@ class _Debate:
     limited: str = ""
     notes: list[str] = field(default_factory=list)
 
-    async def run(self, named: Sequence[str]) -> AgentResult:
+    async def run(self, names: Sequence[str]) -> AgentResult:
         """Invite, open, go round, conclude."""
-        offered = {one.agent.name: one for one in self.kit.delegates(self.ctx, leader=NAME)}
-        topic, written = named_in(self.spec.instruction)
+        delegates = {delegate.agent.name: delegate for delegate in self.kit.delegates(self.ctx, leader=NAME)}
+        topic, task_names = named_in(self.spec.instruction)
         self.topic = topic
         try:
-            invited = named_experts(named or written, offered)
+            experts = named_experts(names or task_names, delegates)
         except UsageError as exc:  # a caller's words; a run's options were looked at before anything was spent
-            return self._blocked(str(exc))
-        await self._plan(invited, offered)
+            return self._refusal(str(exc))
+        await self._plan(experts, delegates)
         if len(self.experts) < 2:
-            return self._blocked("a debate needs two experts, and this run has fewer")
-        await self._round([*self.experts.values()], 0, offered, together=True)
+            return self._refusal("a debate needs two experts, and this run has fewer")
+        await self._round([*self.experts.values()], 0, delegates, together=True)
         while self._goes_on():
             self.held += 1
             before = len(self.turns)
-            await self._round(self._order(), self.held, offered)
+            await self._round(self._order(), self.held, delegates)
             if not any(turn.says for turn in self.turns[before:]):
                 self.notes.append(f"It ended after round {self.held}, which brought nothing new.")
                 break
@@ -93,26 +93,26 @@ class _Debate:
 
     # -- invitation ----------------------------------------------------------------------------------------------------
 
-    async def _plan(self, invited: Sequence[Expert], offered: Mapping[str, Delegate]) -> None:
+    async def _plan(self, experts: Sequence[Expert], delegates: Mapping[str, Delegate]) -> None:
         """Ask what is at issue, and whom to invite where nobody was named."""
-        found = [offered[one.name] for one in invited if one.name in offered]
-        if not invited:
-            found = await candidates(self.topic, [*offered.values()], self.ctx, self.kit)
-        values = {"topic": self.topic, "invited": [one.name for one in invited], "seats": self.limits.experts}
-        content = (candidates_block(found, [one for one in invited if one.guest]), *self.spec.context)
-        schema = PLAN if invited else INVITATION
+        fitting = [delegates[expert.name] for expert in experts if expert.name in delegates]
+        if not experts:
+            fitting = await candidates(self.topic, [*delegates.values()], self.ctx, self.kit)
+        values = {"topic": self.topic, "invited": [expert.name for expert in experts], "seats": self.limits.experts}
+        content = (candidates_block(fitting, [expert for expert in experts if expert.guest]), *self.spec.context)
+        schema = PLAN if experts else INVITATION
         reply = await self.questioner.one(Question("debate_plan", schema, values, content, decides=True))
         self._hear_limit()
-        issues = [" ".join(str(one).split())[:LONGEST] for one in (reply or {}).get("issues", ())]
-        self.issues = [one for one in issues if one][:10]
-        if not invited:
-            wished = [str(one) for one in (reply or {}).get("experts", ())]
-            agents = {one.agent.name: one.agent for one in found}
-            chosen = [agents[name] for name in dict.fromkeys(wished) if name in agents][: self.limits.experts]
+        issues = [" ".join(str(issue).split())[:LONGEST] for issue in (reply or {}).get("issues", ())]
+        self.issues = [issue for issue in issues if issue][:10]
+        if not experts:
+            wishes = [str(name) for name in (reply or {}).get("experts", ())]
+            agents = {delegate.agent.name: delegate.agent for delegate in fitting}
+            seats = [agents[name] for name in dict.fromkeys(wishes) if name in agents][: self.limits.experts]
             # Where the manager names too few, those that fit best.
-            chosen += [one for one in agents.values() if one not in chosen][: max(0, 2 - len(chosen))]
-            invited = seated(chosen)
-        self.experts = {one.letter: one for one in invited}
+            seats += [agent for agent in agents.values() if agent not in seats][: max(0, 2 - len(seats))]
+            experts = seat(seats)
+        self.experts = {expert.letter: expert for expert in experts}
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class _Debate:
         return not self.limited and self.held < self.rounds and len(self._present()) > 1
 
     def _present(self) -> list[Expert]:
-        return [one for letter, one in self.experts.items() if self.silent.get(letter, 0) < FAILURES]
+        return [expert for letter, expert in self.experts.items() if self.silent.get(letter, 0) < FAILURES]
 
     def _spoke(self, expert: Expert) -> bool:
         return any(turn.letter == expert.letter for turn in self.turns)
@@ -132,33 +132,33 @@ class _Debate:
         return present[first:] + present[:first]
 
     async def _round(
-        self, order: Sequence[Expert], number: int, offered: Mapping[str, Delegate], *, together: bool = False
+        self, order: Sequence[Expert], number: int, delegates: Mapping[str, Delegate], *, together: bool = False
     ) -> None:
         """Let everybody speak: all at the same time, or one after the other, so that each hears those before."""
         await self._listen()
-        for group in [order] if together else [[one] for one in order]:
+        for group in [order] if together else [[expert] for expert in order]:
             if self.limited:
                 return
-            shown = {one.mark for turn in self.turns for one in turn.arguments}
-            outcomes = await self.ctx.perform_all([self._turn(one, number, offered) for one in group])
+            marks = {argument.mark for turn in self.turns for argument in turn.arguments}
+            outcomes = await self.ctx.perform_all([self._turn(expert, number, delegates) for expert in group])
             before = len(self.turns)
             for expert, outcome in zip(group, outcomes, strict=True):
-                self._take(expert, number, outcome, shown)
+                self._take(expert, number, outcome, marks)
             await self._look_up(before)
             # Where the budget ends so that nobody can conclude, this is what remains.
-            said = report(self.topic, self.experts, self.turns, Conclusion())
-            self.ctx.partial = {"steps": self.held, "report": said}
+            interim = report(self.topic, self.experts, self.turns, Conclusion())
+            self.ctx.partial = {"steps": self.held, "report": interim}
 
     async def _listen(self) -> None:
         """Add what the user said meanwhile (`tell`) to the topic."""
         if is_top(self.ctx):
-            heard = await inbox(State(messages=(), max_steps=1), self.ctx)
-            for block in heard.blocks if heard is not None else ():
+            news = await inbox(State(messages=(), max_steps=1), self.ctx)
+            for block in news.blocks if news is not None else ():
                 self.topic = f"{self.topic}\nThe user adds: {text_of([block])}"
 
-    def _turn(self, expert: Expert, number: int, offered: Mapping[str, Delegate]) -> Effect:
+    def _turn(self, expert: Expert, number: int, delegates: Mapping[str, Delegate]) -> Effect:
         """Return the InvokeAgent of a turn. The expert has no memory of the debate: it is shown all that was said."""
-        delegate = offered.get(GUEST if expert.guest else expert.name)
+        delegate = delegates.get(GUEST if expert.guest else expert.name)
         assert delegate is not None  # named_experts and seated take no others
         own = [turn for turn in self.turns if turn.letter == expert.letter]
         instruction = self.kit.prompts.get("debate_turn").render(
@@ -167,9 +167,9 @@ class _Debate:
             letter=expert.letter,
             description=expert.description if expert.guest else "",
             others=[
-                {"letter": one.letter, "name": one.name, "silent": number > 0 and not self._spoke(one)}
-                for one in self.experts.values()
-                if one != expert
+                {"letter": other.letter, "name": other.name, "silent": number > 0 and not self._spoke(other)}
+                for other in self.experts.values()
+                if other != expert
             ],
             unheard=number > 0 and not own,
             round=number,
@@ -183,7 +183,7 @@ class _Debate:
         spec = delegate.agent.spec(
             instruction,
             name=expert.name,
-            context=(*self.spec.context, *said_so_far(self.turns, self.experts), *self._asked()),
+            context=(*self.spec.context, *said_so_far(self.turns, self.experts), *self._manager_question()),
             tools=delegate.tools,
             model=self.spec.model,
             output_schema=turn_schema(self.limits.arguments),
@@ -191,38 +191,39 @@ class _Debate:
         )
         return agent_effect(spec, self.ctx).model_copy(update={"purpose": f"{TURN} {expert.letter}"})
 
-    def _take(self, expert: Expert, number: int, outcome: Outcome, shown: Collection[str]) -> None:
+    def _take(self, expert: Expert, number: int, outcome: Outcome, marks_shown: Collection[str]) -> None:
         """Take what an expert said. One that fails does not end the debate."""
         result = AgentResult.model_validate(outcome.value) if outcome.ok else None
         if outcome.status == "limited":
             self.limited = outcome.error or "the budget has no room for more"
-        elif result is not None and result.status in _ENDED:
+        elif result is not None and result.status in _ENDS:
             self.limited = result.report or f"the budget of {expert.name} is used up"
-        spoken = result is not None and result.status is not RunStatus.BLOCKED
+        spoke = result is not None and result.status is not RunStatus.BLOCKED
         before = sum(len(turn.arguments) for turn in self.turns if turn.letter == expert.letter)
         turn = None
-        if result is not None and spoken:
-            turn = turn_of(result, expert.letter, number, before=before, known=shown, trust=outcome.trust)
+        if result is not None and spoke:
+            turn = turn_of(result, expert.letter, number, before=before, known_marks=marks_shown, trust=outcome.trust)
         if turn is None:
-            why = outcome.error or (result.report or result.answer if result is not None else "") or "without a word"
+            reason = outcome.error or (result.report or result.answer if result is not None else "") or "without a word"
             when = "the opening" if number == 0 else f"round {number}"
-            self.notes.append(f"{expert.name} did not speak in {when}: {' '.join(why.split())[:500]}")
+            self.notes.append(f"{expert.name} did not speak in {when}: {' '.join(reason.split())[:500]}")
             self.silent[expert.letter] = self.silent.get(expert.letter, 0) + 1
             return
         self.silent[expert.letter] = 0
         self.turns.append(turn)
         if turn.strange:
-            marks = ", ".join(f"[{one}]" for one in turn.strange)
+            marks = ", ".join(f"[{mark}]" for mark in turn.strange)
             self.notes.append(f"Struck out of what {expert.name} said in round {number}, no such argument: {marks}.")
 
     async def _look_up(self, before: int) -> None:
         """Look the sources of the newest turns up: the others are told of those that do not hold."""
         new = self.turns[before:]
-        looked = await look_up([one for turn in new for one in turn.sources], self.ctx)
-        bad = [*looked.misquoted, *looked.unknown]
+        lookup = await look_up([source for turn in new for source in turn.sources], self.ctx)
+        bad = [*lookup.misquoted, *lookup.unknown]
         if bad:
             self.turns[before:] = [
-                replace(turn, unfounded=tuple(one for one in dict.fromkeys(turn.sources) if one in bad)) for turn in new
+                replace(turn, unfounded=tuple(source for source in dict.fromkeys(turn.sources) if source in bad))
+                for turn in new
             ]
 
     async def _worth_another(self) -> bool:
@@ -235,8 +236,8 @@ class _Debate:
             return not self.limited
         self.focus = " ".join(str(reply.get("focus") or "").split())[:LONGEST]
         if reply["agreed"] or not reply["new"]:
-            why = "the experts agree" if reply["agreed"] else "nothing new was said"
-            self.notes.append(f"It ended after round {self.held} of {self.rounds}: {why}.")
+            reason = "the experts agree" if reply["agreed"] else "nothing new was said"
+            self.notes.append(f"It ended after round {self.held} of {self.rounds}: {reason}.")
             return False
         return True
 
@@ -245,7 +246,7 @@ class _Debate:
         """Return how far the manager's words are trusted: no further than what it was shown."""
         return lowest(Trust.AGENT, *(turn.trust for turn in self.turns))
 
-    def _asked(self) -> tuple[Block, ...]:
+    def _manager_question(self) -> tuple[Block, ...]:
         """Return what the manager asks, where that may come from what an expert read."""
         if not self.focus or self._trust is not Trust.UNTRUSTED:
             return ()
@@ -258,14 +259,14 @@ class _Debate:
 
     async def _conclude(self) -> AgentResult:
         if not self.turns:
-            return self._blocked("Nobody said anything. " + " ".join(self.notes))
+            return self._refusal("Nobody said anything. " + " ".join(self.notes))
         schema = self.spec.output_schema
         values = {
             "topic": self.topic,
             "issues": self.issues,
             "experts": [
-                {"letter": one.letter, "name": one.name, "silent": not self._spoke(one)}
-                for one in self.experts.values()
+                {"letter": expert.letter, "name": expert.name, "silent": not self._spoke(expert)}
+                for expert in self.experts.values()
             ],
             "limited": bool(self.limited),
             "output_schema": schema or "",
@@ -279,21 +280,24 @@ class _Debate:
         )
         reply = await self.questioner.one(question)
         self._hear_limit()
-        found = Check(self.turns, self.experts).conclusion(reply) if reply is not None else Conclusion()
+        conclusion = Check(self.turns, self.experts).conclusion(reply) if reply is not None else Conclusion()
         if reply is None:
             self.notes.append("Nobody concluded: the positions stand as they were taken.")
         status = RunStatus.COMPLETED if reply is not None else RunStatus.PARTIAL
         if self.limited:
             status = limit_status(self.limited)
             self.notes.append(self.limited)
-        notes = (*self.notes, *found.notes)
-        cited = dict.fromkeys(one for turn in self.turns for one in turn.sources if one not in turn.unfounded)
+        notes = (*self.notes, *conclusion.notes)
+        sources = dict.fromkeys(
+            source for turn in self.turns for source in turn.sources if source not in turn.unfounded
+        )
         return AgentResult(
             status=status,
-            answer=found.text or "\n".join(f"{one.name}: {self._position(one)}" for one in self.experts.values()),
-            output=self._record(found, notes) if schema is None else (reply or {}).get("answer"),
-            report="\n\n".join((report(self.topic, self.experts, self.turns, found), *notes)),
-            sources=tuple(cited),
+            answer=conclusion.text
+            or "\n".join(f"{expert.name}: {self._position(expert)}" for expert in self.experts.values()),
+            output=self._record(conclusion, notes) if schema is None else (reply or {}).get("answer"),
+            report="\n\n".join((report(self.topic, self.experts, self.turns, conclusion), *notes)),
+            sources=tuple(sources),
             steps=self.held,
         )
 
@@ -301,28 +305,28 @@ class _Debate:
         own = [turn.position for turn in self.turns if turn.letter == expert.letter]
         return own[-1] if own else "said nothing"
 
-    def _record(self, found: Conclusion, notes: Sequence[str]) -> JsonValue:
+    def _record(self, conclusion: Conclusion, notes: Sequence[str]) -> JsonValue:
         record: JsonValue = to_jsonable_python(
             {
                 "topic": self.topic,
                 "rounds": self.held,
                 "experts": [
-                    {"letter": one.letter, "name": one.name, "position": self._position(one)}
-                    for one in self.experts.values()
+                    {"letter": expert.letter, "name": expert.name, "position": self._position(expert)}
+                    for expert in self.experts.values()
                 ],
                 "turns": [asdict(turn) | {"name": self.experts[turn.letter].name} for turn in self.turns],
-                "conclusion": found.text,
-                "agreements": [asdict(one) for one in found.agreements],
-                "disagreements": [asdict(one) for one in found.disagreements],
-                "open_questions": found.open_questions,
+                "conclusion": conclusion.text,
+                "agreements": [asdict(point) for point in conclusion.agreements],
+                "disagreements": [asdict(split) for split in conclusion.disagreements],
+                "open_questions": conclusion.open_questions,
                 "notes": notes,
             }
         )
         return record
 
-    def _blocked(self, why: str) -> AgentResult:
+    def _refusal(self, reason: str) -> AgentResult:
         status = limit_status(self.limited) if self.limited else RunStatus.BLOCKED
-        return AgentResult(status=status, report=f"No debate: {why}", steps=self.held)
+        return AgentResult(status=status, report=f"No debate: {reason}", steps=self.held)
 
 
 class DebateDriver(Limited[DebateSettings]):
@@ -336,7 +340,7 @@ class DebateDriver(Limited[DebateSettings]):
         questioner = Questioner(ctx, kit, ROLE, spec.model)
         rounds = int(options.get("rounds") or self.limits.rounds)
         debate = _Debate(spec, ctx, kit, self.limits, min(rounds, MOST_ROUNDS), questioner)
-        return await debate.run([str(one) for one in options.get("experts") or ()])
+        return await debate.run([str(name) for name in options.get("experts") or ()])
 
 
 def debate(limits: DebateSettings | None = None, *, tools: tuple[str, ...] = ()) -> Agent:

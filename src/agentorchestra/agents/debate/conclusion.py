@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.debate.statements import Expert, Turn, argument_text, marks_in, quoted, struck
+from agentorchestra.agents.debate.statements import Expert, Turn, argument_text, citation_text, marks_in, struck
 from agentorchestra.agents.forms import TEXT, TEXTS, Form, form, list_of
 
 _POINT = form(["statement", "experts", "arguments"], statement=TEXT, experts=TEXTS, arguments=TEXTS)
@@ -15,14 +15,14 @@ _SPLIT = form(["about", "sides"], about=TEXT, sides=list_of(_POINT), why=TEXT)
 
 def conclusion_schema(answer: dict[str, Any] | None = None) -> Form:
     """Return the form of the manager's conclusion, with the schema of the answer that the caller wants besides."""
-    wanted = {} if answer is None else {"answer": answer}
+    extra = {} if answer is None else {"answer": answer}
     return form(
-        ["conclusion", "agreements", "disagreements", *wanted],
+        ["conclusion", "agreements", "disagreements", *extra],
         conclusion=Form(TEXT, {"type": "string", "minLength": 1}),
         agreements=list_of(_POINT),
         disagreements=list_of(_SPLIT),
         open_questions=TEXTS,
-        **wanted,
+        **extra,
     )
 
 
@@ -36,7 +36,7 @@ class Point:
 
     @property
     def text(self) -> str:
-        marks = "".join(f"[{one}]" for one in self.arguments if one not in marks_in(self.statement))
+        marks = "".join(f"[{mark}]" for mark in self.arguments if mark not in marks_in(self.statement))
         return f"{self.statement} ({', '.join(self.experts)}) {marks}".rstrip()
 
 
@@ -68,20 +68,20 @@ class Check:
     strange: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.known = {one.mark: one for turn in self.turns for one in turn.arguments}
+        self.known = {argument.mark: argument for turn in self.turns for argument in turn.arguments}
         self.accepted = {
             letter: {mark for turn in self.turns if turn.letter == letter for mark in turn.accepts}
             for letter in self.experts
         }
 
     def conclusion(self, reply: Mapping[str, Any]) -> Conclusion:
-        agreements = [one for one in map(self._agreement, reply["agreements"]) if one is not None]
-        splits = [one for one in map(self._split, reply["disagreements"]) if one is not None]
+        agreements = [entry for entry in map(self._agreement, reply["agreements"]) if entry is not None]
+        splits = [split for split in map(self._split, reply["disagreements"]) if split is not None]
         text = self._text(reply["conclusion"])
-        questions = tuple(self._text(one) for one in reply.get("open_questions", ()) if str(one).strip())
+        questions = tuple(self._text(question) for question in reply.get("open_questions", ()) if str(question).strip())
         if self.strange:
-            listed = ", ".join(f"[{one}]" for one in dict.fromkeys(self.strange))
-            self.notes.insert(0, f"Struck out, no such argument: {listed}.")
+            marks = ", ".join(f"[{mark}]" for mark in dict.fromkeys(self.strange))
+            self.notes.insert(0, f"Struck out, no such argument: {marks}.")
         return Conclusion(text, tuple(agreements), tuple(splits), questions, tuple(self.notes))
 
     def holds(self, letter: str, marks: Collection[str]) -> bool:
@@ -92,65 +92,67 @@ class Check:
         if self.accepted[letter] & {*marks}:
             return True
         own = [self.known[mark] for mark in marks if mark.startswith(letter)]
-        others = {mark for mark in marks if not mark.startswith(letter)}
-        return any(not others & {*one.answers} for one in own)
+        foreign_marks = {mark for mark in marks if not mark.startswith(letter)}
+        return any(not foreign_marks & {*argument.answers} for argument in own)
 
-    def _agreement(self, said: Mapping[str, Any]) -> Point | None:
-        point = self._point(said)
+    def _agreement(self, entry: Mapping[str, Any]) -> Point | None:
+        point = self._point(entry)
         if len(point.experts) < 2:
-            who = f"only {point.experts[0]} said so" if point.experts else "nobody said so"
-            self.notes.append(f"Left out, no agreement, since {who}: {point.statement}")
+            reason = f"only {point.experts[0]} said so" if point.experts else "nobody said so"
+            self.notes.append(f"Left out, no agreement, since {reason}: {point.statement}")
             return None
         return point
 
-    def _split(self, said: Mapping[str, Any]) -> Split | None:
-        sides = tuple(one for side in said["sides"] if (one := self._point(side)).experts)
-        about = self._text(said["about"])
+    def _split(self, entry: Mapping[str, Any]) -> Split | None:
+        sides = tuple(point for side in entry["sides"] if (point := self._point(side)).experts)
+        about = self._text(entry["about"])
         if len({name for side in sides for name in side.experts}) < 2:
             self.notes.append(f"Left out, no disagreement, since fewer than two experts said anything on it: {about}")
             return None
-        return Split(about, sides, self._text(said.get("why") or ""))
+        return Split(about, sides, self._text(entry.get("why") or ""))
 
-    def _point(self, said: Mapping[str, Any]) -> Point:
-        statement = self._text(said["statement"])
-        named = dict.fromkeys([str(one).strip("[] ") for one in said["arguments"]] + marks_in(statement))
-        self.strange += [one for one in named if one not in self.known]
-        marks = [one for one in named if one in self.known]
-        wanted = {str(one).strip().casefold() for one in said["experts"]}
-        held = tuple(
-            one.name
-            for letter, one in self.experts.items()
-            if {one.name.casefold(), letter.casefold()} & wanted and self.holds(letter, marks)
+    def _point(self, entry: Mapping[str, Any]) -> Point:
+        statement = self._text(entry["statement"])
+        names = dict.fromkeys([str(mark).strip("[] ") for mark in entry["arguments"]] + marks_in(statement))
+        self.strange += [mark for mark in names if mark not in self.known]
+        marks = [mark for mark in names if mark in self.known]
+        holders = {str(name).strip().casefold() for name in entry["experts"]}
+        confirmed_names = tuple(
+            expert.name
+            for letter, expert in self.experts.items()
+            if {expert.name.casefold(), letter.casefold()} & holders and self.holds(letter, marks)
         )
-        return Point(statement, held, tuple(marks))
+        return Point(statement, confirmed_names, tuple(marks))
 
     def _text(self, text: Any) -> str:
-        kept, strange = struck(" ".join(str(text).split()), self.known)
+        words, strange = struck(" ".join(str(text).split()), self.known)
         self.strange += strange
-        return kept
+        return words
 
 
-def report(topic: str, experts: Mapping[str, Expert], turns: Sequence[Turn], found: Conclusion) -> str:
+def report(topic: str, experts: Mapping[str, Expert], turns: Sequence[Turn], conclusion: Conclusion) -> str:
     title, _, added = topic.strip().partition("\n")
-    parts = [f"# {title}", added.strip(), found.text]
-    if found.agreements:
-        parts += ["## Agreements", "\n".join(f"- {one.text}" for one in found.agreements)]
-    if found.disagreements:
+    parts = [f"# {title}", added.strip(), conclusion.text]
+    if conclusion.agreements:
+        parts += ["## Agreements", "\n".join(f"- {point.text}" for point in conclusion.agreements)]
+    if conclusion.disagreements:
         parts.append("## Disagreements")
-        for one in found.disagreements:
-            lines = [f"- {side.text}" for side in one.sides]
-            parts.append("\n".join([f"**{one.about}**{': ' + one.why if one.why else ''}", "", *lines]))
-    if found.open_questions:
-        parts += ["## Open questions", "\n".join(f"- {one}" for one in found.open_questions)]
-    lost = [f"- {experts[turn.letter].name}: {quoted(one)}" for turn in turns for one in turn.unfounded]
-    if lost:
-        parts += ["## Quotes that do not stand where they were looked up", "\n".join(dict.fromkeys(lost))]
+        for split in conclusion.disagreements:
+            lines = [f"- {side.text}" for side in split.sides]
+            parts.append("\n".join([f"**{split.about}**{': ' + split.why if split.why else ''}", "", *lines]))
+    if conclusion.open_questions:
+        parts += ["## Open questions", "\n".join(f"- {question}" for question in conclusion.open_questions)]
+    unproven = [
+        f"- {experts[turn.letter].name}: {citation_text(source)}" for turn in turns for source in turn.unfounded
+    ]
+    if unproven:
+        parts += ["## Quotes that do not stand where they were looked up", "\n".join(dict.fromkeys(unproven))]
     parts.append("## Positions")
-    parts.append("\n".join(_stands(letter, one, turns) for letter, one in experts.items()))
+    parts.append("\n".join(_stands(letter, expert, turns) for letter, expert in experts.items()))
     parts.append("## What was said")
     for turn in turns:
         when = "opening" if turn.round == 0 else f"round {turn.round}"
-        lines = [f"- {argument_text(one)}" for one in turn.arguments]
+        lines = [f"- {argument_text(argument)}" for argument in turn.arguments]
         lines += [f"- accepts {''.join(f'[{mark}]' for mark in turn.accepts)}"] if turn.accepts else []
         if lines:
             parts.append("\n".join([f"**{experts[turn.letter].name}**, {when}:", "", *lines]))

@@ -34,20 +34,20 @@ _NAME = re.compile(r"[a-z0-9_]{1,40}")
 _LINE = re.compile(r"^[ \t]*experts:[ \t]*(.+)$", re.IGNORECASE | re.MULTILINE)
 
 
-def named_experts(given: Sequence[str], agents: Collection[str]) -> list[Expert]:
+def named_experts(entries: Sequence[str], agents: Collection[str]) -> list[Expert]:
     """Return the experts that somebody named: `NAME` of an agent, or `NAME: description` of one made for the debate.
 
     Raises:
         UsageError: for a name that no agent has, with the nearest one; for one given twice; for too few or too many.
     """
-    found: list[Expert] = []
+    experts: list[Expert] = []
     able = sorted({*agents} - NEVER)
-    for one in given:
-        name, sign, description = (part.strip() for part in one.partition(":"))
+    for entry in entries:
+        name, sign, description = (part.strip() for part in entry.partition(":"))
         name = "_".join(name.lower().split()) if sign else name
         if sign and not (_NAME.fullmatch(name) and description):
             raise UsageError(
-                f"{one!r} is no expert; write 'NAME: description', the name in letters, digits and '_', at most 40"
+                f"{entry!r} is no expert; write 'NAME: description', the name in letters, digits and '_', at most 40"
             )
         if sign and name in agents:
             raise UsageError(f"an expert cannot be called {name!r}: an agent is; name it alone, or choose another name")
@@ -56,17 +56,17 @@ def named_experts(given: Sequence[str], agents: Collection[str]) -> list[Expert]
             raise UnknownComponentError(
                 f"there is no expert {name!r}; {guess} An expert of your own is written 'NAME: description'"
             )
-        if name in [other.name for other in found]:
+        if name in [other.name for other in experts]:
             raise UsageError(f"the expert {name!r} is named twice; name another one")
-        found.append(Expert(LETTERS[len(found) % len(LETTERS)], name, description, guest=bool(sign)))
-    if len(found) == 1:
+        experts.append(Expert(LETTERS[len(experts) % len(LETTERS)], name, description, guest=bool(sign)))
+    if len(experts) == 1:
         raise UsageError(
-            f"a debate needs at least two experts, but only {found[0].name!r} is named; name another one, or none, and "
-            "those that fit the topic are invited"
+            f"a debate needs at least two experts, but only {experts[0].name!r} is named; name another one, or none, "
+            "and those that fit the topic are invited"
         )
-    if len(found) > MOST_EXPERTS:
-        raise UsageError(f"{len(found)} experts are named; a debate has at most {MOST_EXPERTS}")
-    return found
+    if len(experts) > MOST_EXPERTS:
+        raise UsageError(f"{len(experts)} experts are named; a debate has at most {MOST_EXPERTS}")
+    return experts
 
 
 def check_options(options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
@@ -75,11 +75,11 @@ def check_options(options: Mapping[str, JsonValue], agents: Collection[str], mod
     if unknown:
         raise SettingsError(f"a debate has no option {unknown[0]!r}; its options: experts, rounds")
     experts, rounds = options.get("experts", []), options.get("rounds", 1)
-    if not isinstance(experts, list) or not all(isinstance(one, str) for one in experts):
+    if not isinstance(experts, list) or not all(isinstance(name, str) for name in experts):
         raise SettingsError(f"experts is {experts!r}; give a list of names, e.g. ['finance_expert', 'deep_analyzer']")
     if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MOST_ROUNDS:
         raise SettingsError(f"rounds is {rounds!r}; a debate has 1 to {MOST_ROUNDS}")
-    named_experts([str(one) for one in experts], agents)
+    named_experts([str(name) for name in experts], agents)
     if model == OFFLINE:
         raise UsageError(
             "the offline model holds no opinions, so it cannot debate; name a model with --model (docs/models.md)"
@@ -88,41 +88,41 @@ def check_options(options: Mapping[str, JsonValue], agents: Collection[str], mod
 
 def named_in(text: str) -> tuple[str, list[str]]:
     """Return a task without its lines `Experts: NAME, NAME`, and these names."""
-    names = [one.strip() for match in _LINE.finditer(text) for one in match[1].split(",") if one.strip()]
+    names = [name.strip() for match in _LINE.finditer(text) for name in match[1].split(",") if name.strip()]
     return _LINE.sub("", text).strip() or text, names
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
 
 
-async def candidates(topic: str, offered: Sequence[Delegate], ctx: BranchContext[Any], kit: Kit) -> list[Delegate]:
+async def candidates(topic: str, delegates: Sequence[Delegate], ctx: BranchContext[Any], kit: Kit) -> list[Delegate]:
     """Search the agents that fit a topic, best first; where few are found, the others stand behind them."""
-    able = {one.agent.name: one for one in offered if one.agent.name not in NEVER}
+    able = {delegate.agent.name: delegate for delegate in delegates if delegate.agent.name not in NEVER}
     tools = AgentToolset((), offered=[*able.values()], role=ctx.role)
     room = ctx.manifest.prompt_tool_chars or 32_000
     discovery = Discovery(tools, kit.finder or Finder(Retriever()), core=(), room=room, offered=[*able])
     add_tools(ctx, *discovery.own)
-    find = next((one for one in discovery.own if one.name == FIND_AGENTS), None)
-    found: list[str] = []
+    find = next((tool for tool in discovery.own if tool.name == FIND_AGENTS), None)
+    names_by_fit: list[str] = []
     if find is not None:
-        asked = {"query": topic[:LONGEST_TASK], "limit": CANDIDATES}
-        outcome = await ctx.perform(effect_for(find, asked, role=ctx.role, provenance=ctx.provenance))
+        arguments = {"query": topic[:LONGEST_TASK], "limit": CANDIDATES}
+        outcome = await ctx.perform(effect_for(find, arguments, role=ctx.role, provenance=ctx.provenance))
         lines = outcome.value.get("found") if outcome.ok and isinstance(outcome.value, dict) else None
-        found = [str(one).partition(":")[0] for one in lines] if isinstance(lines, list) else []
-    names = [name for name in found if name in able]
+        names_by_fit = [str(line).partition(":")[0] for line in lines] if isinstance(lines, list) else []
+    names = [name for name in names_by_fit if name in able]
     # Words alone find nobody for a topic that no description speaks of.
     names += [name for name in sorted(able) if name not in names]
     return [able[name] for name in names[:CANDIDATES]]
 
 
-def candidates_block(found: Sequence[Delegate], guests: Sequence[Expert] = ()) -> Block:
+def candidates_block(delegates: Sequence[Delegate], guests: Sequence[Expert] = ()) -> Block:
     """Return the experts that a manager may invite or has, with their descriptions, a line each."""
-    lines = [f"- {entry_of(one.schema)}" for one in found]
-    lines += [f"- {one.name}: {one.description}" for one in guests]
-    trust = lowest(Trust.AGENT, *(one.trust for one in found))
+    lines = [f"- {entry_of(delegate.schema)}" for delegate in delegates]
+    lines += [f"- {expert.name}: {expert.description}" for expert in guests]
+    trust = lowest(Trust.AGENT, *(delegate.trust for delegate in delegates))
     return TextBlock(text="\n".join(lines), source=Source(kind="agent", ref="registered"), trust=trust)
 
 
-def seated(chosen: Sequence[Agent]) -> list[Expert]:
+def seat(agents: Sequence[Agent]) -> list[Expert]:
     """Return agents as experts, with their letters."""
-    return [Expert(letter, one.name, one.description) for letter, one in zip(LETTERS, chosen, strict=False)]
+    return [Expert(letter, agent.name, agent.description) for letter, agent in zip(LETTERS, agents, strict=False)]

@@ -75,37 +75,39 @@ class Turn:
 
 
 def turn_of(
-    result: AgentResult, letter: str, number: int, *, before: int, known: Collection[str] | None, trust: Trust
+    result: AgentResult, letter: str, number: int, *, before: int, known_marks: Collection[str] | None, trust: Trust
 ) -> Turn | None:
     """Return what an agent's result says, None for nothing. Of an answer in plain words its marks are read.
 
-    `before` is the number of arguments that the expert brought before, `known` the marks it was shown; None takes any.
+    `before` counts the arguments that the expert brought before, `known_marks` are those it was shown; None takes any.
     """
-    said: dict[str, Any] = dict(result.output) if isinstance(result.output, dict) else {}
-    if schema_problems(said, _TURN):
+    output: dict[str, Any] = dict(result.output) if isinstance(result.output, dict) else {}
+    if schema_problems(output, _TURN):
         text = result.answer.strip() or result.report.strip()
         if not text:
             return None
-        said = {"position": text.splitlines()[0], "arguments": [{"text": text, "answers": marks_in(text)}]}
+        output = {"position": text.splitlines()[0], "arguments": [{"text": text, "answers": marks_in(text)}]}
     strange: list[str] = []
 
-    def real(named: Any) -> tuple[str, ...]:
-        found = dict.fromkeys(str(one).strip("[] ") for one in named or ())
-        strange.extend(one for one in found if known is not None and one not in known)
-        return tuple(one for one in found if (known is None or one in known) and not one.startswith(letter))
+    def real(names: Any) -> tuple[str, ...]:
+        marks = dict.fromkeys(str(name).strip("[] ") for name in names or ())
+        strange.extend(mark for mark in marks if known_marks is not None and mark not in known_marks)
+        return tuple(
+            mark for mark in marks if (known_marks is None or mark in known_marks) and not mark.startswith(letter)
+        )
 
-    written: list[Any] = [one for one in said["arguments"] if str(one["text"]).strip()]
+    entries: list[Any] = [entry for entry in output["arguments"] if str(entry["text"]).strip()]
     arguments = tuple(
-        Argument(f"{letter}{before + index}", _cut(one["text"], known, strange), real(one.get("answers")))
-        for index, one in enumerate(written, start=1)
+        Argument(f"{letter}{before + index}", _cut(entry["text"], known_marks, strange), real(entry.get("answers")))
+        for index, entry in enumerate(entries, start=1)
     )
     return Turn(
         letter,
         number,
-        _cut(said["position"], known, strange),
-        _cut(said.get("change") or "", known, strange),
+        _cut(output["position"], known_marks, strange),
+        _cut(output.get("change") or "", known_marks, strange),
         arguments,
-        real(said.get("accepts")),
+        real(output.get("accepts")),
         result.sources,
         strange=tuple(dict.fromkeys(strange)),
         trust=trust,
@@ -116,17 +118,17 @@ def marks_in(text: str) -> list[str]:
     return list(dict.fromkeys(_MARK.findall(text)))
 
 
-def struck(text: str, known: Collection[str]) -> tuple[str, list[str]]:
+def struck(text: str, known_marks: Collection[str]) -> tuple[str, list[str]]:
     """Return a text without marks of arguments that there are not, and these marks."""
-    strange = [one for one in marks_in(text) if one not in known]
-    kept = _MARK.sub(lambda match: match[0] if match[1] in known else "", text)
-    return re.sub(r" +([.,;:])", r"\1", re.sub(r"  +", " ", kept)).strip(), strange
+    strange = [mark for mark in marks_in(text) if mark not in known_marks]
+    rest = _MARK.sub(lambda match: match[0] if match[1] in known_marks else "", text)
+    return re.sub(r" +([.,;:])", r"\1", re.sub(r"  +", " ", rest)).strip(), strange
 
 
-def _cut(text: Any, known: Collection[str] | None, strange: list[str]) -> str:
+def _cut(text: Any, known_marks: Collection[str] | None, strange: list[str]) -> str:
     words = " ".join(str(text).split())
-    if known is not None:
-        words, wrong = struck(words, known)
+    if known_marks is not None:
+        words, wrong = struck(words, known_marks)
         strange.extend(wrong)
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
 
@@ -136,7 +138,7 @@ def _cut(text: Any, known: Collection[str] | None, strange: list[str]) -> str:
 
 def said_so_far(turns: Sequence[Turn], experts: Mapping[str, Expert]) -> tuple[Block, ...]:
     """Return everything said so far, as material: a block for each turn. What is long ago is cut."""
-    newest = {one.mark for one in [one for turn in turns for one in turn.arguments][-WHOLE:]}
+    newest = {argument.mark for argument in [argument for turn in turns for argument in turn.arguments][-WHOLE:]}
     last = {turn.letter: turn for turn in turns}
     return tuple(
         TextBlock(
@@ -154,24 +156,28 @@ def turn_text(turn: Turn, name: str, whole: Collection[str] | None = None, *, sh
     lines = [f"{name} ({turn.letter}), {when}. Position: {_first(turn.position) if short else turn.position}"]
     if turn.change:
         lines.append(f"Changed, because: {_first(turn.change) if short else turn.change}")
-    lines += [argument_text(one, short=whole is not None and one.mark not in whole) for one in turn.arguments]
+    lines += [
+        argument_text(argument, short=whole is not None and argument.mark not in whole) for argument in turn.arguments
+    ]
     if turn.accepts:
-        lines.append(f"Accepts {''.join(f'[{one}]' for one in turn.accepts)}")
-    lines += [f"Quotes what was looked up and does not stand there: {quoted(one)}" for one in turn.unfounded]
+        lines.append(f"Accepts {''.join(f'[{mark}]' for mark in turn.accepts)}")
+    lines += [
+        f"Quotes what was looked up and does not stand there: {citation_text(citation)}" for citation in turn.unfounded
+    ]
     return "\n".join(lines)
 
 
-def quoted(one: Citation) -> str:
-    place = f", {one.place}" if one.place else ""
-    return f"{one.source}{place}: “{_first(' '.join(one.quote.split()))}”"
+def citation_text(citation: Citation) -> str:
+    place = f", {citation.place}" if citation.place else ""
+    return f"{citation.source}{place}: “{_first(' '.join(citation.quote.split()))}”"
 
 
 def _first(text: str) -> str:
     return f"{text[:SHORT]}…" if len(text) > SHORT else text
 
 
-def argument_text(one: Argument, *, short: bool = False) -> str:
+def argument_text(argument: Argument, *, short: bool = False) -> str:
     """Return an argument in one line: the mark, what it answers, the words."""
-    answered = f" (answers {', '.join(one.answers)})" if one.answers else ""
-    text = _first(one.text) if short else one.text
-    return f"[{one.mark}]{answered} {text}"
+    answers = f" (answers {', '.join(argument.answers)})" if argument.answers else ""
+    text = _first(argument.text) if short else argument.text
+    return f"[{argument.mark}]{answers} {text}"

@@ -29,8 +29,8 @@ from agentorchestra.agents.generation.specification import (
     read_specification,
     short,
 )
-from agentorchestra.agents.generation.structure import STANDARD, imported, problems_of
-from agentorchestra.agents.generation.trials import Trials, tried
+from agentorchestra.agents.generation.structure import STANDARD, imported_modules, problems_of
+from agentorchestra.agents.generation.trials import Trials, try_cases
 from agentorchestra.agents.generation.workshop import TRIAL, Workshop, may_try, performance, workshop_tools
 from agentorchestra.agents.state import add_tools, call_own
 from agentorchestra.agents.types import Kit
@@ -53,7 +53,7 @@ CODE = form(["code"], code=TEXT)
 FITS = form(["fits"], fits=list_of(form(["tool", "calls"], tool=TEXT, calls=Form(TEXTS, {"type": "array"}))))
 VERDICT = form(["right"], reason=TEXT, right=FLAG, problem=TEXT)
 _ANALYSES = 2  # times that a specification is asked for, where the first one is none
-_TOLD = 5  # problems of one attempt that its author is told
+_MOST_PROBLEMS = 5  # problems of one attempt that its author is told
 
 
 @dataclass
@@ -72,34 +72,35 @@ class _Generation:
     attempt: int = 0
 
     async def run(self) -> AgentResult:
-        wanted = await self._analyse()
-        if wanted is None:
+        need = await self._analyse()
+        if need is None:
             return self._without()
-        reused = await self._retrieve(wanted)
-        if isinstance(reused, AgentResult):
-            return reused
-        wanted = reused
+        match = await self._retrieve(need)
+        if isinstance(match, AgentResult):
+            return match
+        need = match
         problems: list[str] = []
         code = ""
         for number in range(1, self.limits.attempts + 1):
             self.attempt = number
-            written = await self._create(wanted, code, problems)
-            if written is None:
+            draft = await self._create(need, code, problems)
+            if draft is None:
                 problems = [self.questioner.limited or "the model gave no code"]
                 self.reasons = problems
                 break
-            code = written
-            trials = await self._evaluate(wanted, code)
-            problems = [*trials.problems][:_TOLD]
+            code = draft
+            trials = await self._evaluate(need, code)
+            problems = [*trials.problems][:_MOST_PROBLEMS]
             if not problems:
-                made = await self._register(wanted, code, trials)
-                if isinstance(made, AgentResult):
-                    return made
+                registration = await self._register(need, code, trials)
+                if isinstance(registration, AgentResult):
+                    return registration
                 # Somebody else has the name since: what was made is right, and is called otherwise.
-                wanted, problems = made, [f"another tool is called so by now: name the function {made.name}"]
+                need = registration
+                problems = [f"another tool is called so by now: name the function {need.name}"]
             self.reasons = problems
-        await self._phase("discarded", "no attempt passed", wanted.name, self.reasons)
-        return self._without(wanted.name)
+        await self._phase("discarded", "no attempt passed", need.name, self.reasons)
+        return self._without(need.name)
 
     # -- analyse -----------------------------------------------------------------------------------------------------
 
@@ -119,98 +120,98 @@ class _Generation:
                 self.reasons = [str(reply.get("reason") or "the model says that no function can do it")]
                 break
             try:
-                wanted = read_specification(reply, self.spec.instruction, self.limits.examples)
+                need = read_specification(reply, self.spec.instruction, self.limits.examples)
             except SpecificationError as exc:
                 self.reasons = [str(exc)]
                 values = {**values, "problem": str(exc)}
                 continue
             self.reasons = []
-            wanted = replace(wanted, name=self._free(wanted.name))
-            await self._phase("analysed", "specified", wanted.name)
-            return wanted
+            need = replace(need, name=self._free(need.name))
+            await self._phase("analysed", "specified", need.name)
+            return need
         await self._phase("analysed", "no specification", "", self.reasons)
         return None
 
     def _free(self, name: str) -> str:
         """Return the name; another one where an action of an environment may have it, since an agent may have both."""
-        taken = any(name.startswith(f"{one}_") for one in (*PACKAGED, *self.kit.environments))
-        return f"tool_{name}"[:LONGEST_NAME] if taken else name
+        clash = any(name.startswith(f"{environment}_") for environment in (*PACKAGED, *self.kit.environments))
+        return f"tool_{name}"[:LONGEST_NAME] if clash else name
 
     def _callable(self) -> list[str]:
-        held = self.ctx.capabilities
-        return [name for name in self.limits.tools if name in self.kit.tools and (held is None or name in held)]
+        rights = self.ctx.capabilities
+        return [name for name in self.limits.tools if name in self.kit.tools and (rights is None or name in rights)]
 
     # -- retrieve ----------------------------------------------------------------------------------------------------
 
-    async def _retrieve(self, wanted: Specification) -> AgentResult | Specification:
+    async def _retrieve(self, need: Specification) -> AgentResult | Specification:
         """Return the result of a tool that is there already; else the specification, under a name that is free."""
-        query = f"{wanted.name.replace('_', ' ')}: {wanted.description}"
-        asked = {"query": query, "name": wanted.name, "limit": self.limits.candidates}
-        outcome = await self._own("retrieve_tools", asked)
-        found: dict[str, Any] = outcome.value if outcome.ok and isinstance(outcome.value, dict) else {}
-        held = [one for one in found.get("candidates", ()) if isinstance(one, dict)]
-        refused: list[str] = []
-        for one, calls in await self._fitting(wanted, held):
-            name = str(one["name"])
-            known = self._known(one)
-            if known is None:
+        query = f"{need.name.replace('_', ' ')}: {need.description}"
+        arguments = {"query": query, "name": need.name, "limit": self.limits.candidates}
+        outcome = await self._own("retrieve_tools", arguments)
+        reply: dict[str, Any] = outcome.value if outcome.ok and isinstance(outcome.value, dict) else {}
+        candidates = [candidate for candidate in reply.get("candidates", ()) if isinstance(candidate, dict)]
+        refusals: list[str] = []
+        for candidate, calls in await self._fitting(need, candidates):
+            name = str(candidate["name"])
+            tool = self._registered_tool(candidate)
+            if tool is None:
                 continue
-            trial = known.renamed(f"{TRIAL}{name}"[:64], "0.0.0")
-            cases = [Case(call, case.expected, case.known) for call, case in zip(calls, wanted.cases, strict=True)]
-            trials = await tried(self.ctx, trial, cases, wanted.returns, twice=False)
-            problems = [*trials.problems] or await self._judged(wanted, cases[-1], trials.value)
+            trial = tool.renamed(f"{TRIAL}{name}"[:64], "0.0.0")
+            cases = [Case(call, case.expected, case.known) for call, case in zip(calls, need.cases, strict=True)]
+            trials = await try_cases(self.ctx, trial, cases, need.returns, twice=False)
+            problems = [*trials.problems] or await self._judge(need, cases[-1], trials.value)
             if problems:
-                refused.append(f"{name}: {problems[0]}")
+                refusals.append(f"{name}: {problems[0]}")
                 continue
-            await self._phase("retrieved", f"{name}@{known.version} fits", wanted.name, refused)
-            result = await self._execute(known, calls[-1], f"The tool {known.component} was there already.", wanted)
-            if result.status is RunStatus.COMPLETED and one.get("source") and one.get("for_all"):
-                give(self.ctx, name, known.version, str(one["source"]), str(one.get("symbol") or ""))
+            await self._phase("retrieved", f"{name}@{tool.version} fits", need.name, refusals)
+            result = await self._execute(tool, calls[-1], f"The tool {tool.component} was there already.", need)
+            if result.status is RunStatus.COMPLETED and candidate.get("source") and candidate.get("for_all"):
+                give(self.ctx, name, tool.version, str(candidate["source"]), str(candidate.get("symbol") or ""))
             return result
-        await self._phase("retrieved", "nothing that fits" if held else "nothing", wanted.name, refused)
-        name = str(found.get("free_name") or wanted.name)
-        return replace(wanted, name=name)
+        await self._phase("retrieved", "nothing that fits" if candidates else "nothing", need.name, refusals)
+        name = str(reply.get("free_name") or need.name)
+        return replace(need, name=name)
 
     async def _fitting(
-        self, wanted: Specification, held: list[dict[str, Any]]
+        self, need: Specification, candidates: list[dict[str, Any]]
     ) -> list[tuple[dict[str, Any], list[dict[str, JsonValue]]]]:
         """Candidates with the arguments of every case: as they are where they fit, else as the model says."""
-        found = []
-        others = []
-        for one in held:
-            closed = {"additionalProperties": False, **one["parameters"]}
-            calls = [dict(case.arguments) for case in wanted.cases]
+        matches = []
+        misfits = []
+        for candidate in candidates:
+            closed = {"additionalProperties": False, **candidate["parameters"]}
+            calls = [dict(case.arguments) for case in need.cases]
             if any(schema_problems(call, closed) for call in calls):
-                others.append(one)
+                misfits.append(candidate)
             else:
-                found.append((one, calls))
-        if not others:
-            return found
-        values = {"task": self.spec.instruction, "spec": {**wanted.shown, "case": wanted.case.arguments}}
-        reply = await self.questioner.one(Question("tool_fit", FITS, values, (_listed(others),)))
-        for said in (reply or {}).get("fits", ()):
-            named = [one for one in others if one["name"] == said["tool"]]
-            given = [call for call in map(json_value, said["calls"]) if isinstance(call, dict)]
-            if named and len(given) == len(wanted.cases):
-                found.append((named[0], given))
-        return found
+                matches.append((candidate, calls))
+        if not misfits:
+            return matches
+        values = {"task": self.spec.instruction, "spec": {**need.shown, "case": need.case.arguments}}
+        reply = await self.questioner.one(Question("tool_fit", FITS, values, (_candidates_block(misfits),)))
+        for fit in (reply or {}).get("fits", ()):
+            candidate_rows = [candidate for candidate in misfits if candidate["name"] == fit["tool"]]
+            fit_calls = [call for call in map(json_value, fit["calls"]) if isinstance(call, dict)]
+            if candidate_rows and len(fit_calls) == len(need.cases):
+                matches.append((candidate_rows[0], fit_calls))
+        return matches
 
-    def _known(self, candidate: Mapping[str, Any]) -> Tool[..., Any] | None:
+    def _registered_tool(self, candidate: Mapping[str, Any]) -> Tool[..., Any] | None:
         name, version = str(candidate["name"]), str(candidate["version"])
         if candidate.get("source"):
             return self.shop.tool(candidate["source"], name, version, symbol=str(candidate.get("symbol") or ""))
-        one = self.kit.tools.get(name)
+        kit_tool = self.kit.tools.get(name)
         caller = self.ctx.parent
-        held = caller.capabilities if caller is not None else None
-        if one is None or one.version != version or not may_try(one):
+        rights = caller.capabilities if caller is not None else None
+        if kit_tool is None or kit_tool.version != version or not may_try(kit_tool):
             return None
-        return one if held is None or name in held else None
+        return kit_tool if rights is None or name in rights else None
 
     # -- create and evaluate -----------------------------------------------------------------------------------------
 
-    async def _create(self, wanted: Specification, before: str, problems: list[str]) -> str | None:
+    async def _create(self, need: Specification, before: str, problems: list[str]) -> str | None:
         values = {
-            "spec": wanted.shown,
+            "spec": need.shown,
             "libraries": sorted({*self.limits.libraries}),
             "standard": sorted(STANDARD),
             "tools": self._callable(),
@@ -220,28 +221,28 @@ class _Generation:
         }
         reply = await self.questioner.one(Question("tool_code", CODE, values, _failures(problems)))
         code = _plain_code(str(reply["code"])) if reply is not None else ""
-        await self._phase("created", "written" if code else "no code", wanted.name)
+        await self._phase("created", "written" if code else "no code", need.name)
         return code or None
 
-    async def _evaluate(self, wanted: Specification, code: str) -> Trials:
+    async def _evaluate(self, need: Specification, code: str) -> Trials:
         """Check the structure, run the trials and have the case judged; return what is wrong with it all."""
-        trials = Trials(tuple(problems_of(code, wanted, self.limits)))
+        trials = Trials(tuple(problems_of(code, need, self.limits)))
         if not trials.problems:
-            one = self.shop.trial(code, wanted.name, self.limits.trial_s)
-            trials = await tried(self.ctx, one, wanted.cases, wanted.returns, twice=True)
+            trial_tool = self.shop.trial(code, need.name, self.limits.trial_s)
+            trials = await try_cases(self.ctx, trial_tool, need.cases, need.returns, twice=True)
         if not trials.problems:
-            judged = await self._judged(wanted, wanted.case, trials.value)
-            trials = Trials(tuple(judged), trials.value, trials.seconds)
+            verdict = await self._judge(need, need.case, trials.value)
+            trials = Trials(tuple(verdict), trials.value, trials.seconds)
         outcome = "failed" if trials.problems else "passed"
-        await self._phase("evaluated", outcome, wanted.name, [*trials.problems][:_TOLD])
+        await self._phase("evaluated", outcome, need.name, [*trials.problems][:_MOST_PROBLEMS])
         return trials
 
-    async def _judged(self, wanted: Specification, case: Case, value: JsonValue) -> list[str]:
+    async def _judge(self, need: Specification, case: Case, value: JsonValue) -> list[str]:
         """Return what somebody who has not seen the code finds wrong with a result that the task does not state."""
         if case.known:
             return []
-        values = {"task": self.spec.instruction, "description": wanted.description, "arguments": case.arguments}
-        result = material(short(value, 20_000), wanted.name, "tool")
+        values = {"task": self.spec.instruction, "description": need.description, "arguments": case.arguments}
+        result = material(short(value, 20_000), need.name, "tool")
         reply = await self.judging.one(Question("tool_judge", VERDICT, values, (*self.spec.context, result)))
         if reply is None:
             return ["nobody could judge its result"]
@@ -251,82 +252,82 @@ class _Generation:
 
     # -- register and execute ----------------------------------------------------------------------------------------
 
-    async def _register(self, wanted: Specification, code: str, trials: Trials) -> AgentResult | Specification:
+    async def _register(self, need: Specification, code: str, trials: Trials) -> AgentResult | Specification:
         """Return the result of the new tool; of another's where the name was taken meanwhile; else a free name."""
         manifest: dict[str, JsonValue] = {
-            "id": f"{wanted.name}-{sha256_text(code)[:12]}",
-            "display_name": wanted.title,
-            "purpose": wanted.description,
+            "id": f"{need.name}-{sha256_text(code)[:12]}",
+            "display_name": need.title,
+            "purpose": need.description,
             "generated": True,
-            "parameters": wanted.parameters,
-            "returns": wanted.returns,
-            "dependencies": [*imported(code)],
+            "parameters": need.parameters,
+            "returns": need.returns,
+            "dependencies": [*imported_modules(code)],
             "permissions": ["execute", *sorted(called_tools(parse_source(code)))],
             "fingerprint": sha256_text(code),
-            "examples": [*calls_of(wanted.examples), *calls_of([Case(wanted.case.arguments, trials.value)])],
+            "examples": [*calls_of(need.examples), *calls_of([Case(need.case.arguments, trials.value)])],
             "performance": performance(trials.seconds, self.attempt),
         }
-        asked: dict[str, Any] = {
-            "name": wanted.name,
+        arguments: dict[str, Any] = {
+            "name": need.name,
             "source": code,
             "reason": self.spec.instruction,
             "manifest": manifest,
         }
-        if not await self._keeps(wanted, code):
-            asked["keep"] = False
-        outcome = await self._own("register_tool", asked)
+        if not await self._keeps(need, code):
+            arguments["keep"] = False
+        outcome = await self._own("register_tool", arguments)
         if not outcome.ok or not isinstance(outcome.value, dict):
             self.reasons = [outcome.error or "it could not be registered"]
-            await self._phase("discarded", "not registered", wanted.name, self.reasons)
+            await self._phase("discarded", "not registered", need.name, self.reasons)
             # Somebody else was faster, perhaps with the same need.
-            reused = await self._retrieve(wanted)
-            taken = isinstance(reused, AgentResult) or reused.name != wanted.name
-            return reused if taken else self._without(wanted.name)
+            match = await self._retrieve(need)
+            clash = isinstance(match, AgentResult) or match.name != need.name
+            return match if clash else self._without(need.name)
         version = str(outcome.value["version"])
-        await self._phase("registered", f"version {version}", wanted.name)
-        one = self.shop.tool(code, wanted.name, version)
-        how = f"The tool {one.component} was made and tried."
-        result = await self._execute(one, wanted.case.arguments, how, wanted)
+        await self._phase("registered", f"version {version}", need.name)
+        new_tool = self.shop.tool(code, need.name, version)
+        origin = f"The tool {new_tool.component} was made and tried."
+        result = await self._execute(new_tool, need.case.arguments, origin, need)
         if result.status is RunStatus.COMPLETED:
-            give(self.ctx, wanted.name, version, code)
+            give(self.ctx, need.name, version, code)
         return result
 
-    async def _keeps(self, wanted: Specification, code: str) -> bool:
+    async def _keeps(self, need: Specification, code: str) -> bool:
         """Return True if the workspace keeps the tool for later runs, as the run was set or the user says."""
         keep = self.ctx.manifest.keep_tools
         if keep != "ask":
             return keep == "workspace"
         question = (
-            f"Keep the generated tool {wanted.name!r} for later tasks of this workspace? "
+            f"Keep the generated tool {need.name!r} for later tasks of this workspace? "
             "Answer yes or no; with no, only this run can use it."
         )
-        said = await self.ctx.ask(
-            question, tool=wanted.name, description=wanted.description, source=code, otherwise="no"
-        )
-        return said.strip().strip(".!").casefold() in ("y", "yes")
+        reply = await self.ctx.ask(question, tool=need.name, description=need.description, source=code, otherwise="no")
+        return reply.strip().strip(".!").casefold() in ("y", "yes")
 
     async def _execute(
-        self, one: Tool[..., Any], arguments: Mapping[str, JsonValue], how: str, wanted: Specification
+        self, tool: Tool[..., Any], arguments: Mapping[str, JsonValue], origin: str, need: Specification
     ) -> AgentResult:
-        outcome = await call_own(self.ctx, one, arguments, self.ctx.provenance)
-        await self._phase("executed", "done" if outcome.ok else "failed", one.name, [outcome.error or ""][outcome.ok :])
-        said = f"{how} {wanted.description} It was called with {short(dict(arguments))}."
+        outcome = await call_own(self.ctx, tool, arguments, self.ctx.provenance)
+        await self._phase(
+            "executed", "done" if outcome.ok else "failed", tool.name, [outcome.error or ""][outcome.ok :]
+        )
+        summary = f"{origin} {need.description} It was called with {short(dict(arguments))}."
         if not outcome.ok:
-            return AgentResult(status=RunStatus.BLOCKED, report=f"{said} It failed: {outcome.error}")
+            return AgentResult(status=RunStatus.BLOCKED, report=f"{summary} It failed: {outcome.error}")
         value = outcome.value
         schema = self.spec.output_schema
         return AgentResult(
             answer=value if isinstance(value, str) else short(value, 20_000),
             output=value if schema is not None and not schema_problems(value, schema) else None,
-            report=f"{said} Agents that run Python and are asked from now on can call it as {one.name}.",
+            report=f"{summary} Agents that run Python and are asked from now on can call it as {tool.name}.",
             steps=max(1, self.attempt),
         )
 
     def _without(self, name: str = "") -> AgentResult:
-        what = f"The tool {name} was discarded" if name else "No tool was made"
+        head = f"The tool {name} was discarded" if name else "No tool was made"
         tries = f" after {self.attempt} attempts" if self.attempt > 1 else ""
         return AgentResult(
-            status=RunStatus.BLOCKED, report=f"{what}{tries}: {'; '.join(self.reasons)}", steps=max(1, self.attempt)
+            status=RunStatus.BLOCKED, report=f"{head}{tries}: {'; '.join(self.reasons)}", steps=max(1, self.attempt)
         )
 
     # -- effects -----------------------------------------------------------------------------------------------------
@@ -335,14 +336,17 @@ class _Generation:
         return await call_own(self.ctx, self.tools[name], arguments, self.ctx.provenance)
 
     async def _phase(self, phase: str, outcome: str, tool: str, reasons: list[str] | None = None) -> None:
-        told = [one[:600] for one in reasons or ()]
-        said = {"phase": phase, "outcome": outcome, "reasons": told, "tool": tool, "attempt": self.attempt}
-        await self._own("tool_phase", {name: value for name, value in said.items() if value})
+        excerpts = [reason[:600] for reason in reasons or ()]
+        fields = {"phase": phase, "outcome": outcome, "reasons": excerpts, "tool": tool, "attempt": self.attempt}
+        await self._own("tool_phase", {name: value for name, value in fields.items() if value})
 
 
-def _listed(candidates: list[dict[str, Any]]) -> TextBlock:
+def _candidates_block(candidates: list[dict[str, Any]]) -> TextBlock:
     """Return the candidates as material: their words are anybody's."""
-    lines = [f"{one['name']}: {one['description']}\n  {short(one['parameters'], 3000)}" for one in candidates]
+    lines = [
+        f"{candidate['name']}: {candidate['description']}\n  {short(candidate['parameters'], 3000)}"
+        for candidate in candidates
+    ]
     return material("\n".join(lines), "registry", "tool")
 
 
@@ -350,7 +354,7 @@ def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
     """Return what was wrong with the last code, as material: results and errors in it may be anybody's words."""
     if not problems:
         return ()
-    return (material("\n".join(f"- {one}" for one in problems), "trial", "tool"),)
+    return (material("\n".join(f"- {problem}" for problem in problems), "trial", "tool"),)
 
 
 def _plain_code(text: str) -> str:
@@ -367,8 +371,8 @@ class ToolGenerator(Limited[GeneratorSettings]):
         """Return the result of the task's case, by a tool that was found or made."""
         shop = kit.workshop
         if shop is None or (not ctx.run.replaying and (problem := await shop.problem())):
-            why = problem if shop is not None else "this workspace has no sandbox"
-            return AgentResult(status=RunStatus.BLOCKED, report=f"No tool can be made here: {why}")
+            reason = problem if shop is not None else "this workspace has no sandbox"
+            return AgentResult(status=RunStatus.BLOCKED, report=f"No tool can be made here: {reason}")
         tools = workshop_tools(shop, ctx.actor)
         add_tools(ctx, *tools.values())
         questioner = Questioner(ctx, kit, spec.role, spec.model)

@@ -22,7 +22,7 @@ from agentorchestra.tea.programs.functions import Functions, python_name
 from agentorchestra.tea.prompts.catalog import PromptLibrary
 from agentorchestra.tea.retrieval.discovery import Discovery
 
-GIVEN = "given:"  # names of the run's state that hold the tools which were given: version, source, and to whom
+DELIVERY = "given:"  # names of the run's state that hold the tools which were given: version, source, and to whom
 ROOM_SHARE = 4  # what was given may take this part of the room that a prompt has for schemas
 
 
@@ -30,7 +30,7 @@ def give(ctx: BranchContext[Any], name: str, version: str, source: str, symbol: 
     """Give a tool to the agent that asked for it; `symbol` is the function's name, where it is another."""
     if ctx.parent is not None:
         to = ctx.parent.node.scope  # whether it asked by a call, through a tool or in a program
-        ctx.vars[GIVEN + name] = {"version": version, "source": source, "symbol": symbol, "to": to}
+        ctx.vars[DELIVERY + name] = {"version": version, "source": source, "symbol": symbol, "to": to}
 
 
 @dataclass
@@ -49,12 +49,12 @@ class ToolReceiver:
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Show nothing; let rivals, which have sessions of their own, call it too."""
-        self._allow(ctx, [name for name in self._given(ctx) if name in self.made])
+        self._allow(ctx, [name for name in self._deliveries(ctx) if name in self.made])
         return None
 
     async def observe(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state, with what came of the last calls open."""
-        new = [name for name in self._given(ctx) if name not in state.opened and name not in self.told]
+        new = [name for name in self._deliveries(ctx) if name not in state.opened and name not in self.told]
         if state.ended or not new:
             return state
         self.told.update(new)
@@ -63,29 +63,29 @@ class ToolReceiver:
         ctx.seen.add(described([self.tools.schema(name) for name in fitting]))
         left_out = [name for name in new if name not in fitting]
         note = self.prompts.get("tool_given").render(names=fitting, left_out=left_out, code=self.code)
-        said: list[Block] = [TextBlock(text=note, trust=Trust.SYSTEM)]
+        blocks: list[Block] = [TextBlock(text=note, trust=Trust.SYSTEM)]
         if self.code:
             agent_state(ctx).functions = functions = Functions(self.tools, only=self.tools.names)
             for name in fitting:
                 source = Source(kind="tool", ref=name)
-                said.append(TextBlock(text=functions.text(python_name(name)), source=source, trust=Trust.UNTRUSTED))
-        messages = (*state.messages, Message(role="user", content=tuple(said)))
+                blocks.append(TextBlock(text=functions.text(python_name(name)), source=source, trust=Trust.UNTRUSTED))
+        messages = (*state.messages, Message(role="user", content=tuple(blocks)))
         return state.model_copy(update={"messages": messages, "opened": (*state.opened, *fitting)})
 
-    def _given(self, ctx: BranchContext[Any]) -> Iterator[str]:
-        for key in sorted(one for one in ctx.vars if one.startswith(GIVEN)):
-            held = ctx.vars[key]
-            if isinstance(held, dict) and held.get("to") == ctx.node.scope:
-                yield key.removeprefix(GIVEN)
+    def _deliveries(self, ctx: BranchContext[Any]) -> Iterator[str]:
+        for key in sorted(name for name in ctx.vars if name.startswith(DELIVERY)):
+            delivery = ctx.vars[key]
+            if isinstance(delivery, dict) and delivery.get("to") == ctx.node.scope:
+                yield key.removeprefix(DELIVERY)
 
     def _take(self, name: str, ctx: BranchContext[Any]) -> bool:
         """Return True if it is another one than the agent has already."""
         if name in self.tools.names or python_name(name) in map(python_name, self.tools.names):
             return name in self.made
-        held: Any = ctx.vars[GIVEN + name]
-        one = self.shop.tool(held["source"], name, str(held["version"]), symbol=str(held["symbol"]))
-        self.made[name] = one
-        (self.discovery or self.tools).add_later(one)
+        delivery: Any = ctx.vars[DELIVERY + name]
+        new_tool = self.shop.tool(delivery["source"], name, str(delivery["version"]), symbol=str(delivery["symbol"]))
+        self.made[name] = new_tool
+        (self.discovery or self.tools).add_later(new_tool)
         return True
 
     def _allow(self, ctx: BranchContext[Any], names: list[str]) -> None:

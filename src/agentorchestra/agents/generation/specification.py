@@ -73,7 +73,7 @@ class Specification:
             "parameters": self.parameters,
             "returns": self.returns,
             "plan": [*self.plan],
-            "examples": [{"arguments": one.arguments, "expected": one.expected} for one in self.examples],
+            "examples": [{"arguments": example.arguments, "expected": example.expected} for example in self.examples],
         }
 
 
@@ -102,49 +102,51 @@ def read_specification(reply: Mapping[str, Any], task: str, least: int) -> Speci
     if parameters.get("type") != "object" or not isinstance(properties, dict):
         raise SpecificationError('`parameters` is a JSON schema with "type": "object" and "properties"')
     # Where nothing is said of it, whatever has no default is needed.
-    needed = [name for name, one in properties.items() if not (isinstance(one, dict) and "default" in one)]
-    parameters = {"additionalProperties": False, "required": needed, **parameters}
+    required_names = [name for name, item in properties.items() if not (isinstance(item, dict) and "default" in item)]
+    parameters = {"additionalProperties": False, "required": required_names, **parameters}
     examples = [
-        Case(_arguments(one, f"example {number}"), json_value(one["expected"], returns))
-        for number, one in enumerate(reply.get("examples", ()), 1)
+        Case(_arguments(example, f"example {number}"), json_value(example["expected"], returns))
+        for number, example in enumerate(reply.get("examples", ()), 1)
     ]
-    given = reply.get("case")
-    if not isinstance(given, Mapping):
+    raw_case = reply.get("case")
+    if not isinstance(raw_case, Mapping):
         raise SpecificationError("`case` is missing: the call that the task needs")
-    result = json_value(given.get("expected"), returns)
-    stated = _stated(given, result, task)
-    case = Case(_arguments(given, "the case"), result if stated else None, stated)
-    for number, one in enumerate((*examples, case), 1):
-        what = f"example {number}" if number <= len(examples) else "the case"
-        if problems := schema_problems(one.arguments, parameters):
-            raise SpecificationError(f"the arguments of {what} do not fit the parameters: {problems[0]}")
-        if one.known and (problems := schema_problems(one.expected, returns)):
-            raise SpecificationError(f"the result of {what} does not fit `returns`: {problems[0]}")
-    different = {canonical_json(one.arguments) for one in examples} - {canonical_json(case.arguments)}
+    result = json_value(raw_case.get("expected"), returns)
+    is_stated = _is_stated(raw_case, result, task)
+    case = Case(_arguments(raw_case, "the case"), result if is_stated else None, is_stated)
+    for number, case_checked in enumerate((*examples, case), 1):
+        label = f"example {number}" if number <= len(examples) else "the case"
+        if problems := schema_problems(case_checked.arguments, parameters):
+            raise SpecificationError(f"the arguments of {label} do not fit the parameters: {problems[0]}")
+        if case_checked.known and (problems := schema_problems(case_checked.expected, returns)):
+            raise SpecificationError(f"the result of {label} does not fit `returns`: {problems[0]}")
+    different = {canonical_json(example.arguments) for example in examples} - {canonical_json(case.arguments)}
     if len(different) < least:
         raise SpecificationError(f"there are {len(different)} different examples besides the case; {least} are needed")
     title = " ".join(str(reply.get("title") or name.replace("_", " ")).split())[:80]
-    plan = tuple(str(one) for one in reply.get("plan", ()))[:20]
+    plan = tuple(str(step) for step in reply.get("plan", ()))[:20]
     return Specification(name, title, description[:1000], parameters, returns, plan, tuple(examples), case)
 
 
-def json_value(given: Any, schema: dict[str, Any] | None = None) -> JsonValue:
+def json_value(raw: Any, schema: dict[str, Any] | None = None) -> JsonValue:
     """Return the JSON value of a reply, which may be written as text; a text that fits the schema is the value."""
-    if not isinstance(given, str):
-        value: JsonValue = given
+    if not isinstance(raw, str):
+        value: JsonValue = raw
         return value
     try:
-        value = json.loads(given, strict=False)
+        value = json.loads(raw, strict=False)
     except ValueError:
-        return given
-    meant = schema is not None and schema_problems(value, schema) and not schema_problems(given, schema)
-    return given if meant else value
+        return raw
+    is_text = schema is not None and schema_problems(value, schema) and not schema_problems(raw, schema)
+    return raw if is_text else value
 
 
-def _arguments(given: Mapping[str, Any], what: str) -> dict[str, JsonValue]:
-    value = json_value(given["arguments"])
+def _arguments(raw: Mapping[str, Any], label: str) -> dict[str, JsonValue]:
+    value = json_value(raw["arguments"])
     if not isinstance(value, dict):
-        raise SpecificationError(f"the arguments of {what} are {short(value)}; give a JSON object of arguments by name")
+        raise SpecificationError(
+            f"the arguments of {label} are {short(value)}; give a JSON object of arguments by name"
+        )
     return value
 
 
@@ -152,36 +154,36 @@ def _schema(reply: Mapping[str, Any], name: str) -> dict[str, Any]:
     schema = json_value(reply.get(name))
     if not isinstance(schema, dict) or not schema:
         raise SpecificationError(f"`{name}` is missing: a JSON schema")
-    problems = [one for one in schema_problems(None, schema) if one.startswith("the schema")]
+    problems = [problem for problem in schema_problems(None, schema) if problem.startswith("the schema")]
     if problems:
         raise SpecificationError(f"`{name}`: {problems[0]}")
     return dict(schema)
 
 
-def _stated(case: Mapping[str, Any], expected: JsonValue, task: str) -> bool:
+def _is_stated(case: Mapping[str, Any], expected: JsonValue, task: str) -> bool:
     """Return True if the task itself states its case's result: the words stand there, and the result stands in them."""
     words = _plain(str(case.get("stated_as") or ""))
     if "expected" not in case or not words or words not in _plain(task):
         return False
-    said = expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False)
-    return _plain(said).strip("\"'") in words
+    text = expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False)
+    return _plain(text).strip("\"'") in words
 
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def same(one: JsonValue, other: JsonValue) -> bool:
+def same(value: JsonValue, other: JsonValue) -> bool:
     """Return True if two JSON values are the same result: numbers nearly, everything else exactly."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    return one == other
+    if isinstance(value, bool) or isinstance(other, bool):
+        return value is other
+    if isinstance(value, int | float) and isinstance(other, int | float):
+        return math.isclose(value, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(same(a, b) for a, b in zip(value, other, strict=True))
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(same(value, other[key]) for key, value in value.items())
+    return value == other
 
 
 def short(value: JsonValue, most: int = 200) -> str:
@@ -190,4 +192,4 @@ def short(value: JsonValue, most: int = 200) -> str:
 
 
 def calls_of(cases: Sequence[Case]) -> list[dict[str, JsonValue]]:
-    return [{"arguments": one.arguments, "expected": one.expected} for one in cases]
+    return [{"arguments": case.arguments, "expected": case.expected} for case in cases]

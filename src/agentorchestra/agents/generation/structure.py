@@ -28,45 +28,45 @@ _REACHING = frozenset(
 
 def problems_of(code: str, spec: Specification, limits: GeneratorSettings) -> list[str]:
     """Return what is wrong with the code of a tool, a sentence each; nothing where its structure is right."""
-    where = "the code"
+    place = "the code"
     try:
         tree = check_imports(
-            complete_imports(code, where=where).text, allowed=STANDARD | {*limits.libraries}, where=where
+            complete_imports(code, where=place).text, allowed=STANDARD | {*limits.libraries}, where=place
         )
-        functions = [one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
-        named = [one for one in functions if one.name == spec.name]
-        if not named:
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        matches = [function for function in functions if function.name == spec.name]
+        if not matches:
             return [f"there is no function {spec.name!r} at the top of the code"]
-        found = [*_around(tree), *_reaching(tree), *_calls(tree, limits.tools), *_said(named[0])]
+        problems = [*_around(tree), *_reaching(tree), *_calls(tree, limits.tools), *_annotation_problems(matches[0])]
         schema = read_schema(code, spec.name, allowed=FOREIGN_MODULES | {*limits.libraries})
     except SourceError as exc:
         return [str(exc)]
-    return [*found, *_signature(dict(schema.parameters), spec.parameters)]
+    return [*problems, *_signature(dict(schema.parameters), spec.parameters)]
 
 
-def imported(code: str) -> list[str]:
-    found = set()
+def imported_modules(code: str) -> list[str]:
+    modules = set()
     for node in ast.walk(ast.parse(complete_imports(code).text)):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            modules |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").split(".")[0])
-    return sorted(found - {"__future__"})
+            modules.add((node.module or "").split(".")[0])
+    return sorted(modules - {"__future__"})
 
 
 def _around(tree: ast.Module) -> Iterator[str]:
     """Yield what stands at the top besides imports and one function: nothing may happen on import."""
     count = 0
-    for index, one in enumerate(tree.body):
-        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+    for index, node in enumerate(tree.body):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             count += 1
-            if one.decorator_list:
-                yield f"line {one.lineno}: the function has a decorator; leave it out"
+            if node.decorator_list:
+                yield f"line {node.lineno}: the function has a decorator; leave it out"
             continue
-        docstring = index == 0 and isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
-        if not isinstance(one, ast.Import | ast.ImportFrom) and not docstring:
+        docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not isinstance(node, ast.Import | ast.ImportFrom) and not docstring:
             yield (
-                f"line {one.lineno}: at the top of the code stand imports and the one function, nothing else: "
+                f"line {node.lineno}: at the top of the code stand imports and the one function, nothing else: "
                 "put constants and helpers into the function"
             )
     if count > 1:
@@ -84,9 +84,9 @@ def _reaching(tree: ast.AST) -> Iterator[str]:
 
 
 def _calls(tree: ast.AST, allowed: Collection[str]) -> Iterator[str]:
-    listed = ", ".join(sorted(allowed)) or "none"
+    names = ", ".join(sorted(allowed)) or "none"
     for name in sorted(called_tools(tree) - {*allowed}):
-        yield f"it calls tools.{name}, which it may not; it may call: {listed}"
+        yield f"it calls tools.{name}, which it may not; it may call: {names}"
     uses = sum(isinstance(node, ast.Name) and node.id == TOOLS for node in ast.walk(tree))
     calls = sum(
         isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == TOOLS
@@ -96,18 +96,18 @@ def _calls(tree: ast.AST, allowed: Collection[str]) -> Iterator[str]:
         yield f"`{TOOLS}` is used for calls only: {TOOLS}.NAME(argument=value)"
 
 
-def _said(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+def _annotation_problems(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
     if not (ast.get_docstring(function) or "").strip():
         yield "the function has no docstring"
     if function.returns is None:
         yield "the function does not say what it returns: annotate it"
 
 
-def _signature(has: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    own, asked = has.get("properties", {}), wanted.get("properties", {})
-    needed = set(wanted.get("required", ()))
-    for name in sorted(set(asked) - set(own)):
+def _signature(has: Mapping[str, Any], specified_schema: Mapping[str, Any]) -> Iterator[str]:
+    own, parameters = has.get("properties", {}), specified_schema.get("properties", {})
+    required_names = set(specified_schema.get("required", ()))
+    for name in sorted(set(parameters) - set(own)):
         yield f"the parameter {name!r} is missing"
-    for name in sorted(set(has.get("required", ())) - needed):
-        what = "is not specified" if name not in asked else "is optional: give it a default"
-        yield f"the parameter {name!r} {what}"
+    for name in sorted(set(has.get("required", ())) - required_names):
+        problem = "is not specified" if name not in parameters else "is optional: give it a default"
+        yield f"the parameter {name!r} {problem}"

@@ -26,51 +26,56 @@ class Trials:
     seconds: tuple[float, ...] = ()
 
 
-async def tried(
-    ctx: BranchContext[Any], one: Tool[..., Any], cases: Sequence[Case], returns: Mapping[str, Any], *, twice: bool
+async def try_cases(
+    ctx: BranchContext[Any],
+    tool: Tool[..., Any],
+    cases: Sequence[Case],
+    returns: Mapping[str, Any],
+    *,
+    twice: bool,
 ) -> Trials:
     """Call a tool with every case, the last of which is the task's own; `twice` to see that it gives the same."""
     seconds: list[float] = []
-    first = await _called(ctx, one, cases, seconds)
+    first = await _call(ctx, tool, cases, seconds)
     problems = [
         text
         for case, outcome in zip(cases, first, strict=True)
-        if (text := _wrong(case, outcome, returns, told=case is not cases[-1]))
+        if (text := _wrong(case, outcome, returns, is_example=case is not cases[-1]))
     ]
     if not problems and twice:
-        again = await _called(ctx, one, cases, seconds)
+        again = await _call(ctx, tool, cases, seconds)
         problems = [
-            f"called twice with {short(case.arguments)} it gave {_said(before)} and then {_said(after)}"
+            f"called twice with {short(case.arguments)} it gave {_gave(before)} and then {_gave(after)}"
             for case, before, after in zip(cases, first, again, strict=True)
             if not after.ok or not same(before.value, after.value)
         ]
     return Trials(tuple(problems), first[-1].value, tuple(seconds))
 
 
-async def _called(
-    ctx: BranchContext[Any], one: Tool[..., Any], cases: Sequence[Case], seconds: list[float]
+async def _call(
+    ctx: BranchContext[Any], tool: Tool[..., Any], cases: Sequence[Case], seconds: list[float]
 ) -> list[Outcome]:
     began = ctx.now
-    add_tools(ctx, one)
+    add_tools(ctx, tool)
     outcomes = await ctx.perform_all(
-        [effect_for(one, dict(case.arguments), role=ctx.role, provenance=ctx.provenance) for case in cases]
+        [effect_for(tool, dict(case.arguments), role=ctx.role, provenance=ctx.provenance) for case in cases]
     )
     seconds += [(outcome.ended_at - began).total_seconds() for outcome in outcomes if outcome.ended_at is not None]
     return outcomes
 
 
-def _wrong(case: Case, outcome: Outcome, returns: Mapping[str, Any], *, told: bool) -> str:
+def _wrong(case: Case, outcome: Outcome, returns: Mapping[str, Any], *, is_example: bool) -> str:
     """Return what is wrong with a result; whoever writes the code is not told what the case has to give."""
-    called = f"with {short(case.arguments)}"
+    head = f"with {short(case.arguments)}"
     if not outcome.ok:
-        return f"{called} it failed: {(outcome.error or outcome.status)[:400]}"
+        return f"{head} it failed: {(outcome.error or outcome.status)[:400]}"
     if case.known and not same(outcome.value, case.expected):
-        right = f"and not {short(case.expected)}" if told else "which is not what the task says"
-        return f"{called} it gave {_said(outcome)}{' ' if told else ', '}{right}"
+        right = f"and not {short(case.expected)}" if is_example else "which is not what the task says"
+        return f"{head} it gave {_gave(outcome)}{' ' if is_example else ', '}{right}"
     if misfits := schema_problems(outcome.value, dict(returns)):
-        return f"{called} it gave {_said(outcome)}, which does not fit what it returns: {misfits[0][:200]}"
+        return f"{head} it gave {_gave(outcome)}, which does not fit what it returns: {misfits[0][:200]}"
     return ""
 
 
-def _said(outcome: Outcome) -> str:
+def _gave(outcome: Outcome) -> str:
     return short(outcome.value) if outcome.ok else f"an error ({(outcome.error or outcome.status)[:200]})"

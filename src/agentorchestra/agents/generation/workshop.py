@@ -25,7 +25,7 @@ from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.history import Version
 from agentorchestra.tea.registry.servers import TCPServer
 
-MADE = "generated:"
+GENERATED = "generated:"
 """Names of the run's state that hold the tools which were registered in it: version and hash of the source."""
 
 TRIAL = "trial_"  # a tool is tried under another name than its own: trials are no uses of it
@@ -46,23 +46,25 @@ class Workshop:
 
     def tool(self, source: str, name: str, version: str, *, symbol: str = "") -> Tool[..., Any]:
         """Make a registered tool from its text; `symbol` is the function's name, where it is another."""
-        return self._made(source, symbol or name, version=version).renamed(name, version)
+        return self._foreign_tool(source, symbol or name, version=version).renamed(name, version)
 
     def trial(self, source: str, name: str, seconds: float) -> Tool[..., Any]:
         """Make the same under another name, with less time."""
-        return self._made(source, name, trial_s=seconds).renamed(f"{TRIAL}{name}"[:64], "0.0.0")
+        return self._foreign_tool(source, name, trial_s=seconds).renamed(f"{TRIAL}{name}"[:64], "0.0.0")
 
-    def _made(self, source: str, symbol: str, **given: Any) -> Tool[..., Any]:
+    def _foreign_tool(self, source: str, symbol: str, **options: Any) -> Tool[..., Any]:
         limits = self.limits
-        return foreign_tool(source, symbol, self.programs, may_call=limits.tools, may_import=limits.libraries, **given)
+        return foreign_tool(
+            source, symbol, self.programs, may_call=limits.tools, may_import=limits.libraries, **options
+        )
 
-    async def made(self, ctx: Any) -> list[Tool[..., Any]]:
-        found = []
+    async def generated_tools(self, ctx: Any) -> list[Tool[..., Any]]:
+        tools = []
         for key, value in sorted(ctx.vars.items()):
-            if key.startswith(MADE) and isinstance(value, dict):
+            if key.startswith(GENERATED) and isinstance(value, dict):
                 source = (await ctx.blob(str(value["source"]))).decode()
-                found.append(self.tool(source, key.removeprefix(MADE), str(value["version"])))
-        return found
+                tools.append(self.tool(source, key.removeprefix(GENERATED), str(value["version"])))
+        return tools
 
 
 def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
@@ -78,15 +80,17 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
             limit: At most so many.
         """
         server = shop.tcp()
-        found = await server.retrieve(query, limit=limit + _FURTHER) if limit else ()
-        named = ctx.manifest.components
-        tried = [_as_named(one.config, server, named) for one in found if not one.config.builtin]
-        fitting = [one for one in tried if _may_be_tried(one, server, actor)][:limit]
-        kept = await server.list()
-        own: list[JsonValue] = [one for one in await _made_here(ctx, shop) if one["name"] not in kept] if limit else []
-        listed = [*own, *[await _candidate(one, server) for one in fitting]][:limit]
-        free = _free(name, server, {key.removeprefix(MADE) for key in ctx.vars if key.startswith(MADE)})
-        return ToolResult(content={"candidates": listed, "free_name": free}, trust=Trust.UNTRUSTED)
+        hits = await server.retrieve(query, limit=limit + _FURTHER) if limit else ()
+        versions = ctx.manifest.components
+        configs = [_as_named(hit.config, server, versions) for hit in hits if not hit.config.builtin]
+        fitting = [config for config in configs if _may_be_tried(config, server, actor)][:limit]
+        tool_names = await server.list()
+        own: list[JsonValue] = (
+            [row for row in await _made_here(ctx, shop) if row["name"] not in tool_names] if limit else []
+        )
+        candidates = [*own, *[await _candidate(config, server) for config in fitting]][:limit]
+        free = _free(name, server, {key.removeprefix(GENERATED) for key in ctx.vars if key.startswith(GENERATED)})
+        return ToolResult(content={"candidates": candidates, "free_name": free}, trust=Trust.UNTRUSTED)
 
     @tool(effect="execute", idempotent=True, thread=False)
     async def register_tool(
@@ -101,12 +105,12 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
             manifest: What else is known of it.
             keep: Whether the workspace keeps it for later runs; else only this run has it.
         """
-        version = await _registered(ctx, name, source, reason, manifest) if keep else _FIRST
-        ctx.vars[MADE + name] = {"version": version, "source": sha256_text(source)}
+        version = await _register(ctx, name, source, reason, manifest) if keep else _FIRST
+        ctx.vars[GENERATED + name] = {"version": version, "source": sha256_text(source)}
         script = await ctx.artifact(f"{name}.py", source.encode(), "text/x-python", made_for="run")
         return ToolResult(content={"name": name, "version": version}, artifacts=(script,))
 
-    async def _registered(
+    async def _register(
         ctx: RunContext[Any], name: str, source: str, reason: str, manifest: dict[str, JsonValue]
     ) -> str:
         server = shop.tcp()
@@ -135,15 +139,15 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
             tool: Its name.
             attempt: At its code, 0 before the first.
         """
-        said = f"{phase} {tool}".strip() + (f", attempt {attempt}" if attempt else "") + f": {outcome}"
-        return f"{said}: {'; '.join(reasons)}" if reasons else said
+        line = f"{phase} {tool}".strip() + (f", attempt {attempt}" if attempt else "") + f": {outcome}"
+        return f"{line}: {'; '.join(reasons)}" if reasons else line
 
-    return {one.name: one for one in (retrieve_tools, register_tool, tool_phase)}
+    return {generator_tool.name: generator_tool for generator_tool in (retrieve_tools, register_tool, tool_phase)}
 
 
-def may_try(one: Tool[..., Any]) -> bool:
+def may_try(candidate: Tool[..., Any]) -> bool:
     """Return True if calling a tool of this process is no more than a trial: it computes or reads."""
-    return one.mode is Mode.PURE and one.tags <= {Tag.READ}
+    return candidate.mode is Mode.PURE and candidate.tags <= {Tag.READ}
 
 
 def _may_be_tried(config: ComponentConfig, server: TCPServer, actor: str) -> bool:
@@ -151,9 +155,9 @@ def _may_be_tried(config: ComponentConfig, server: TCPServer, actor: str) -> boo
     if version.invokers is not None and actor not in version.invokers:
         return False
     tags = config.metadata.get("tags")
-    named = {str(one) for one in tags} if isinstance(tags, list) else set()
-    pure = config.metadata.get("mode") == "pure" and named <= {"read"}
-    return pure or (version.foreign and named <= {"execute"})
+    tag_names = {str(tag) for tag in tags} if isinstance(tags, list) else set()
+    pure = config.metadata.get("mode") == "pure" and tag_names <= {"read"}
+    return pure or (version.foreign and tag_names <= {"execute"})
 
 
 def _as_named(config: ComponentConfig, server: TCPServer, components: Mapping[str, str]) -> ComponentConfig:
@@ -168,53 +172,53 @@ def _version(config: ComponentConfig, server: TCPServer) -> Version:
 
 async def _candidate(config: ComponentConfig, server: TCPServer) -> JsonValue:
     """Return what is known of a tool; with its code where that runs in the sandbox: it is tried as it was found."""
-    (called,) = config.operations
+    (operation,) = config.operations
     version = _version(config, server)
-    found: dict[str, JsonValue] = {
+    row: dict[str, JsonValue] = {
         "name": config.name,
         "version": config.version,
         "description": config.description[:600],
-        "parameters": called.parameters,
+        "parameters": operation.parameters,
     }
-    found["for_all"] = version.invokers is None
+    row["for_all"] = version.invokers is None
     if version.foreign:
-        found["source"] = await server.source(config.name, config.version)
-        found["symbol"] = version.maker.symbol if version.maker is not None else ""
-    return found
+        row["source"] = await server.source(config.name, config.version)
+        row["symbol"] = version.maker.symbol if version.maker is not None else ""
+    return row
 
 
 async def _made_here(ctx: Any, shop: Workshop) -> list[dict[str, JsonValue]]:
     return [
         {
-            "name": one.name,
-            "version": one.version,
-            "description": one.description[:600],
-            "parameters": one.schema.parameters,
+            "name": generated.name,
+            "version": generated.version,
+            "description": generated.description[:600],
+            "parameters": generated.schema.parameters,
             "for_all": True,
-            "source": (await ctx.blob(str(ctx.vars[MADE + one.name]["source"]))).decode(),
-            "symbol": one.name,
+            "source": (await ctx.blob(str(ctx.vars[GENERATED + generated.name]["source"]))).decode(),
+            "symbol": generated.name,
         }
-        for one in await shop.made(ctx)
+        for generated in await shop.generated_tools(ctx)
     ]
 
 
-def _free(name: str, server: TCPServer, made: Collection[str] = ()) -> str:
+def _free(name: str, server: TCPServer, names_in_run: Collection[str] = ()) -> str:
     """Return the name, with a number where a tool of the workspace or of the run has or had it."""
 
-    def taken(one: str) -> bool:
-        if one in made:
+    def is_used(candidate: str) -> bool:
+        if candidate in names_in_run:
             return True
         try:
-            server.history(one, hidden=True)
+            server.history(candidate, hidden=True)
         except UnknownComponentError:
             return False
         return True
 
-    found, number = name, 1
-    while taken(found):
+    candidate, number = name, 1
+    while is_used(candidate):
         number += 1
-        found = f"{name}_{number}"
-    return found
+        candidate = f"{name}_{number}"
+    return candidate
 
 
 def performance(seconds: Sequence[float], attempts: int) -> JsonValue:

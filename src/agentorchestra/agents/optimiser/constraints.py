@@ -41,18 +41,18 @@ def check_text(variable: Variable, text: str, limits: Limits) -> None:
         SchemaChangeError: calls that fitted the old text are refused by the new one.
         RightsError: a decorator, an import or a protection differs.
     """
-    what = f"the new text for {variable.key}"
+    subject = f"the new text for {variable.key}"
     if not text.strip():
-        raise GrowthError(f"{what} is empty; give the whole text")
+        raise GrowthError(f"{subject} is empty; give the whole text")
     most = longest(variable, limits)
     if len(text) > most:
-        raise GrowthError(f"{what} has {len(text):,} characters; at most {most:,} are allowed, so shorten it")
+        raise GrowthError(f"{subject} has {len(text):,} characters; at most {most:,} are allowed, so shorten it")
     if variable.is_code:
-        _check_code(variable, text, what)
+        _check_code(variable, text, subject)
     elif variable.is_template:
-        _check_template(variable, text, what)
+        _check_template(variable, text, subject)
     if not variable.is_code:
-        _check_guard(variable, text, what)
+        _check_guard(variable, text, subject)
 
 
 def longest(variable: Variable, limits: Limits) -> int:
@@ -64,67 +64,69 @@ def required(variable: Variable) -> tuple[str, ...]:
     return tuple(sorted(placeholders(variable.text))) if variable.is_template else ()
 
 
-def _check_guard(variable: Variable, text: str, what: str) -> None:
+def _check_guard(variable: Variable, text: str, subject: str) -> None:
     lines = {" ".join(line.split()) for line in text.splitlines()}
     for line in variable.text.splitlines():
         if GUARD in line and " ".join(line.split()) not in lines:
             raise RightsError(
-                f"{what} lacks the line {line.strip()!r}, which protects the agent from orders in what it reads; "
+                f"{subject} lacks the line {line.strip()!r}, which protects the agent from orders in what it reads; "
                 "keep it"
             )
 
 
-def _check_template(variable: Variable, text: str, what: str) -> None:
+def _check_template(variable: Variable, text: str, subject: str) -> None:
     try:
         uses = placeholders(text)
-        with_parts(_PART, {"it": text}, where=what)
+        with_parts(_PART, {"it": text}, where=subject)
     except PromptError as exc:
-        raise UnloadableError(f"{what} cannot be loaded: {exc}") from None
-    needed = required(variable)
-    if lost := [one for one in needed if one not in uses]:
+        raise UnloadableError(f"{subject} cannot be loaded: {exc}") from None
+    required_names = required(variable)
+    if missing := [name for name in required_names if name not in uses]:
         raise LostPlaceholderError(
-            f"{what} lacks {', '.join(f'{{{{ {one} }}}}' for one in lost)}; keep what is rendered"
+            f"{subject} lacks {', '.join(f'{{{{ {name} }}}}' for name in missing)}; keep what is rendered"
         )
-    given = needed if variable.placeholders is None else variable.placeholders
-    if strange := sorted(uses - {*given}):
+    allowed_names = required_names if variable.placeholders is None else variable.placeholders
+    if strange := sorted(uses - {*allowed_names}):
         raise LostPlaceholderError(
-            f"{what} renders {', '.join(strange)}, which the prompt is not given; it is given "
-            f"{', '.join(given) or 'nothing'}"
+            f"{subject} renders {', '.join(strange)}, which the prompt is not given; it is given "
+            f"{', '.join(allowed_names) or 'nothing'}"
         )
     if _USER in variable.text and _USER not in text:
-        raise LostPlaceholderError(f"{what} lacks the line {_USER}, behind which the user's message begins; keep it")
+        raise LostPlaceholderError(f"{subject} lacks the line {_USER}, behind which the user's message begins; keep it")
 
 
-def _check_compatible(before: Mapping[str, Any], after: Mapping[str, Any], what: str) -> None:
-    broken = [one.what for one in changes_of(before, after) if one.level == "major"]
-    if broken:
-        raise SchemaChangeError(f"{what} refuses calls that fitted: {'; '.join(broken)}; keep what it takes")
+def _check_compatible(before: Mapping[str, Any], after: Mapping[str, Any], subject: str) -> None:
+    problems = [change.what for change in changes_of(before, after) if change.level == "major"]
+    if problems:
+        raise SchemaChangeError(f"{subject} refuses calls that fitted: {'; '.join(problems)}; keep what it takes")
 
 
-def _check_code(variable: Variable, text: str, what: str) -> None:
-    before, after = _definition(variable.text, what), _definition(text, what)
+def _check_code(variable: Variable, text: str, subject: str) -> None:
+    before, after = _definition(variable.text, subject), _definition(text, subject)
     if type(before) is not type(after) or before.name != after.name:
-        raise UnloadableError(f"{what} defines {after.name!r} and not {before.name!r}; keep the name")
-    if [ast.dump(one) for one in before.decorator_list] != [ast.dump(one) for one in after.decorator_list]:
-        raise RightsError(f"{what} changes the decorator of {before.name!r}, which says what it may do; keep it")
+        raise UnloadableError(f"{subject} defines {after.name!r} and not {before.name!r}; keep the name")
+    if [ast.dump(decorator) for decorator in before.decorator_list] != [
+        ast.dump(decorator) for decorator in after.decorator_list
+    ]:
+        raise RightsError(f"{subject} changes the decorator of {before.name!r}, which says what it may do; keep it")
     if isinstance(before, ast.ClassDef) or isinstance(after, ast.ClassDef):
         return
     whole = with_source(variable, text)
     try:
-        check_imports(whole, allowed=FOREIGN_MODULES, where=what)
+        check_imports(whole, allowed=FOREIGN_MODULES, where=subject)
     except SourceError as exc:
         raise RightsError(f"{exc}; code of a model runs in the sandbox only") from None
     try:
-        had = read_schema(with_source(variable, variable.text), before.name)
+        old_schema = read_schema(with_source(variable, variable.text), before.name)
     except SourceError:
         if ast.dump(before.args) != ast.dump(after.args):
-            raise SchemaChangeError(f"{what} changes the arguments of {before.name!r}; keep them") from None
+            raise SchemaChangeError(f"{subject} changes the arguments of {before.name!r}; keep them") from None
         return
     try:
-        has = read_schema(whole, before.name)
+        new_schema = read_schema(whole, before.name)
     except SourceError as exc:
-        raise UnloadableError(f"{what} cannot be loaded: {exc}") from None
-    _check_compatible(had.parameters, has.parameters, what)
+        raise UnloadableError(f"{subject} cannot be loaded: {exc}") from None
+    _check_compatible(old_schema.parameters, new_schema.parameters, subject)
 
 
 def with_source(variable: Variable, text: str) -> str:
@@ -132,14 +134,15 @@ def with_source(variable: Variable, text: str) -> str:
     return variable.source.replace(variable.text.strip("\n"), text.strip("\n"), 1) if variable.source else text
 
 
-def _definition(text: str, what: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef:
+def _definition(text: str, subject: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef:
     try:
-        body = parse_source(text, where=what).body
+        body = parse_source(text, where=subject).body
     except SourceError as exc:
         raise UnloadableError(str(exc)) from None
-    found = [one for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
-    if len(found) != 1 or len(body) > 1:
+    definitions = [node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    if len(definitions) != 1 or len(body) > 1:
         raise UnloadableError(
-            f"{what} has {len(body)} statements; give the one function or class, with its imports and helpers inside it"
+            f"{subject} has {len(body)} statements; give the one function or class, with its imports and helpers "
+            "inside it"
         )
-    return found[0]
+    return definitions[0]

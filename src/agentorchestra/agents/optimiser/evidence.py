@@ -112,10 +112,10 @@ class Evidence(BaseModel, frozen=True, extra="forbid"):
         return self.score < 1 if self.score is not None else self.status != "completed"
 
     def successors(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {one.key: [] for one in self.nodes}
+        targets: dict[str, list[str]] = {node.key: [] for node in self.nodes}
         for source, target in self.edges:
-            found[source].append(target)
-        return found
+            targets[source].append(target)
+        return targets
 
 
 class Limits(BaseModel, frozen=True, extra="forbid"):
@@ -141,67 +141,71 @@ class Optimisation(BaseModel, frozen=True, extra="forbid"):
     loss: str = Field(default="", max_length=LONGEST_LOSS)
 
     def of(self, key: str) -> Variable:
-        return next(one for one in self.variables if one.key == key)
+        return next(variable for variable in self.variables if variable.key == key)
 
 
 def read_options(options: Mapping[str, JsonValue], system: str) -> Optimisation:
     """Return the options of an optimiser's run; EvidenceError, with the first problem, where they do not fit."""
     try:
-        found = Optimisation.model_validate(dict(options))
+        optimisation = Optimisation.model_validate(dict(options))
     except ValidationError as exc:
         first = exc.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise EvidenceError(
             f"the options of {system} do not fit: {place}: {first['msg']}; it takes variables, evidence, limits, loss"
         ) from None
-    _check_variables(found, system)
-    for one in found.evidence:
-        _check_graph(one, {each.key for each in found.variables})
-    used = {key for one in found.evidence for node in one.nodes for key in node.uses}
+    _check_variables(optimisation, system)
+    for evidence in optimisation.evidence:
+        _check_graph(evidence, {variable.key for variable in optimisation.variables})
+    used = {key for evidence in optimisation.evidence for node in evidence.nodes for key in node.uses}
     if not used:
-        names = ", ".join(one.key for one in found.variables)
+        names = ", ".join(variable.key for variable in optimisation.variables)
         raise EvidenceError(
             f"none of the variables took part in the runs: {names}; give runs that used their components"
         )
-    if found.loss and not found.loss.strip():
+    if optimisation.loss and not optimisation.loss.strip():
         raise EvidenceError("the loss is blank; say what is wanted of an outcome, or leave it out")
-    if not found.loss and not any(one.failed or one.error or one.failed_checks for one in found.evidence):
+    if not optimisation.loss and not any(
+        evidence.failed or evidence.error or evidence.failed_checks for evidence in optimisation.evidence
+    ):
         raise EvidenceError(
             "nothing in the runs says that anything is to be bettered: all completed, none has a score below 1; give "
             "scores, runs that failed, or a loss that says what is wanted"
         )
-    return found
+    return optimisation
 
 
-def _check_variables(found: Optimisation, system: str) -> None:
+def _check_variables(optimisation: Optimisation, system: str) -> None:
     seen: set[str] = set()
-    for one in found.variables:
-        kind, _, name = one.component.partition(":")
+    for variable in optimisation.variables:
+        kind, _, name = variable.component.partition(":")
         if kind not in KINDS or not name:
             raise EvidenceError(
-                f"{one.component!r} names no component; write kind:name, the kind one of {', '.join(KINDS)}"
+                f"{variable.component!r} names no component; write kind:name, the kind one of {', '.join(KINDS)}"
             )
-        if one.key in seen:
-            raise EvidenceError(f"the variable {one.key} is given twice; give each one once")
-        if not one.text.strip():
-            raise EvidenceError(f"the variable {one.key} has no text, so {system} has nothing to change")
-        seen.add(one.key)
+        if variable.key in seen:
+            raise EvidenceError(f"the variable {variable.key} is given twice; give each one once")
+        if not variable.text.strip():
+            raise EvidenceError(f"the variable {variable.key} has no text, so {system} has nothing to change")
+        seen.add(variable.key)
 
 
-def _check_graph(one: Evidence, variables: Collection[str]) -> None:
-    keys = {node.key for node in one.nodes}
-    if len(keys) < len(one.nodes) or OUTCOME in keys:
-        raise EvidenceError(f"the evidence of {one.run} names an effect twice, or calls one {OUTCOME!r}; rename it")
-    for source, target in one.edges:
+def _check_graph(evidence: Evidence, variables: Collection[str]) -> None:
+    keys = {node.key for node in evidence.nodes}
+    if len(keys) < len(evidence.nodes) or OUTCOME in keys:
+        raise EvidenceError(
+            f"the evidence of {evidence.run} names an effect twice, or calls one {OUTCOME!r}; rename it"
+        )
+    for source, target in evidence.edges:
         if source not in keys or target not in {*keys, OUTCOME}:
-            raise EvidenceError(f"the evidence of {one.run} has an edge {source} -> {target} without such effects")
-    strange = sorted({key for node in one.nodes for key in node.uses} - {*variables})
+            raise EvidenceError(f"the evidence of {evidence.run} has an edge {source} -> {target} without such effects")
+    strange = sorted({key for node in evidence.nodes for key in node.uses} - {*variables})
     if strange:
-        raise EvidenceError(f"the evidence of {one.run} uses the variable {strange[0]}, which is not given")
+        raise EvidenceError(f"the evidence of {evidence.run} uses the variable {strange[0]}, which is not given")
     try:
-        TopologicalSorter(one.successors()).prepare()
+        TopologicalSorter(evidence.successors()).prepare()
     except CycleError as exc:
-        raise EvidenceError(f"the edges of {one.run} run in a circle: {' -> '.join(exc.args[1])}") from None
+        raise EvidenceError(f"the edges of {evidence.run} run in a circle: {' -> '.join(exc.args[1])}") from None
 
 
 def check_optimiser(system: str, options: Mapping[str, JsonValue], model: str) -> None:

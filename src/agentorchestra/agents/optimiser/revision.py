@@ -35,34 +35,36 @@ class Revision:
     trial: Trial | None = None  # tries what passed the constraints; None for no trial
     left: list[str] = field(default_factory=list)  # sentences on variables that stay as they are
 
-    async def run(self, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
-        found: dict[int, dict[str, Any]] = {}
-        open_: dict[int, tuple[str, str]] = dict.fromkeys(range(len(wanted)), ("", ""))
+    async def run(self, targets: Sequence[Wanted]) -> list[dict[str, Any]]:
+        changes: dict[int, dict[str, Any]] = {}
+        open_: dict[int, tuple[str, str]] = dict.fromkeys(range(len(targets)), ("", ""))
         for _ in range(self.limits.attempts):
             if not open_:
                 break
-            asked = [self._question(wanted[place], *tried) for place, tried in open_.items()]
-            replies = await self.questioner.all(asked)
+            questions = [self._question(targets[place], *attempt) for place, attempt in open_.items()]
+            replies = await self.questioner.all(questions)
             again: dict[int, tuple[str, str]] = {}
             for place, reply in zip([*open_], replies, strict=True):
-                one = wanted[place].variable
+                variable = targets[place].variable
                 if reply is None:
-                    why = self.questioner.limited or "the model gave no text"
-                    self.left.append(f"{one.key} stays as it is: {why}.")
+                    reason = self.questioner.limited or "the model gave no text"
+                    self.left.append(f"{variable.key} stays as it is: {reason}.")
                     continue
                 text = str(reply["text"])
-                problem = await self._problem(one, text)
+                problem = await self._problem(variable, text)
                 if problem:
                     again[place] = (text, problem)
-                elif text.strip() == one.text.strip():
-                    self.left.append(f"{one.key} stays as it is: {reply.get('reason') or 'nothing is to be changed'}")
+                elif text.strip() == variable.text.strip():
+                    self.left.append(
+                        f"{variable.key} stays as it is: {reply.get('reason') or 'nothing is to be changed'}"
+                    )
                 else:
-                    said = "\n\n".join(wanted[place].feedback)
-                    found[place] = change(one, text, str(reply.get("reason") or ""), said)
+                    feedback = "\n\n".join(targets[place].feedback)
+                    changes[place] = change(variable, text, str(reply.get("reason") or ""), feedback)
             open_ = again
         for place, (_, problem) in open_.items():
-            self.left.append(f"{wanted[place].variable.key} stays as it is: {problem}")
-        return [found[place] for place in sorted(found)]
+            self.left.append(f"{targets[place].variable.key} stays as it is: {problem}")
+        return [changes[place] for place in sorted(changes)]
 
     async def _problem(self, variable: Variable, text: str) -> str:
         """Return what is wrong with a text, "" for nothing."""
@@ -74,44 +76,48 @@ class Revision:
             return ""
         return await self.trial(variable, text)
 
-    def _question(self, wanted: Wanted, before: str, problem: str) -> Question:
-        one = wanted.variable
+    def _question(self, target: Wanted, before: str, problem: str) -> Question:
+        variable = target.variable
         room = self.limits.chars // 3
         values = {
-            "role": one.role or "text",
-            "description": one.description,
-            "code": one.is_code,
-            "required": [f"{{{{ {name} }}}}" for name in required(one)],
-            "guarded": GUARD in one.text,
-            "most": longest(one, self.limits),
+            "role": variable.role or "text",
+            "description": variable.description,
+            "code": variable.is_code,
+            "required": [f"{{{{ {name} }}}}" for name in required(variable)],
+            "guarded": GUARD in variable.text,
+            "most": longest(variable, self.limits),
             "again": bool(problem),
-            "earlier": bool(one.past),
+            "earlier": bool(variable.past),
         }
-        content: list[Block] = [*shown("The text as it is now:", one.text, one.key)]
-        if one.is_code and one.source:
-            content += shown("The file that it stands in, for what it may use:", cut(one.source, room), one.key)
-        for each in one.past[-3:]:
-            head = "An earlier version" + ("" if each.score is None else f", which scored {each.score:g}")
-            content += shown(f"{head}:", cut(each.text, room // 3), one.key)
-            if each.feedback:
-                content += shown("What was said of that version:", cut(each.feedback, room // 3), one.key)
-        share = max(1, room // max(1, len(wanted.feedback)))
-        for number, said in enumerate(wanted.feedback, start=1):
-            content += shown(
-                f"What was said of a run and of this text's part in it ({number}):", cut(said, share), "feedback"
+        content: list[Block] = [*titled_material("The text as it is now:", variable.text, variable.key)]
+        if variable.is_code and variable.source:
+            content += titled_material(
+                "The file that it stands in, for what it may use:", cut(variable.source, room), variable.key
+            )
+        for version in variable.past[-3:]:
+            head = "An earlier version" + ("" if version.score is None else f", which scored {version.score:g}")
+            content += titled_material(f"{head}:", cut(version.text, room // 3), variable.key)
+            if version.feedback:
+                content += titled_material(
+                    "What was said of that version:", cut(version.feedback, room // 3), variable.key
+                )
+        share = max(1, room // max(1, len(target.feedback)))
+        for number, feedback in enumerate(target.feedback, start=1):
+            content += titled_material(
+                f"What was said of a run and of this text's part in it ({number}):", cut(feedback, share), "feedback"
             )
         if problem:
-            content += shown("Your last text, which was refused:", cut(before, room), "proposal")
-            content += shown("Why it was refused:", cut(problem, room), "proposal")
+            content += titled_material("Your last text, which was refused:", cut(before, room), "proposal")
+            content += titled_material("Why it was refused:", cut(problem, room), "proposal")
         return Question(STEP, _FORM, values, tuple(content))
 
 
-def shown(head: str, text: str, ref: str) -> list[Block]:
+def titled_material(head: str, text: str, ref: str) -> list[Block]:
     """Return a heading of ours, and words as material."""
     return [block_from(head, trust=Trust.SYSTEM), material(text or "(empty)", ref)]
 
 
-def proposed(
+def proposal_result(
     questioner: Questioner, report: str, changes: Sequence[dict[str, Any]] = (), *, blocked: bool = False
 ) -> AgentResult:
     """Return the result of an optimiser: its changes, and what was said on the way; `blocked`: it could not begin."""
@@ -119,6 +125,6 @@ def proposed(
     if questioner.limited:
         status = limit_status(questioner.limited)
         report = f"{report}\n\nThe budget ended it: {questioner.limited}".strip()
-    names = ", ".join(f"{one['component']}/{one['variable']}" for one in changes)
+    names = ", ".join(f"{row['component']}/{row['variable']}" for row in changes)
     answer = f"Proposed for {names}." if changes else "Nothing is proposed."
     return AgentResult(status=status, answer=answer, output=[*changes], report=report)

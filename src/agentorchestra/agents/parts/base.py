@@ -37,7 +37,7 @@ class Work:
     async def ask_all(self, ctx: BranchContext[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
         """Return the replies to several questions, asked at the same time; see `ask`."""
         asker = Questioner(ctx, self.kit, self.spec.role, self.spec.model)
-        return await asker.all([replace(one, beside=True) for one in questions])
+        return await asker.all([replace(question, beside=True) for question in questions])
 
     def seen(self, prompt: str, text: str, trust: Trust, *, keep: bool = False) -> Seen:
         """Return what a part puts before the agent: a heading of ours, then words that may stem from anywhere."""
@@ -46,7 +46,7 @@ class Work:
         return Seen(blocks=(head, words), keep=keep)
 
 
-def told(state: State) -> tuple[Block, ...]:
+def opening_blocks(state: State) -> tuple[Block, ...]:
     """Return what the agent was told at the beginning: its task, its files, what it remembers."""
     return tuple(block for message in state.told for block in message.content)
 
@@ -58,9 +58,9 @@ def trust_of(ctx: BranchContext[Any]) -> Trust:
 
 def texts(value: Any) -> tuple[str, ...]:
     """Return the texts of a reply's list that say something."""
-    found = (" ".join(str(one).split()) for one in (value if isinstance(value, list) else ()))
-    return tuple(one for one in found if one)
+    lines = (" ".join(str(entry).split()) for entry in (value if isinstance(value, list) else ()))
+    return tuple(line for line in lines if line)
 
 
-def listed(title: str, lines: Sequence[str]) -> list[str]:
-    return [f"{title}:", *(f"- {one}" for one in lines)] if lines else []
+def bullets(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"{title}:", *(f"- {line}" for line in lines)] if lines else []

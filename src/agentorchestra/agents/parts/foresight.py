@@ -8,7 +8,7 @@ from agentorchestra.agents.parts.refine import REQUESTS, ROUNDS
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.settings import PartSettings
 
-_ASKED = 2  # times that the verifier is asked where its reply is of no use
+_TRIES = 2  # times that the verifier is asked where its reply is of no use
 
 
 class Foresight(BaseModel, frozen=True):
@@ -30,19 +30,19 @@ class Foresight(BaseModel, frozen=True):
 
 def foreseen(parts: PartSettings, steps: int, budget: Budget) -> Foresight:
     """Return what the parts come to in a run of so many steps; see `scaling.drive` and the choosers."""
-    runs, width, how = parts.rollouts or 1, parts.width or 1, parts.choose
+    runs, width, choice = parts.rollouts or 1, parts.width or 1, parts.choose
     rivals = (parts.candidates or 1) * width
-    asked = 0
+    choices = 0
     # Plain steps are not chosen from.
-    if rivals > 1 or parts.threshold is not None or (runs > 1 and how == "process"):
-        scored = {"listwise": min(width, rivals - 1), "pairwise": rivals - 1, "vote": 0}
-        asked = scored.get(how or "process", rivals)
+    if rivals > 1 or parts.threshold is not None or (runs > 1 and choice == "process"):
+        by_choice = {"listwise": min(width, rivals - 1), "pairwise": rivals - 1, "vote": 0}
+        choices = by_choice.get(choice or "process", rivals)
         if parts.threshold is not None:
-            asked += width if how not in scored else 2 * width
-    compared = {"outcome": 0 if asked else runs, "pairwise": runs - 1, "process": 0, "vote": 0}.get(
-        how or "listwise", 1
+            choices += width if choice not in by_choice else 2 * width
+    comparisons = {"outcome": 0 if choices else runs, "pairwise": runs - 1, "process": 0, "vote": 0}.get(
+        choice or "listwise", 1
     )
-    between_runs = compared if runs > 1 else 0
+    between_runs = comparisons if runs > 1 else 0
     refinement = REQUESTS.get(parts.refine or "", 0) * (parts.rounds or ROUNDS)
     most = runs * steps * rivals
     decisions = most if budget.steps is None else min(most, budget.steps)
@@ -50,9 +50,9 @@ def foreseen(parts: PartSettings, steps: int, budget: Budget) -> Foresight:
         runs=runs,
         steps=steps,
         decisions_per_step=runs * rivals,
-        choices_per_step=runs * asked,
-        multiple=runs * (rivals + asked),
+        choices_per_step=runs * choices,
+        multiple=runs * (rivals + choices),
         decisions_at_most=decisions,
-        requests_at_most=decisions + _ASKED * (min(runs * steps, decisions) * asked + between_runs + refinement),
+        requests_at_most=decisions + _TRIES * (min(runs * steps, decisions) * choices + between_runs + refinement),
         budget=budget,
     )

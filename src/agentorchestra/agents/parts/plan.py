@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from agentorchestra.agents.compaction import steps_as_blocks
 from agentorchestra.agents.forms import FLAG, TEXTS, Question, form
-from agentorchestra.agents.parts.base import Work, listed, texts, told, trust_of
+from agentorchestra.agents.parts.base import Work, bullets, opening_blocks, texts, trust_of
 from agentorchestra.agents.parts.tips import tips_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.loop import Seen, State
@@ -18,9 +18,9 @@ from agentorchestra.runtime.state import PRIVATE
 
 FACTS = form(["given"], given=TEXTS, to_look_up=TEXTS, to_derive=TEXTS, needs_plan=FLAG)
 PLAN = form(["steps"], steps=TEXTS)
-REVISED = form(["steps"], learned=TEXTS, to_look_up=TEXTS, to_derive=TEXTS, steps=TEXTS)
+REVISION = form(["steps"], learned=TEXTS, to_look_up=TEXTS, to_derive=TEXTS, steps=TEXTS)
 
-_HELD = f"{PRIVATE}plan"
+_KEY = f"{PRIVATE}plan"
 """Where the plan stands in the state of the agent's branch: rivals of a step may each revise it."""
 
 
@@ -40,16 +40,16 @@ class Plan(BaseModel, frozen=True):
     @property
     def facts(self) -> str:
         lines = [
-            *listed("Given", self.given),
-            *listed("Found out", self.learned),
-            *listed("To look up", self.to_look_up),
-            *listed("To derive", self.to_derive),
+            *bullets("Given", self.given),
+            *bullets("Found out", self.learned),
+            *bullets("To look up", self.to_look_up),
+            *bullets("To derive", self.to_derive),
         ]
         return "\n".join(lines)
 
     @property
     def text(self) -> str:
-        steps = [f"{n}. {one}" for n, one in enumerate(self.steps, start=1)]
+        steps = [f"{n}. {step}" for n, step in enumerate(self.steps, start=1)]
         return "\n".join([*([self.facts] if self.facts else []), *(["Plan:", *steps] if steps else [])])
 
 
@@ -65,43 +65,43 @@ class Planning:
         if plan is None and state.must_answer:
             return None
         if plan is None:
-            plan = await self._made(state, ctx)
+            plan = await self._first_plan(state, ctx)
         elif self.interval and state.step - plan.made_at >= self.interval and not state.must_answer:
-            plan = await self._revised(plan, state, ctx)
-        ctx.vars[_HELD] = plan.model_dump(mode="json")
+            plan = await self._revise(plan, state, ctx)
+        ctx.vars[_KEY] = plan.model_dump(mode="json")
         return self.work.seen("parts_plan_view", plan.text, plan.trust) if plan.text else None
 
-    async def _made(self, state: State, ctx: BranchContext[Any]) -> Plan:
+    async def _first_plan(self, state: State, ctx: BranchContext[Any]) -> Plan:
         """Return the first plan: facts, and steps made of them; no steps where the survey says that one is enough."""
         # The agent's first decision, so that the budget keeps what its answer needs.
-        survey = Question("parts_facts", FACTS, content=told(state), decides=True)
-        surveyed = await self.work.ask(ctx, survey) or {}
+        survey = Question("parts_facts", FACTS, content=opening_blocks(state), decides=True)
+        answers = await self.work.ask(ctx, survey) or {}
         facts = Plan(
-            given=texts(surveyed.get("given")),
-            to_look_up=texts(surveyed.get("to_look_up")),
-            to_derive=texts(surveyed.get("to_derive")),
+            given=texts(answers.get("given")),
+            to_look_up=texts(answers.get("to_look_up")),
+            to_derive=texts(answers.get("to_derive")),
             made_at=state.step,
             trust=trust_of(ctx),
         )
-        if surveyed.get("needs_plan") is False:
+        if answers.get("needs_plan") is False:
             return facts
-        content = (*told(state), *tips_of(ctx), *_block(facts.facts, facts.trust))
+        content = (*opening_blocks(state), *tips_of(ctx), *_block(facts.facts, facts.trust))
         reply = await self.work.ask(ctx, Question("parts_plan", PLAN, {"actions": self.work.actions}, content))
         return facts.model_copy(update={"steps": texts((reply or {}).get("steps")), "trust": trust_of(ctx)})
 
-    async def _revised(self, plan: Plan, state: State, ctx: BranchContext[Any]) -> Plan:
+    async def _revise(self, plan: Plan, state: State, ctx: BranchContext[Any]) -> Plan:
         """Return the plan as what was observed since it was looked at last leaves it; as it was without a reply."""
-        observed = steps_as_blocks(_since(state, plan.made_at))
-        content = (*told(state), *tips_of(ctx), *_block(plan.text, plan.trust), *observed)
-        reply = await self.work.ask(ctx, Question("parts_review", REVISED, {"actions": self.work.actions}, content))
-        looked = {"made_at": state.step}
+        observations = steps_as_blocks(_since(state, plan.made_at))
+        content = (*opening_blocks(state), *tips_of(ctx), *_block(plan.text, plan.trust), *observations)
+        reply = await self.work.ask(ctx, Question("parts_review", REVISION, {"actions": self.work.actions}, content))
+        changes = {"made_at": state.step}
         if reply is None:
-            return plan.model_copy(update=looked)
-        learned = dict.fromkeys((*plan.learned, *texts(reply.get("learned"))))
+            return plan.model_copy(update=changes)
+        lessons = dict.fromkeys((*plan.learned, *texts(reply.get("learned"))))
         return plan.model_copy(
             update={
-                **looked,
-                "learned": tuple(learned),
+                **changes,
+                "learned": tuple(lessons),
                 "to_look_up": texts(reply.get("to_look_up")),
                 "to_derive": texts(reply.get("to_derive")),
                 "steps": texts(reply.get("steps")) or plan.steps,
@@ -111,8 +111,8 @@ class Planning:
 
 
 def plan_of(ctx: BranchContext[Any]) -> Plan | None:
-    held = ctx.vars.get(_HELD)
-    return None if held is None else Plan.model_validate(held)
+    record = ctx.vars.get(_KEY)
+    return None if record is None else Plan.model_validate(record)
 
 
 def plan_blocks(ctx: BranchContext[Any]) -> tuple[Block, ...]:
@@ -123,14 +123,14 @@ def plan_blocks(ctx: BranchContext[Any]) -> tuple[Block, ...]:
 
 def _since(state: State, step: int) -> tuple[Any, ...]:
     """Return the messages of the decisions after a step: what was said before each, its calls and their results."""
-    wanted, found = state.step - step, len(state.messages)
+    left, begin = state.step - step, len(state.messages)
     start = state.steps_at
     for place in range(len(state.messages) - 1, start - 1, -1):
-        if wanted and state.messages[place].role == "assistant":
-            wanted, found = wanted - 1, place
-    while found > start and state.messages[found - 1].role == "user":
-        found -= 1
-    return state.messages[found:]
+        if left and state.messages[place].role == "assistant":
+            left, begin = left - 1, place
+    while begin > start and state.messages[begin - 1].role == "user":
+        begin -= 1
+    return state.messages[begin:]
 
 
 def _block(text: str, trust: Trust) -> tuple[Block, ...]:

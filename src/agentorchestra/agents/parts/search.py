@@ -31,9 +31,9 @@ from agentorchestra.tools.web.search.merge import page_key
 from agentorchestra.tools.web.search.tool import CHOICE, RESULTS, SEARCH
 from agentorchestra.tools.web.search.types import query_of
 
-_CHOSEN = "parts of search"  # where a system's own choice stands, which its sub-agents have too
+_OWN_CHOICE = "parts of search"  # where a system's own choice stands, which its sub-agents have too
 
-_ASKED = f"{PRIVATE}searched "
+_QUERIES = f"{PRIVATE}searched "
 """How the places begin at which an agent's queries stand, one for each search: several may be under way at once."""
 
 _MOST_ASKED = 20
@@ -41,15 +41,15 @@ _MOST_ASKED = 20
 
 def keep_search(ctx: BranchContext[Any], parts: PartSettings) -> None:
     """Let the whole run search as its top agent does, where its system has a way of its own."""
-    given = ctx.manifest.parts
-    if (parts.reflect, parts.expand) != (given.reflect, given.expand):
-        ctx.vars[_CHOSEN] = {"reflect": parts.reflect, "expand": parts.expand}
+    settings = ctx.manifest.parts
+    if (parts.reflect, parts.expand) != (settings.reflect, settings.expand):
+        ctx.vars[_OWN_CHOICE] = {"reflect": parts.reflect, "expand": parts.expand}
 
 
 def search_parts(ctx: BranchContext[Any]) -> PartSettings:
     """Return how the agents of a run search: its settings, with its system's own way where they say nothing."""
-    held = ctx.vars.get(_CHOSEN)
-    return ctx.manifest.parts if held is None else PartSettings.model_validate(held)
+    choice = ctx.vars.get(_OWN_CHOICE)
+    return ctx.manifest.parts if choice is None else PartSettings.model_validate(choice)
 
 
 def searching(tools: Sequence[Tool[..., Any]], spec: AgentSpec, ctx: BranchContext[Any]) -> list[Tool[..., Any]]:
@@ -57,7 +57,9 @@ def searching(tools: Sequence[Tool[..., Any]], spec: AgentSpec, ctx: BranchConte
     parts = search_parts(ctx)
     if not parts.reflect and not parts.expand:
         return [*tools]
-    return [_Searching(one, spec, parts).tool if one.name == SEARCH and CHOICE in one.uses else one for one in tools]
+    return [
+        _Searching(tool, spec, parts).tool if tool.name == SEARCH and CHOICE in tool.uses else tool for tool in tools
+    ]
 
 
 @dataclass(frozen=True)
@@ -81,24 +83,24 @@ class _Searching:
 
     async def search(self, ctx: BranchContext[Any], **arguments: Any) -> JsonValue:
         """Better the query, search its variants, make one list; ToolError for no query, or where nothing is given."""
-        given = {name: value for name, value in arguments.items() if name not in ("query", "engines")}
-        wanted = query_of(arguments["query"], now=ctx.now, **given)  # refuses what is none before anybody is asked
-        draft = replace(query_from(arguments), query=wanted.text)
+        filters = {name: value for name, value in arguments.items() if name not in ("query", "engines")}
+        query = query_of(arguments["query"], now=ctx.now, **filters)  # refuses what is none before anybody is asked
+        draft = replace(query_from(arguments), query=query.text)
         queries, notes = await self._queries(ctx, draft)
         # What the draft says of days and language the better query says anew.
-        kept = {name: value for name, value in arguments.items() if name not in draft.arguments}
-        outcomes = await call_tools(ctx, [(SEARCH, {**kept, **one.arguments}) for one in queries])
-        found = [_rows(one) for one in outcomes]
-        rows = zip(queries, outcomes, found, strict=True)
-        ctx.vars[f"{_ASKED}{ctx.key}"] = [
-            {"query": one.query, "failed": "" if listed else NOTHING if outcome.ok else "nobody answered"}
-            for one, outcome, listed in rows
+        rest = {name: value for name, value in arguments.items() if name not in draft.arguments}
+        outcomes = await call_tools(ctx, [(SEARCH, {**rest, **variant.arguments}) for variant in queries])
+        row_lists = [_rows(outcome) for outcome in outcomes]
+        rows = zip(queries, outcomes, row_lists, strict=True)
+        ctx.vars[f"{_QUERIES}{ctx.key}"] = [
+            {"query": variant.query, "failed": "" if listing else NOTHING if outcome.ok else "nobody answered"}
+            for variant, outcome, listing in rows
         ]
-        if not any(one.ok for one in outcomes):
-            raise ToolError("; ".join(dict.fromkeys(str(one.error) for one in outcomes)))
+        if not any(outcome.ok for outcome in outcomes):
+            raise ToolError("; ".join(dict.fromkeys(str(outcome.error) for outcome in outcomes)))
         if len(queries) == 1 and queries[0].mark == draft.mark and not notes:
             return outcomes[0].value
-        return self._shown(queries, outcomes, found, notes, int(arguments.get("limit") or RESULTS))
+        return self._joint_list(queries, outcomes, row_lists, notes, int(arguments.get("limit") or RESULTS))
 
     async def _queries(self, ctx: BranchContext[Any], draft: ResearchQuery) -> tuple[list[ResearchQuery], list[str]]:
         """Return what is searched, and a sentence for each part that came to nothing."""
@@ -108,7 +110,7 @@ class _Searching:
             "questions": [],
             "today": ctx.now.date().isoformat(),
             "drafts": [asdict(draft)],
-            "asked": _asked(ctx),
+            "asked": _earlier_queries(ctx),
             "variants": most,
             "reflect": bool(self.parts.reflect),
         }
@@ -116,66 +118,68 @@ class _Searching:
         reply = await Questioner(ctx, None, self.spec.role, self.spec.model).one(question)
         if reply is None:
             return [draft], ["No usable reply came on the query; it was searched as it is."]
-        known = Queries(1)
-        (better,) = known.bettered([draft], reply["queries"])
+        pool = Queries(1)
+        (better,) = pool.bettered([draft], reply["queries"])
         notes = []
         if not self.parts.reflect:
             better = replace(draft, variants=better.variants)
         elif better is draft:
             notes.append("The reflection gave no better query; it was searched as it is.")
-        found = known.spread([better], most)
-        if len(found) <= most:
-            notes.append(f"{len(found) - 1} of {most} variants were searched; the others are missing or repeat one.")
-        return found, notes
+        queries = pool.spread([better], most)
+        if len(queries) <= most:
+            notes.append(f"{len(queries) - 1} of {most} variants were searched; the others are missing or repeat one.")
+        return queries, notes
 
-    def _shown(
+    def _joint_list(
         self,
         queries: Sequence[ResearchQuery],
         outcomes: Sequence[Outcome],
-        found: Sequence[Sequence[Mapping[str, JsonValue]]],
+        row_lists: Sequence[Sequence[Mapping[str, JsonValue]]],
         notes: list[str],
         limit: int,
     ) -> JsonValue:
         """Return what several searches gave as one list, the best of each query first, as the researcher reads."""
         hits = Hits()
         rows: dict[str, Mapping[str, JsonValue]] = {}
-        for number, listed in enumerate(found, start=1):
-            hits.take(number, listed)
-            for row in listed:
+        for number, listing in enumerate(row_lists, start=1):
+            hits.take(number, listing)
+            for row in listing:
                 rows.setdefault(page_key(str(row.get("archived") or row["address"])), row)
         failed: dict[str, JsonValue] = {}
-        asked: list[JsonValue] = []
-        for one, outcome, listed in zip(queries, outcomes, found, strict=True):
+        accounts: list[JsonValue] = []
+        for query, outcome, listing in zip(queries, outcomes, row_lists, strict=True):
             value = outcome.value if outcome.ok and isinstance(outcome.value, dict) else {}
             failed |= _object(value.get("failed"))
             notes += [str(note) for note in _list(value.get("notes"))]
-            asked.append({"query": one.query, "gave": f"{len(listed)} results" if outcome.ok else str(outcome.error)})
+            accounts.append(
+                {"query": query.query, "gave": f"{len(listing)} results" if outcome.ok else str(outcome.error)}
+            )
         best = hits.best(limit, range(1, len(queries) + 1))
-        shown: dict[str, JsonValue] = {
-            "results": [dict(rows[page_key(one.address)]) for one in best],
-            "queries": asked,
+        reply: dict[str, JsonValue] = {
+            "results": [dict(rows[page_key(hit.address)]) for hit in best],
+            "queries": accounts,
         }
         if queries[0].problems:
-            shown["problems"] = [*queries[0].problems]
+            reply["problems"] = [*queries[0].problems]
         if queries[0].suggestion:
-            shown["suggestion"] = queries[0].suggestion
+            reply["suggestion"] = queries[0].suggestion
         if failed:
-            shown["failed"] = failed
+            reply["failed"] = failed
         if notes:
-            shown["notes"] = [*dict.fromkeys(notes)]
-        return shown
+            reply["notes"] = [*dict.fromkeys(notes)]
+        return reply
 
 
-def _asked(ctx: BranchContext[Any]) -> list[JsonValue]:
+def _earlier_queries(ctx: BranchContext[Any]) -> list[JsonValue]:
     """Return the queries of the agent so far, the last ones; see `Research._asked`."""
-    found = [one for name, held in ctx.vars.items() if name.startswith(_ASKED) for one in _list(held)]
-    return found[-_MOST_ASKED:]
+    queries = [entry for name, entries in ctx.vars.items() if name.startswith(_QUERIES) for entry in _list(entries)]
+    return queries[-_MOST_ASKED:]
 
 
 def _rows(outcome: Outcome) -> list[dict[str, JsonValue]]:
     value = outcome.value if outcome.ok else None
-    listed = _list(value.get("results")) if isinstance(value, dict) else []
-    return [one for one in listed if isinstance(one, dict)]
+    rows = _list(value.get("results")) if isinstance(value, dict) else []
+    return [row for row in rows if isinstance(row, dict)]
 
 
 def _list(value: JsonValue) -> list[JsonValue]:

@@ -19,7 +19,7 @@ from agentorchestra.tea.memory.workflow import WorkflowMemory
 
 MOST_TIPS = 8
 
-_HELD = f"{PRIVATE}tips"
+_KEY = f"{PRIVATE}tips"
 _BLOCKS: TypeAdapter[tuple[Block, ...]] = TypeAdapter(tuple[Block, ...])
 
 
@@ -41,15 +41,15 @@ class Tips:
         system = describe_memory("workflow", WorkflowMemory)
         memory = SessionMemory(ctx, self.work.kit, self.work.spec.name, task, system)
         query = "" if self.only else task.text
-        found = await memory.read(query, kinds=("insight",), scope="workspace", limit=MOST_TIPS, only=self.only)
-        if not found:
+        entries = await memory.read(query, kinds=("insight",), scope="workspace", limit=MOST_TIPS, only=self.only)
+        if not entries:
             return None
         text = self.work.kit.prompts.get("parts_tips_view").render()
         head = TextBlock(text=text, source=Source(kind="prompt"), trust=Trust.SYSTEM)
-        blocks = (head, *shown_entries(found))
-        ctx.vars[_HELD] = _BLOCKS.dump_python(blocks, mode="json")
+        blocks = (head, *shown_entries(entries))
+        ctx.vars[_KEY] = _BLOCKS.dump_python(blocks, mode="json")
         return Seen(blocks=blocks, keep=True)
 
 
 def tips_of(ctx: BranchContext[Any]) -> tuple[Block, ...]:
-    return _BLOCKS.validate_python(ctx.vars.get(_HELD) or ())
+    return _BLOCKS.validate_python(ctx.vars.get(_KEY) or ())

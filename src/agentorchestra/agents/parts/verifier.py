@@ -30,7 +30,7 @@ REFLECTION, LESSONS = "parts_reflection", "parts_lessons"
 ROLE = "verifier"  # the role whose model is asked; without one it is the agent's own (004 uses one model for both)
 DISCOUNT = 0.9  # how much less each later step counts in the sum of rewards (004, eq. 8, which leaves the number open)
 HIGHEST = 10  # the highest reward (004, sec. 9.4)
-_SHOWN = 0.5  # part of the verifier's window that the rivals may take
+_SHARE = 0.5  # part of the verifier's window that the rivals may take
 
 _SCORE = form(["score"], analysis=TEXT, score=Form(NUMBER, {**NUMBER, "minimum": 0, "maximum": HIGHEST}))
 _REFLECTION = form(["experience_summary"], experience_summary=TEXT, confidence_assessment=TEXT, lessons_learned=TEXT)
@@ -42,7 +42,9 @@ def total_reward(rewards: Sequence[float]) -> float:
     The sum alone (004, eq. 8) would put a rival that ended early behind any that goes on.
     """
     weights = [DISCOUNT**place for place in range(len(rewards))]
-    return sum(weight * one for weight, one in zip(weights, rewards, strict=True)) / sum(weights) if rewards else 0.0
+    return (
+        sum(weight * reward for weight, reward in zip(weights, rewards, strict=True)) / sum(weights) if rewards else 0.0
+    )
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,19 @@ class Verifier:
     async def scores(self, prompt: str, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> list[Rival]:
         """Return the rivals with a further reward each; without one where no number from 0 to 10 came."""
         whole = prompt == OUTCOME
-        asked = [
+        questions = [
             self._question(
-                prompt, _SCORE, self._content([one], ctx, whole=whole), **({"ended": one.state.ended} if whole else {})
+                prompt,
+                _SCORE,
+                self._content([rival], ctx, whole=whole),
+                **({"ended": rival.state.ended} if whole else {}),
             )
-            for one in rivals
+            for rival in rivals
         ]
-        replies = await self.ask(ctx, asked)
+        replies = await self.ask(ctx, questions)
         return [
-            one if reply is None else _with_reward(one, float(reply["score"]))
-            for one, reply in zip(rivals, replies, strict=True)
+            rival if reply is None else _with_reward(rival, float(reply["score"]))
+            for rival, reply in zip(rivals, replies, strict=True)
         ]
 
     async def best(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> int:
@@ -72,24 +77,24 @@ class Verifier:
 
     async def bests(self, groups: Sequence[Sequence[Rival]], ctx: BranchContext[Any]) -> list[int]:
         """Return the place of the best rival of each group, asked at the same time; see `best`."""
-        asked = []
+        questions = []
         for rivals in groups:
             index = Form(INTEGER, {**INTEGER, "minimum": 1, "maximum": len(rivals)})
             content = self._content(rivals, ctx, whole=True)
             schema = form(["index"], analysis=TEXT, index=index)
-            asked.append(self._question(CHOICE, schema, content, count=len(rivals)))
-        replies = await self.ask(ctx, asked)
+            questions.append(self._question(CHOICE, schema, content, count=len(rivals)))
+        replies = await self.ask(ctx, questions)
         return [0 if reply is None else int(reply["index"]) - 1 for reply in replies]
 
     async def reflections(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> list[Rival]:
-        asked = [
-            self._question(REFLECTION, _REFLECTION, self._content([one], ctx), score=f"{one.state.rewards[-1]:g}")
-            for one in rivals
+        questions = [
+            self._question(REFLECTION, _REFLECTION, self._content([rival], ctx), score=f"{rival.state.rewards[-1]:g}")
+            for rival in rivals
         ]
-        replies = await self.ask(ctx, asked)
+        replies = await self.ask(ctx, questions)
         return [
-            one if reply is None else replace(one, lessons=self._lessons(reply, one.ctx))
-            for one, reply in zip(rivals, replies, strict=True)
+            rival if reply is None else replace(rival, lessons=self._lessons(reply, rival.ctx))
+            for rival, reply in zip(rivals, replies, strict=True)
         ]
 
     async def ask(self, ctx: BranchContext[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
@@ -103,7 +108,7 @@ class Verifier:
     def _content(self, rivals: Sequence[Rival], ctx: BranchContext[Any], *, whole: bool = False) -> tuple[Block, ...]:
         """Return rivals as material, `whole` or with their last step apart from the others, cut to fit evenly."""
         model = role_of(ROLE, ctx).model or self.spec.model or ctx.model
-        room = int(window_of(model, ctx, self.kit) * _SHOWN) // len(rivals)
+        room = int(window_of(model, ctx, self.kit) * _SHARE) // len(rivals)
         blocks: list[Block] = []
         for number, rival in enumerate(rivals, start=1):
             steps = [*shortened([*rival.state.messages[rival.state.steps_at :]], room)]
@@ -111,7 +116,7 @@ class Verifier:
             last = 0 if whole else min(len(done), max(0, len(steps) - 1))
             heads = (f"Candidate {number}:",) if whole else ("Earlier steps:", "The step:")
             for head, part in zip(heads, (steps[last:],) if whole else (steps[:last], steps[last:]), strict=True):
-                blocks += [block_from(head, trust=Trust.SYSTEM), *(steps_as_blocks(part) or _NOTHING)]
+                blocks += [block_from(head, trust=Trust.SYSTEM), *(steps_as_blocks(part) or _EMPTY)]
             if rival.state.result is not None:
                 answer = TextBlock(text=rival.state.result.answer or "(empty)", source=_AGENT, trust=Trust.UNTRUSTED)
                 blocks += [block_from(f"Its answer ({rival.state.result.status.value}):", trust=Trust.SYSTEM), answer]
@@ -119,7 +124,7 @@ class Verifier:
 
     def _lessons(self, reply: dict[str, Any], ctx: BranchContext[Any]) -> tuple[Message, ...]:
         head = TextBlock(text=self.kit.prompts.get(LESSONS).render(), source=Source(kind="prompt"), trust=Trust.SYSTEM)
-        said = [
+        lines = [
             f"{title}: {reply[name].strip()}"
             for title, name in (
                 ("Experience", "experience_summary"),
@@ -129,12 +134,12 @@ class Verifier:
             if str(reply.get(name) or "").strip()
         ]
         trust = lowest(Trust.AGENT, ctx.seen_trust)
-        words = TextBlock(text="\n".join(said), source=Source(kind="agent", ref=ROLE), trust=trust)
+        words = TextBlock(text="\n".join(lines), source=Source(kind="agent", ref=ROLE), trust=trust)
         return (Message(role="user", content=(head, words)),)
 
 
 _AGENT = Source(kind="agent", ref="candidate")
-_NOTHING = (block_from("(none)", trust=Trust.SYSTEM),)
+_EMPTY = (block_from("(none)", trust=Trust.SYSTEM),)
 
 
 def _with_reward(rival: Rival, reward: float) -> Rival:
@@ -147,8 +152,8 @@ def _is_scored(rival: Rival) -> bool:
 
 def with_answer(rivals: Sequence[Rival]) -> tuple[list[Rival], list[Rival]]:
     """Return the rivals that are worth a look, and those that ended without an answer."""
-    empty = [one for one in rivals if one.state.result is not None and not one.state.result.answer.strip()]
-    return [one for one in rivals if one not in empty], empty
+    empty = [rival for rival in rivals if rival.state.result is not None and not rival.state.result.answer.strip()]
+    return [rival for rival in rivals if rival not in empty], empty
 
 
 # -- choosers ----------------------------------------------------------------------------------------------------------
@@ -165,17 +170,18 @@ class Reward:
         """Return the rivals, the best first; one whose reward could not be had comes behind those that have one."""
         fit, empty = with_answer(rivals)
         # What had ended before has its reward; whole runs that were never scored have none.
-        new = [one for one in fit if one.decision or (self.prompt == OUTCOME and not one.state.rewards)]
-        scored = {
-            id(one): better for one, better in zip(new, await self.verifier.scores(self.prompt, new, ctx), strict=True)
+        new = [rival for rival in fit if rival.decision or (self.prompt == OUTCOME and not rival.state.rewards)]
+        by_id = {
+            id(rival): better
+            for rival, better in zip(new, await self.verifier.scores(self.prompt, new, ctx), strict=True)
         }
-        fit = [scored.get(id(one), one) for one in fit]
+        fit = [by_id.get(id(rival), rival) for rival in fit]
         return [*sorted(fit, key=self._place), *empty]
 
     def _place(self, rival: Rival) -> tuple[bool, float]:
         rewards = rival.state.rewards
-        unscored = not rewards or (rival.decision is not None and not _is_scored(rival))
-        return unscored, -(rewards[-1] if rewards and self.prompt == OUTCOME else total_reward(rewards))
+        lacks_reward = not rewards or (rival.decision is not None and not _is_scored(rival))
+        return lacks_reward, -(rewards[-1] if rewards and self.prompt == OUTCOME else total_reward(rewards))
 
 
 @dataclass(frozen=True)
@@ -187,10 +193,10 @@ class Listwise:
 
     async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
         fit, empty = with_answer(rivals)
-        ranked: list[Rival] = []
-        while len(fit) > 1 and len(ranked) < self.width:
-            ranked.append(fit.pop(await self.verifier.best(fit, ctx)))
-        return [*ranked, *fit, *empty]
+        ranking: list[Rival] = []
+        while len(fit) > 1 and len(ranking) < self.width:
+            ranking.append(fit.pop(await self.verifier.best(fit, ctx)))
+        return [*ranking, *fit, *empty]
 
 
 @dataclass(frozen=True)
@@ -202,27 +208,27 @@ class Pairwise:
     async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
         """Return the rivals, the best first; those that lost later stand before those that lost earlier."""
         left, empty = with_answer(rivals)
-        lost: list[Rival] = []
+        losers: list[Rival] = []
         while len(left) > 1:
             pairs = [left[at : at + 2] for at in range(0, len(left) - 1, 2)]
             rest = left[2 * len(pairs) :]
-            won = await self.verifier.bests(pairs, ctx)
-            lost = [*(pair[1 - place] for pair, place in zip(pairs, won, strict=True)), *lost]
-            left = [*(pair[place] for pair, place in zip(pairs, won, strict=True)), *rest]
-        return [*left, *lost, *empty]
+            places = await self.verifier.bests(pairs, ctx)
+            losers = [*(pair[1 - place] for pair, place in zip(pairs, places, strict=True)), *losers]
+            left = [*(pair[place] for pair, place in zip(pairs, places, strict=True)), *rest]
+        return [*left, *losers, *empty]
 
 
 async def vote(rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
     """Rank by how many rivals agree: on the answer, or on the next calls. Nobody is asked."""
     fit, empty = with_answer(rivals)
     groups: dict[str, list[Rival]] = {}
-    for one in fit:
-        groups.setdefault(_said(one), []).append(one)
-    ordered = sorted(groups.values(), key=lambda group: -len(group))
-    return [*(group[0] for group in ordered), *(one for group in ordered for one in group[1:]), *empty]
+    for rival in fit:
+        groups.setdefault(_ballot(rival), []).append(rival)
+    ranking = sorted(groups.values(), key=lambda group: -len(group))
+    return [*(group[0] for group in ranking), *(rival for group in ranking for rival in group[1:]), *empty]
 
 
-def _said(rival: Rival) -> str:
+def _ballot(rival: Rival) -> str:
     """Return what a rival votes for: equal texts are one vote."""
     if rival.state.result is not None:
         return f"answer {form_of(rival.state.result.answer)}"
@@ -257,30 +263,34 @@ class Reflecting:
 
     async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
         """Return the rivals as ranked; those that are kept with their lessons."""
-        ranked = [*await self.choose(rivals, ctx)]
-        kept = [one for one in ranked[: self.width] if one.decision is not None and not one.state.ended]
-        scored = {id(one): one for one in kept if _is_scored(one)}
-        missing = [one for one in kept if id(one) not in scored] if self._scores_none(ranked) else []
-        scored |= {
-            id(one): better
-            for one, better in zip(missing, await self.verifier.scores(REWARD, missing, ctx), strict=True)
+        ranking = [*await self.choose(rivals, ctx)]
+        survivors = [rival for rival in ranking[: self.width] if rival.decision is not None and not rival.state.ended]
+        by_id = {id(rival): rival for rival in survivors if _is_scored(rival)}
+        missing = [rival for rival in survivors if id(rival) not in by_id] if self._scores_none(ranking) else []
+        by_id |= {
+            id(rival): better
+            for rival, better in zip(missing, await self.verifier.scores(REWARD, missing, ctx), strict=True)
         }
-        low = {key: one for key, one in scored.items() if _is_scored(one) and one.state.rewards[-1] <= self.threshold}
-        reflected = dict(zip(low, await self.verifier.reflections([*low.values()], ctx), strict=True))
-        return [reflected.get(id(one), scored.get(id(one), one)) for one in ranked]
+        low = {
+            key: rival
+            for key, rival in by_id.items()
+            if _is_scored(rival) and rival.state.rewards[-1] <= self.threshold
+        }
+        reflections = dict(zip(low, await self.verifier.reflections([*low.values()], ctx), strict=True))
+        return [reflections.get(id(rival), by_id.get(id(rival), rival)) for rival in ranking]
 
     @staticmethod
-    def _scores_none(ranked: Sequence[Rival]) -> bool:
-        return not any(_is_scored(one) for one in ranked)
+    def _scores_none(ranking: Sequence[Rival]) -> bool:
+        return not any(_is_scored(rival) for rival in ranking)
 
 
-def chooser(how: str, verifier: Verifier, width: int = 1) -> Choose:
+def chooser(name: str, verifier: Verifier, width: int = 1) -> Choose:
     """Return the chooser of a name: `process`, `outcome`, `listwise`, `pairwise` or `vote`."""
-    made: dict[str, Callable[[], Choose]] = {
+    makers: dict[str, Callable[[], Choose]] = {
         "process": lambda: Reward(verifier),
         "outcome": lambda: Reward(verifier, OUTCOME),
         "listwise": lambda: Listwise(verifier, width),
         "pairwise": lambda: Pairwise(verifier),
         "vote": lambda: vote,
     }
-    return made[how]()
+    return makers[name]()

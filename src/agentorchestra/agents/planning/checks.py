@@ -25,18 +25,18 @@ from agentorchestra.agents.planning.evidence import (
     MOST_CHECKS,
     TeamResult,
     bare_figures,
+    citation_rows,
     citations,
-    distrusted,
+    distrusted_sources,
     evidence_block,
     is_last,
-    listed,
     results_before,
     said_before,
     said_of,
-    trusted,
     unfound,
     user_additions,
     without,
+    without_distrusted,
 )
 from agentorchestra.agents.planning.verification import Doubt, Verifier
 from agentorchestra.agents.requests import ask_model, window_of
@@ -75,7 +75,7 @@ _BEFORE: dict[str, Any] = {
 _READ: dict[str, Any] = {"type": "object", "required": ["supported"]}
 """What a reply must have to be a verdict: not every model keeps to a schema."""
 
-ENDED = (RunStatus.COMPLETED, RunStatus.PARTIAL)
+ENDS = (RunStatus.COMPLETED, RunStatus.PARTIAL)
 
 EVIDENCE_SHARE = 0.5
 """Part of the judge's window that what was found may take."""
@@ -106,50 +106,53 @@ class Check:
         result, self.told = state.result, user_additions(state)
         if result is None:
             return state
-        found = results_before(ctx, upto=ctx.last_n + 1)
-        looked = await look_up(result.sources, ctx)
-        result = looked.corrected(result)
-        if ctx.manifest.checks >= TURN and not result.sources and result.status in ENDED:  # it rests on its agents'
-            result = trusted(result.model_copy(update={"sources": citations(found)}), distrusted(ctx))
-        lost = self._unfound(result, looked, found, ctx)
+        results = results_before(ctx, upto=ctx.last_n + 1)
+        lookup = await look_up(result.sources, ctx)
+        result = lookup.corrected(result)
+        if ctx.manifest.checks >= TURN and not result.sources and result.status in ENDS:  # it rests on its agents'
+            result = without_distrusted(
+                result.model_copy(update={"sources": citations(results)}), distrusted_sources(ctx)
+            )
+        strays = self._unfound(result, lookup, results, ctx)
         prompt = self.kit.prompts.get("verification")
-        if ctx.manifest.checks >= SORTED and (self.named or not any(one.quote.strip() for one in lost)):
-            result, lost = without(result, [], prompt, unfound=lost), []  # to say it costs more than it is worth
-        bad = bool(looked.misquoted or lost)
-        known = [self.task, *self.told]
-        bare = [] if found else bare_figures(result, looked, ctx, known)
+        if ctx.manifest.checks >= SORTED and (self.named or not any(source.quote.strip() for source in strays)):
+            result, strays = without(result, [], prompt, unfound=strays), []  # to say it costs more than it is worth
+        bad = bool(lookup.misquoted or strays)
+        texts = [self.task, *self.told]
+        bare = [] if results else bare_figures(result, lookup, ctx, texts)
         strange, doubt = [], Doubt()
-        if (found or bare) and result.status in ENDED:
+        if (results or bare) and result.status in ENDS:
             # Figures are a matter of a look; what remains of them after that is the judge's to decide.
-            judged = result.status is RunStatus.COMPLETED and not self._settled(result, looked, found, ctx)
-            asked = state.words and ctx.manifest.checks >= TURN and bool(read_by(state, ctx))  # and said it again
-            if judged and self.sent_back == 0 and not asked:
+            for_judge = result.status is RunStatus.COMPLETED and not self._is_settled(result, lookup, results, ctx)
+            is_repeat = state.words and ctx.manifest.checks >= TURN and bool(read_by(state, ctx))  # and said it again
+            if for_judge and self.sent_back == 0 and not is_repeat:
                 strange = bare or self._strange(result, ctx)
             if not bad and not strange and state.limited is None:
-                doubt = await self.doubted(result, ctx, found, judged=judged)
+                doubt = await self.find_doubt(result, ctx, results, for_judge=for_judge)
         if (bad or strange or (doubt.text and not doubt.again)) and self.sent_back < MOST_CHECKS and not is_last(state):
             self.sent_back += 1
-            self.named = self.named or bool(lost)
-            problem = said_of(prompt, misquoted=looked.misquoted, unfound=lost, figures=strange, doubt=doubt.text)
+            self.named = self.named or bool(strays)
+            problem = said_of(prompt, misquoted=lookup.misquoted, unfound=strays, figures=strange, doubt=doubt.text)
             return state.model_copy(
                 update={"result": None, "problem": problem, "messages": (*state.messages, *doubt.messages)}
             )
         self.doubt = doubt.said
-        return state.model_copy(update={"result": without(result, looked.misquoted, prompt, unfound=lost)})
+        return state.model_copy(update={"result": without(result, lookup.misquoted, prompt, unfound=strays)})
 
     @staticmethod
     def _unfound(
-        result: AgentResult, looked: LookupResult, found: Sequence[TeamResult], ctx: BranchContext[Any]
+        result: AgentResult, lookup: LookupResult, results: Sequence[TeamResult], ctx: BranchContext[Any]
     ) -> list[Citation]:
         """Return the sources that code does not know, or could not look up, and no agent gave."""
-        known = (*citations(found), *(Citation(source=name, quote=one.answer or one.report) for name, one, _ in found))
-        sure = {*looked.held.values(), *looked.misquoted}
+        answers = (Citation(source=name, quote=agent.answer or agent.report) for name, agent, _ in results)
+        pool = (*citations(results), *answers)
+        sure = {*lookup.held.values(), *lookup.misquoted}
         if ctx.manifest.checks >= SORTED:
-            return unfound(looked.unknown, known)
-        return unfound([one for one in result.sources if one not in sure], known) if found else []
+            return unfound(lookup.unknown, pool)
+        return unfound([source for source in result.sources if source not in sure], pool) if results else []
 
-    def _settled(
-        self, result: AgentResult, looked: LookupResult, found: Sequence[TeamResult], ctx: BranchContext[Any]
+    def _is_settled(
+        self, result: AgentResult, lookup: LookupResult, team_results: Sequence[TeamResult], ctx: BranchContext[Any]
     ) -> bool:
         """Return True if code can tell that an answer stands on what was found.
 
@@ -158,41 +161,43 @@ class Check:
         """
         if self.told:  # what an agent found for the task as it was is no proof for the one that it has become
             return False
-        shown = outputs(ctx) if ctx.manifest.checks else []
+        calls = outputs(ctx) if ctx.manifest.checks else []
         computing = PROGRAMS | {*self.kit.given}
-        proven = [one for _, one, _ in found if is_proven(one, self.task, shown, computing)]
+        proven = [answer for _, answer, _ in team_results if is_proven(answer, self.task, calls, computing)]
         if evident(result, proven):
             return True
         own = figures(result.answer).keys() - figures(self.task).keys()
         if not own or not ctx.manifest.checks or len(result.answer.split()) > SHORT_ANSWER:
             return False
-        said = figures("\n".join(one.answer for one in proven))
-        quotes = [one.quote for one in result.sources if one in looked.held.values()]
-        results = [one.text for one in shown if one.name in computing and len(one.text) <= MOST_RESULT]
+        answers = figures("\n".join(answer.answer for answer in proven))
+        quotes = [source.quote for source in result.sources if source in lookup.held.values()]
+        results = [output.text for output in calls if output.name in computing and len(output.text) <= MOST_RESULT]
         stands = figures("\n".join([*quotes, *results]))
-        return all(is_among(form, said) and is_among(form, stands) for form in own)
+        return all(is_among(form, answers) and is_among(form, stands) for form in own)
 
-    async def doubted(
-        self, result: AgentResult, ctx: BranchContext[Any], found: Sequence[TeamResult], *, judged: bool
+    async def find_doubt(
+        self, result: AgentResult, ctx: BranchContext[Any], results: Sequence[TeamResult], *, for_judge: bool
     ) -> Doubt:
-        """Return what another agent has against the answer, or the judge; `judged` asks it also without need."""
-        said = None
-        if self.verifier is not None and self.verifier.wanted(result, found, ctx):
-            said = await self.verifier(result, ctx, found, told=self.told)
-            judged = said is None  # nobody could say: the judge decides by what was found
-        if said is not None:
-            return said
-        result = trusted(result, distrusted(ctx))
-        pages = self.verifier.browsed(result, ctx) if self.verifier is not None else []
-        if not judged and not pages:
+        """Return what another agent has against the answer, or the judge; `for_judge` asks it also without need."""
+        opinion = None
+        if self.verifier is not None and self.verifier.is_wanted(result, results, ctx):
+            opinion = await self.verifier(result, ctx, results, told=self.told)
+            for_judge = opinion is None  # nobody could say: the judge decides by what was found
+        if opinion is not None:
+            return opinion
+        result = without_distrusted(result, distrusted_sources(ctx))
+        pages = self.verifier.browsed_pages(result, ctx) if self.verifier is not None else []
+        if not for_judge and not pages:
             return Doubt()
-        shown = self._shown(result, ctx, found)
-        told = "\n".join(shown) if ctx.manifest.checks >= COUNTED else ""
-        shown += [render_block(one) for one in pages if text_of((one,)) not in told]
-        mark = sha256_json([result.answer, [one.model_dump(mode="json") for one in result.sources], *self.told, *shown])
+        evidence = self._evidence(result, ctx, results)
+        evidence_text = "\n".join(evidence) if ctx.manifest.checks >= COUNTED else ""
+        evidence += [render_block(block) for block in pages if text_of((block,)) not in evidence_text]
+        mark = sha256_json(
+            [result.answer, [source.model_dump(mode="json") for source in result.sources], *self.told, *evidence]
+        )
         again = mark in self.verdicts
         if not again:
-            self.verdicts[mark] = await self._judge(result, ctx, shown)
+            self.verdicts[mark] = await self._judge(result, ctx, evidence)
         if not self.verdicts[mark]:
             return Doubt()
         text = "A judge, who was shown the answer and what the team found, does not take it; its words stand above."
@@ -202,14 +207,14 @@ class Check:
 
     def _strange(self, result: AgentResult, ctx: BranchContext[Any]) -> list[str]:
         """Return figures of the answer that neither the user, an agent, a tool nor a program gave."""
-        known = [self.task, *self.told, *said_before(ctx)]
-        for _, one, _ in results_before(ctx, upto=ctx.last_n + 1):
-            known += [one.answer, one.report, *(f"{cited.place}\n{cited.quote}" for cited in one.sources)]
+        texts = [self.task, *self.told, *said_before(ctx)]
+        for _, answer, _ in results_before(ctx, upto=ctx.last_n + 1):
+            texts += [answer.answer, answer.report, *(f"{source.place}\n{source.quote}" for source in answer.sources)]
         if ctx.manifest.checks:
-            known += [f"{one.asked}\n{one.text}" for one in outputs(ctx)]
-        return missing(result.answer, "\n".join(known), checks=ctx.manifest.checks)
+            texts += [f"{output.asked}\n{output.text}" for output in outputs(ctx)]
+        return missing(result.answer, "\n".join(texts), checks=ctx.manifest.checks)
 
-    def _shown(self, result: AgentResult, ctx: BranchContext[Any], found: Sequence[TeamResult]) -> list[str]:
+    def _evidence(self, result: AgentResult, ctx: BranchContext[Any], results: Sequence[TeamResult]) -> list[str]:
         """Return the evidence as the judge is shown it: the agents' answers and quotes, then outputs of tools.
 
         What gave orders to whoever read it is left out: the judge is a reader like any other.
@@ -217,42 +222,42 @@ class Check:
         room = int(window_of(judge_of(ctx), ctx, self.kit) * CHARS_PER_TOKEN * EVIDENCE_SHARE)
         given_out: list[TextBlock] = []
         if ctx.manifest.checks:
-            bad = distrusted(ctx)
-            shown = [kept for one in outputs(ctx) if (kept := one.without(bad)) is not None]
-            shown = [*without_repeats(shown)] if ctx.manifest.checks >= COUNTED else shown
-            given_out = output_blocks(shown, result.answer, min(room // 2, MOST_OUTPUTS))
-            found = [(name, trusted(one, bad), trust) for name, one, trust in found]
-        room -= sum(len(one.text) for one in given_out)
-        agents = [evidence_block(found, most=room)] if found or ctx.manifest.checks < SORTED else []
-        return [render_block(one) for one in (*agents, *given_out)]
+            bad = distrusted_sources(ctx)
+            calls = [rest for output in outputs(ctx) if (rest := output.without(bad)) is not None]
+            calls = [*without_repeats(calls)] if ctx.manifest.checks >= COUNTED else calls
+            given_out = output_blocks(calls, result.answer, min(room // 2, MOST_OUTPUTS))
+            results = [(name, without_distrusted(answer, bad), trust) for name, answer, trust in results]
+        room -= sum(len(block.text) for block in given_out)
+        agents = [evidence_block(results, most=room)] if results or ctx.manifest.checks < SORTED else []
+        return [render_block(block) for block in (*agents, *given_out)]
 
-    async def _judge(self, result: AgentResult, ctx: BranchContext[Any], shown: Sequence[str]) -> str:
+    async def _judge(self, result: AgentResult, ctx: BranchContext[Any], evidence: Sequence[str]) -> str:
         """Return what is wrong with an answer and what would settle it, "" where nothing is wrong."""
         prompt = self.kit.prompts.get("verify")
         values: dict[str, Any] = {
             "task": self.task,
             "told": list(self.told),
             "answer": result.answer,
-            "cited": render_block(_cited(result)),
-            "sources": [one.model_dump(mode="json") for one in result.sources],
-            "evidence": "\n".join(shown),
+            "cited": render_block(_sources_block(result)),
+            "sources": [source.model_dump(mode="json") for source in result.sources],
+            "evidence": "\n".join(evidence),
         }
         if "told" not in prompt.variables:
             values["task"] = "\n".join((self.task, *self.told))
         # A copy of the prompt, or a run that is pinned to it, may be from before it had one of them.
-        asked = prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
+        request = prompt.render(**{name: value for name, value in values.items() if name in prompt.variables})
         schema = VERDICT if ctx.manifest.checks else _BEFORE
-        said = await ask_model(
-            JUDGE, asked, ctx, self.kit, purpose="judge", trust=Trust.UNTRUSTED, output_schema=schema
+        reply = await ask_model(
+            JUDGE, request, ctx, self.kit, purpose="judge", trust=Trust.UNTRUSTED, output_schema=schema
         )
         try:
-            verdict = read_output(said, _READ)
+            verdict = read_output(reply, _READ)
         except OutputError:
             return ""  # a judge that says nothing readable doubts nothing
         if not isinstance(verdict, dict) or verdict.get("supported") is not False:
             return ""
-        why = [str(verdict[name]).strip() for name in ("problem", "reason", "settle") if verdict.get(name)]
-        return " ".join(why) or "it does not follow from what was found"
+        reasons = [str(verdict[name]).strip() for name in ("problem", "reason", "settle") if verdict.get(name)]
+        return " ".join(reasons) or "it does not follow from what was found"
 
 
 def judge_of(ctx: BranchContext[Any]) -> str:
@@ -260,21 +265,21 @@ def judge_of(ctx: BranchContext[Any]) -> str:
     return (role.model if role is not None else "") or ctx.model
 
 
-def _cited(result: AgentResult) -> Block:
+def _sources_block(result: AgentResult) -> Block:
     """Return the sources of an answer as material: their words are those of pages and files."""
-    lines = [f"- {one['source']} ({one['place']}): {one['quote']}" for one in listed(result.sources)]
+    lines = [f"- {row['source']} ({row['place']}): {row['quote']}" for row in citation_rows(result.sources)]
     return material("\n".join(lines) or "nothing", "planner")
 
 
-def is_proven(one: AgentResult, task: str, shown: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:
+def is_proven(result: AgentResult, task: str, calls: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:
     """Return whether an agent finished with sources, or with what a program or a tool of the user's gave it."""
-    done = one.status is RunStatus.COMPLETED and bool(one.answer)
-    return done and (bool(one.sources) or computed(one.answer, task, shown, computing))
+    done = result.status is RunStatus.COMPLETED and bool(result.answer)
+    return done and (bool(result.sources) or computed(result.answer, task, calls, computing))
 
 
 def evident(result: AgentResult, proven: Sequence[AgentResult]) -> bool:
     """Return whether an answer is what one agent found and could prove, in its words: nobody need judge it then."""
-    return any(alike(result.answer, text) for one in proven for text in (one.answer, one.report))
+    return any(alike(result.answer, text) for proof in proven for text in (proof.answer, proof.report))
 
 
 def plain(text: str) -> str:

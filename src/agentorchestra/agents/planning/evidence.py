@@ -49,45 +49,45 @@ def delegations(ctx: BranchContext[Any], *, upto: int | None = None) -> list[Del
 
     Of a program's branch those that its agent asked before are among them. With `upto` only those before this number.
     """
-    asked: dict[str, list[tuple[int, Record]]] = {}
+    by_branch: dict[str, list[tuple[int, Record]]] = {}
     for key, record in ctx.run.ledger.records.items():
         if record.effect.get("kind") in (EffectKind.INVOKE_AGENT, EffectKind.RUN_CODE):
-            asked.setdefault(key.branch, []).append((key.n, record))
+            by_branch.setdefault(key.branch, []).append((key.n, record))
 
     def on(branch: str, upto: int | None, number: int = 0) -> Iterator[Delegation]:
-        for n, record in sorted(asked.get(branch, ()), key=lambda one: one[0]):
+        for n, record in sorted(by_branch.get(branch, ()), key=lambda entry: entry[0]):
             if upto is not None and n >= upto:
                 continue
             if record.effect.get("kind") == EffectKind.RUN_CODE:
                 yield from on(f"{EffectKey(branch, n).path}.{PROGRAM}", None, number or n)
             elif record.outcome is not None:
-                given = record.effect.get("arguments", {})
+                arguments = record.effect.get("arguments", {})
                 yield Delegation(
                     number or n,
-                    str(given.get("name", "agent")),
-                    str(given.get("instruction", "")),
+                    str(arguments.get("name", "agent")),
+                    str(arguments.get("instruction", "")),
                     str(record.effect.get("purpose", "")),
                     record.outcome,
                 )
 
-    found = list(on(ctx.branch, upto))
+    chain = list(on(ctx.branch, upto))
     owner = ctx.parent
     if owner is not None and ctx.branch == f"{ctx.key.path}.{PROGRAM}":
-        found = delegations(owner, upto=ctx.decided_n) + found
-    return found
+        chain = delegations(owner, upto=ctx.decided_n) + chain
+    return chain
 
 
 def results_before(ctx: BranchContext[Any], *, upto: int | None = None) -> list[TeamResult]:
     """Return the results of the agents a branch asked, in order; see `delegations`."""
     return [
-        (one.name, AgentResult.model_validate(one.outcome.value), one.outcome.trust)
-        for one in delegations(ctx, upto=upto)
-        if one.outcome.ok
+        (delegation.name, AgentResult.model_validate(delegation.outcome.value), delegation.outcome.trust)
+        for delegation in delegations(ctx, upto=upto)
+        if delegation.outcome.ok
     ]
 
 
 def citations(results: Sequence[TeamResult]) -> tuple[Citation, ...]:
-    return tuple(dict.fromkeys(one for _, result, _ in results for one in result.sources))
+    return tuple(dict.fromkeys(citation for _, result, _ in results for citation in result.sources))
 
 
 def evidence_block(results: Sequence[TeamResult], *, most: int = 0) -> Block:
@@ -95,11 +95,11 @@ def evidence_block(results: Sequence[TeamResult], *, most: int = 0) -> Block:
     every = citations(results)
     lines = []
     for name, result, _ in results:
-        marks = "".join(f"[E{every.index(one) + 1}]" for one in dict.fromkeys(result.sources))
+        marks = "".join(f"[E{every.index(citation) + 1}]" for citation in dict.fromkeys(result.sources))
         lines.append(f"{name} ({result.status.value}): {result.answer or result.report} {marks}".rstrip())
     lines += [
-        f"[E{number}] {one.source}{f', {one.place}' if one.place else ''}: “{one.quote}”"
-        for number, one in enumerate(every, start=1)
+        f"[E{number}] {citation.source}{f', {citation.place}' if citation.place else ''}: “{citation.quote}”"
+        for number, citation in enumerate(every, start=1)
     ]
     trust = lowest(Trust.AGENT, *(trust for _, _, trust in results))
     text = "\n".join(_within(lines, most) if most else lines) or "nothing was found"
@@ -112,52 +112,52 @@ def _within(lines: Sequence[str], most: int) -> list[str]:
     for number, size in enumerate(sorted(map(len, lines))):
         share = left // (len(lines) - number)
         if size > share:
-            return [one if len(one) <= share else f"{one[: max(0, share - 1)]}…" for one in lines]
+            return [line if len(line) <= share else f"{line[: max(0, share - 1)]}…" for line in lines]
         left -= size
     return [*lines]
 
 
-def distrusted(ctx: BranchContext[Any]) -> frozenset[str]:
+def distrusted_sources(ctx: BranchContext[Any]) -> frozenset[str]:
     """Return the pages and files that agents below left out because they give orders to their readers."""
-    found: set[str] = set()
+    names: set[str] = set()
     for key, record in ctx.run.ledger.records.items():
         if record.effect.get("kind") != EffectKind.INVOKE_AGENT or not within(key.branch, ctx.branch):
             continue
         value = record.outcome.value if record.outcome is not None else None
-        named = value.get("distrusted") if isinstance(value, dict) else None
-        for one in named if isinstance(named, list) else ():
-            found |= {str(one), normalised_address(str(one))}
-    return frozenset(found)
+        sources = value.get("distrusted") if isinstance(value, dict) else None
+        for source in sources if isinstance(sources, list) else ():
+            names |= {str(source), normalised_address(str(source))}
+    return frozenset(names)
 
 
-def trusted(result: AgentResult, bad: Collection[str]) -> AgentResult:
-    kept = tuple(one for one in result.sources if normalised_address(name_of(one.source)) not in bad)
-    return result if len(kept) == len(result.sources) else result.model_copy(update={"sources": kept})
+def without_distrusted(result: AgentResult, bad: Collection[str]) -> AgentResult:
+    sources = tuple(citation for citation in result.sources if normalised_address(name_of(citation.source)) not in bad)
+    return result if len(sources) == len(result.sources) else result.model_copy(update={"sources": sources})
 
 
 # -- does an answer stand on it? ---------------------------------------------------------------------------------------
 
 
-def matching(one: Citation, known: Sequence[Citation]) -> Citation | None:
+def matching(citation: Citation, pool: Sequence[Citation]) -> Citation | None:
     """Return the known citation that holds a citation's words, as a person would compare; None without one."""
-    source, quote = name_of(one.source), one.quote.strip()
-    same = (other for other in known if name_of(other.source) == source)
+    source, quote = name_of(citation.source), citation.quote.strip()
+    same = (other for other in pool if name_of(other.source) == source)
     return next((other for other in same if not quote or alike(quote, other.quote)), None)
 
 
-def unfound(cited: Sequence[Citation], known: Sequence[Citation]) -> list[Citation]:
+def unfound(citations: Sequence[Citation], pool: Sequence[Citation]) -> list[Citation]:
     """Return the citations that none of the known ones stands behind: another source, or other words."""
-    return [one for one in cited if matching(one, known) is None]
+    return [citation for citation in citations if matching(citation, pool) is None]
 
 
-def listed(cited: Sequence[Citation]) -> list[dict[str, str]]:
+def citation_rows(citations: Sequence[Citation]) -> list[dict[str, str]]:
     return [
         {
-            "source": one.source,
-            "place": one.place,
-            "quote": one.quote if len(one.quote) <= 200 else f"{one.quote[:200]}…",
+            "source": citation.source,
+            "place": citation.place,
+            "quote": citation.quote if len(citation.quote) <= 200 else f"{citation.quote[:200]}…",
         }
-        for one in dict.fromkeys(cited)
+        for citation in dict.fromkeys(citations)
     ]
 
 
@@ -176,7 +176,7 @@ def said_of(
     gave; `figures`: in no result and nothing cited; `doubt`: a judge's or another agent's; `left_out`: the sources are,
     and the user is told, else the agent is.
     """
-    wrong, strange = listed(misquoted), listed(unfound)
+    wrong, strange = citation_rows(misquoted), citation_rows(unfound)
     values: dict[str, Any] = {
         "misquoted": [] if left_out else wrong,
         "unfound": [] if left_out else strange,
@@ -185,7 +185,7 @@ def said_of(
         "doubt": doubt,
         "left_out": [*wrong, *strange] if left_out else [],
     }
-    return prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
+    return prompt.render(**{name: value for name, value in values.items() if name in prompt.variables})
 
 
 def without(
@@ -194,35 +194,36 @@ def without(
     """Return a result without sources that do not hold; its report names them."""
     if not misquoted and not unfound:
         return result
-    said = said_of(prompt, misquoted=misquoted, unfound=unfound, left_out=True)
-    kept = tuple(one for one in result.sources if one not in misquoted and one not in unfound)
-    return result.model_copy(update={"sources": kept, "report": f"{result.report}\n\n{said}".strip()})
+    note = said_of(prompt, misquoted=misquoted, unfound=unfound, left_out=True)
+    sources = tuple(citation for citation in result.sources if citation not in misquoted and citation not in unfound)
+    return result.model_copy(update={"sources": sources, "report": f"{result.report}\n\n{note}".strip()})
 
 
-def bare_figures(result: AgentResult, looked: LookupResult, ctx: BranchContext[Any], known: Sequence[str]) -> list[str]:
+def bare_figures(result: AgentResult, lookup: LookupResult, ctx: BranchContext[Any], task: Sequence[str]) -> list[str]:
     """Return the figures of an answer that stand neither in a line it cites nor in a result of a program or tool.
 
     Where there is nothing that they could be compared with, none is told of: of a session nothing of this turn.
-    `known` is the task, as it became.
+    `task` is the task, as it became.
     """
     manifest = ctx.manifest
     if result.status is not RunStatus.COMPLETED or manifest.checks < SORTED:
         return []
-    shown = outputs(ctx)
-    seen = any(one.media for one in shown)  # in pictures only a model can look figures up
+    calls = outputs(ctx)
+    seen = any(output.media for output in calls)  # in pictures only a model can look figures up
     turn = manifest.checks >= TURN and manifest.previous is not None
-    files, looked_at = (manifest.given, [one for one in shown if one.n]) if turn else (manifest.files, shown)
+    files, looked_at = (manifest.given, [output for output in calls if output.n]) if turn else (manifest.files, calls)
     if seen or not (files or looked_at or result.sources):
         return []
-    held = [*looked.held.values()]
-    texts = [*known, *said_before(ctx), *(one.quote for one in held), *whole_lines(held, ctx)]
-    return unproven(result.answer, texts, shown, checks=manifest.checks)
+    quotes = [*lookup.held.values()]
+    texts = [*task, *said_before(ctx), *(citation.quote for citation in quotes), *whole_lines(quotes, ctx)]
+    return unproven(result.answer, texts, calls, checks=manifest.checks)
 
 
 def said_before(ctx: BranchContext[Any]) -> list[str]:
     """Return the texts of the session's earlier turns: its tasks and answers, and the conversation as it stands."""
-    earlier = [f"{one.task}\n{one.answer}" for one in ctx.manifest.earlier]
-    return earlier + [one.text for one in conversation(ctx, native=True)] if ctx.manifest.checks >= TURN else earlier
+    earlier = [f"{turn.task}\n{turn.answer}" for turn in ctx.manifest.earlier]
+    messages = conversation(ctx, native=True) if ctx.manifest.checks >= TURN else ()
+    return earlier + [message.text for message in messages]
 
 
 @dataclass
@@ -243,19 +244,19 @@ class SourceCheck:
         """Return the state; without its result where sources have to be corrected, without those that never hold."""
         if state.result is None or not state.result.sources:
             return state
-        looked = await self.look(state.result.sources, ctx)
-        result = looked.corrected(state.result)
-        known = [self.task, *user_additions(state)]
-        figures = bare_figures(result, looked, ctx, known) if self.task else []
-        quoted = [one for one in looked.unknown if one.quote.strip()]
-        bad = looked.misquoted or ((quoted or figures) and not self.told)
+        lookup = await self.look(state.result.sources, ctx)
+        result = lookup.corrected(state.result)
+        texts = [self.task, *user_additions(state)]
+        figures = bare_figures(result, lookup, ctx, texts) if self.task else []
+        quotes = [citation for citation in lookup.unknown if citation.quote.strip()]
+        bad = lookup.misquoted or ((quotes or figures) and not self.told)
         if bad and self.sent_back < MOST_CHECKS and not is_last(state):
             self.sent_back += 1
-            self.told = self.told or bool(quoted or figures)
-            problem = said_of(self.prompt, misquoted=looked.misquoted, unfound=quoted, figures=figures)
+            self.told = self.told or bool(quotes or figures)
+            problem = said_of(self.prompt, misquoted=lookup.misquoted, unfound=quotes, figures=figures)
             return state.model_copy(update={"result": None, "problem": problem})
         return state.model_copy(
-            update={"result": without(result, looked.misquoted, self.prompt, unfound=looked.unknown)}
+            update={"result": without(result, lookup.misquoted, self.prompt, unfound=lookup.unknown)}
         )
 
 

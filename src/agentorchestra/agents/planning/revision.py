@@ -22,7 +22,7 @@ from agentorchestra.tea.retrieval.discovery import Finder, lines_of, matching
 from agentorchestra.tea.retrieval.retriever import Retriever
 from agentorchestra.tools.todo import Plans, reconsider_plan
 
-OTHERS = 3
+MOST_AGENTS = 3
 """Agents that are named in place of one that failed."""
 
 FITTING = "fitting_agents"
@@ -38,14 +38,14 @@ class Interjections:
     kit: Kit
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
-        heard = await inbox(state, ctx)
-        if heard is None:
+        news = await inbox(state, ctx)
+        if news is None:
             return None
-        planned = Plans.of(ctx.vars).active is not None
-        if planned:
+        has_plan = Plans.of(ctx.vars).active is not None
+        if has_plan:
             await call_own(ctx, reconsider_plan)
-        note = self.kit.prompts.get("objective").render(planned=planned)
-        return Seen(blocks=(*heard.blocks, TextBlock(text=note, trust=Trust.SYSTEM)), keep=True)
+        note = self.kit.prompts.get("objective").render(planned=has_plan)
+        return Seen(blocks=(*news.blocks, TextBlock(text=note, trust=Trust.SYSTEM)), keep=True)
 
 
 @dataclass
@@ -58,41 +58,41 @@ class Replacements:
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state, with a note on each failure in its history; those that fit are open from then on."""
-        asked = delegations(ctx, upto=ctx.last_n + 1)
-        failed = [one for one in asked if one.n >= self.since and _failed(one)]
+        requests = delegations(ctx, upto=ctx.last_n + 1)
+        failed = [delegation for delegation in requests if delegation.n >= self.since and _failed(delegation)]
         self.since = ctx.last_n + 1
         if state.ended or not failed:
             return state
-        tried = {one.name for one in asked if _failed(one)}
-        messages, opened = [*state.messages], [*state.opened]
-        for one in failed:
-            found = await self._others(one, tried, ctx)
-            value: Any = found.value if found.ok else {}
+        failed_names = {delegation.name for delegation in requests if _failed(delegation)}
+        messages, open_names = [*state.messages], [*state.opened]
+        for delegation in failed:
+            outcome = await self._substitutes(delegation, failed_names, ctx)
+            value: Any = outcome.value if outcome.ok else {}
             names = [str(name) for name in value.get("agents", ())]
-            note = self.kit.prompts.get("replanning").render(agent=one.name, others=names)
+            note = self.kit.prompts.get("replanning").render(agent=delegation.name, others=names)
             lines = "\n".join(str(line) for line in value.get("lines", ()))
             source = Source(kind="agent", ref="registered")
-            shown = (TextBlock(text=lines, source=source, trust=found.trust),) if names else ()
-            messages.append(Message(role="user", content=(TextBlock(text=note, trust=Trust.SYSTEM), *shown)))
-            opened += [name for name in names if name not in opened]
-        return state.model_copy(update={"messages": tuple(messages), "opened": tuple(opened)})
+            listing = (TextBlock(text=lines, source=source, trust=outcome.trust),) if names else ()
+            messages.append(Message(role="user", content=(TextBlock(text=note, trust=Trust.SYSTEM), *listing)))
+            open_names += [name for name in names if name not in open_names]
+        return state.model_copy(update={"messages": tuple(messages), "opened": tuple(open_names)})
 
-    async def _others(self, one: Delegation, tried: set[str], ctx: BranchContext[Any]) -> Any:
+    async def _substitutes(self, delegation: Delegation, failed_names: set[str], ctx: BranchContext[Any]) -> Any:
         finder = self.kit.finder or Finder(Retriever())
-        others = [each for each in self.offered if each.agent.name not in tried]
-        return await call_own(ctx, _search(finder, others), {"task": one.task})
+        substitutes = [delegate for delegate in self.offered if delegate.agent.name not in failed_names]
+        return await call_own(ctx, _search(finder, substitutes), {"task": delegation.task})
 
 
-def _failed(one: Delegation) -> bool:
+def _failed(delegation: Delegation) -> bool:
     """Return True if an agent did not do what it was asked for; a denial is no failure of the agent's."""
-    if one.purpose == VERIFICATION:
+    if delegation.purpose == VERIFICATION:
         return False
-    if not one.outcome.ok:
-        return one.outcome.status not in ("denied", "mistake")
-    return AgentResult.model_validate(one.outcome.value).status is not RunStatus.COMPLETED
+    if not delegation.outcome.ok:
+        return delegation.outcome.status not in ("denied", "mistake")
+    return AgentResult.model_validate(delegation.outcome.value).status is not RunStatus.COMPLETED
 
 
-def _search(finder: Finder, others: Sequence[Delegate]) -> Tool[..., Any]:
+def _search(finder: Finder, delegates: Sequence[Delegate]) -> Tool[..., Any]:
     """Return the search among agents, as a call: what was found once is what a resume and a replay show."""
     effect: Any = "composite" if finder.model else "pure"  # whoever embeds performs an effect
 
@@ -103,9 +103,9 @@ def _search(finder: Finder, others: Sequence[Delegate]) -> Tool[..., Any]:
         Args:
             task: What is to be done.
         """
-        schemas = [one.schema for one in others]
-        shown = await matching(finder, schemas, task, OTHERS, ctx)
-        lines, trust = lines_of(shown)
-        return ToolResult(content={"agents": [one.name for one in shown], "lines": lines}, trust=trust)
+        schemas = [delegate.schema for delegate in delegates]
+        matches = await matching(finder, schemas, task, MOST_AGENTS, ctx)
+        lines, trust = lines_of(matches)
+        return ToolResult(content={"agents": [match.name for match in matches], "lines": lines}, trust=trust)
 
     return fitting_agents

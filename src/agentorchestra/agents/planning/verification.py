@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.agent import Delegate, agent_effect
-from agentorchestra.agents.browser.history import looks, visited
+from agentorchestra.agents.browser.history import addresses_of, looks
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.planning.evidence import VERIFICATION, TeamResult
 from agentorchestra.agents.types import Kit
@@ -33,7 +33,7 @@ USUAL = ("deep_analyzer", "deep_researcher")
 _CHANGES = frozenset({Tag.WRITE, Tag.SEND, Tag.SPEND})
 """Tools with one of these tags are not for a verifier."""
 
-CONFIRMED, CONTRADICTED, UNDECIDED = "confirmed", "contradicted", "undecided"
+CONFIRM, CONTRADICT, UNCLEAR = "confirmed", "contradicted", "undecided"
 
 REPLY: dict[str, Any] = {
     "type": "object",
@@ -42,7 +42,7 @@ REPLY: dict[str, Any] = {
             "type": "string",
             "description": "What you saw there; if it contradicts the claim, what is right and where it stands.",
         },
-        "verdict": {"type": "string", "enum": [CONFIRMED, CONTRADICTED, UNDECIDED]},
+        "verdict": {"type": "string", "enum": [CONFIRM, CONTRADICT, UNCLEAR]},
     },
     "required": ["reason", "verdict"],
     "additionalProperties": False,
@@ -64,11 +64,11 @@ class Doubt:
     again: bool = False  # whether the planner was told so before, of the same answer on the same evidence
 
     @classmethod
-    def of(cls, text: str, said: str, who: str, trust: Trust) -> Doubt:
+    def of(cls, text: str, words: str, source: str, trust: Trust) -> Doubt:
         """Return a doubt with the words of whoever has it, as material: they have read what may be anybody's."""
-        shown = said.strip()[:LONGEST_PROBLEM] or "It says no more than that."
-        block = TextBlock(text=shown, source=Source(kind="agent", ref=who), trust=trust)
-        return cls(text, (Message(role="user", content=(block,)),), shown)
+        text_shown = words.strip()[:LONGEST_PROBLEM] or "It says no more than that."
+        block = TextBlock(text=text_shown, source=Source(kind="agent", ref=source), trust=trust)
+        return cls(text, (Message(role="user", content=(block,)),), text_shown)
 
 
 @dataclass
@@ -84,45 +84,45 @@ class Verifier:
     known: dict[str, Doubt | None] = field(default_factory=dict, init=False)  # what came of answers, once verified
     undecided: set[str] = field(default_factory=set, init=False)  # pages that settled nothing: not asked about again
 
-    def wanted(self, result: AgentResult, found: Sequence[TeamResult], ctx: BranchContext[Any]) -> bool:
+    def is_wanted(self, result: AgentResult, results: Sequence[TeamResult], ctx: BranchContext[Any]) -> bool:
         """Return True if an answer rests on pages that one agent alone found, and no browser showed."""
         if self.settings.verify != "web" or not result.answer.strip():
             return False
-        return any(_page(one) not in self.undecided for one in self._alone(result, found, ctx))
+        return any(_page(citation) not in self.undecided for citation in self._alone(result, results, ctx))
 
     async def __call__(
-        self, result: AgentResult, ctx: BranchContext[Any], found: Sequence[TeamResult], *, told: Sequence[str] = ()
+        self, result: AgentResult, ctx: BranchContext[Any], results: Sequence[TeamResult], *, told: Sequence[str] = ()
     ) -> Doubt | None:
         """Return what another agent says; None where there is none, or it could not say."""
         mark = result.model_dump_json(include={"answer", "sources"})
         if mark not in self.known:
-            self.known[mark] = await self._asked(result, ctx, found, told)
+            self.known[mark] = await self._second_opinion(result, ctx, results, told)
         return self.known[mark]
 
-    async def _asked(
-        self, result: AgentResult, ctx: BranchContext[Any], found: Sequence[TeamResult], told: Sequence[str]
+    async def _second_opinion(
+        self, result: AgentResult, ctx: BranchContext[Any], results: Sequence[TeamResult], additions: Sequence[str]
     ) -> Doubt | None:
-        alone = self._alone(result, found, ctx)
-        other = self._other({name for one in alone for name in self._finders(one, found, said=True)})
+        alone = self._alone(result, results, ctx)
+        other = self._other({name for citation in alone for name in self._finders(citation, results, verifiers=True)})
         if other is None:
             return None
-        outcome = await ctx.perform(self._effect(other, result, alone, ctx, found, told))
+        outcome = await ctx.perform(self._effect(other, result, alone, ctx, results, additions))
         if not outcome.ok:
             return None
         reply = AgentResult.model_validate(outcome.value)
         self.said.append((other.agent.name, reply))
         verdict = reply.output if isinstance(reply.output, dict) else {}
-        if reply.status is not RunStatus.COMPLETED or verdict.get("verdict") not in (CONFIRMED, CONTRADICTED):
+        if reply.status is not RunStatus.COMPLETED or verdict.get("verdict") not in (CONFIRM, CONTRADICT):
             self.undecided.update(map(_page, alone))
             return None
-        if verdict["verdict"] == CONFIRMED:
+        if verdict["verdict"] == CONFIRM:
             return Doubt()
-        said = str(verdict.get("reason") or verdict.get("problem") or reply.answer or reply.report)
+        reason = str(verdict.get("reason") or verdict.get("problem") or reply.answer or reply.report)
         text = (
             f"{other.agent.name}, which was asked to verify the answer, contradicts it; its words stand above. "
             "Settle which of the two is right, by another look at the pages or another agent."
         )
-        return Doubt.of(text, said, other.agent.name, outcome.trust)
+        return Doubt.of(text, reason, other.agent.name, outcome.trust)
 
     def _effect(
         self,
@@ -130,58 +130,66 @@ class Verifier:
         result: AgentResult,
         alone: Sequence[Citation],
         ctx: BranchContext[Any],
-        found: Sequence[TeamResult],
-        told: Sequence[str],
+        results: Sequence[TeamResult],
+        additions: Sequence[str],
     ) -> Effect:
-        prompt = self.kit.prompts.get("verify_claim").render(task=self.task, told=list(told))
+        prompt = self.kit.prompts.get("verify_claim").render(task=self.task, told=list(additions))
         # What is to be verified may hold anything that stands on a page: it is material, never the order.
-        context = _claim(result, alone, lowest(Trust.AGENT, *(trust for _, _, trust in found)))
+        context = _claim(result, alone, lowest(Trust.AGENT, *(trust for _, _, trust in results)))
         # A second look is worth no stop of the run: the judge decides where it cannot be had.
         tools = tuple(name for name in other.tools if not self._changes(name, ctx))
         spec = other.agent.spec(prompt, tools=tools, context=context, output_schema=REPLY, asks=False)
         effect = agent_effect(spec, ctx, provenance=provenance_of(context))
         return effect.model_copy(update={"purpose": VERIFICATION})
 
-    def browsed(self, result: AgentResult, ctx: BranchContext[Any]) -> list[Block]:
+    def browsed_pages(self, result: AgentResult, ctx: BranchContext[Any]) -> list[Block]:
         """Return the texts of pages that an answer cites without words of theirs, as a browser showed them last."""
-        named = {_page(one) for one in result.sources if is_address(one.source) and not one.quote.strip()}
-        last = {normalised_address(one.address): one for one in looks(ctx)} if named else {}
-        return [material(one.text[:LONGEST_PAGE], one.address, "web") for page, one in last.items() if page in named]
+        addresses = {
+            _page(citation) for citation in result.sources if is_address(citation.source) and not citation.quote.strip()
+        }
+        last = {normalised_address(look.address): look for look in looks(ctx)} if addresses else {}
+        return [
+            material(look.text[:LONGEST_PAGE], look.address, "web") for page, look in last.items() if page in addresses
+        ]
 
     def _changes(self, name: str, ctx: BranchContext[Any]) -> bool:
         """Return True for a tool that writes, sends, spends or deletes: it is not for a verifier."""
         if name in self.kit.tools:
             return bool(self.kit.tools[name].tags & _CHANGES)
         make = ctx.run.services.environments.get(name)
-        one = make() if make is not None else None
-        return one is not None and any(one.mutates(each.name) for each in one.actions())
+        environment = make() if make is not None else None
+        return environment is not None and any(environment.mutates(action.name) for action in environment.actions())
 
-    def _alone(self, result: AgentResult, found: Sequence[TeamResult], ctx: BranchContext[Any]) -> list[Citation]:
+    def _alone(self, result: AgentResult, results: Sequence[TeamResult], ctx: BranchContext[Any]) -> list[Citation]:
         """Return the quotes from pages that the answer rests on, that one agent alone found and no browser showed."""
-        cited = result.sources or tuple(one for _, each, _ in found for one in each.sources)
-        pages = [one for one in dict.fromkeys(cited) if is_address(one.source)]
-        browsed = {normalised_address(one) for one in visited(looks(ctx))} if pages else set()
-        return [one for one in pages if _page(one) not in browsed and len(self._finders(one, found)) < 2]
+        sources = result.sources or tuple(citation for _, result, _ in results for citation in result.sources)
+        pages = [citation for citation in dict.fromkeys(sources) if is_address(citation.source)]
+        seen_pages = {normalised_address(address) for address in addresses_of(looks(ctx))} if pages else set()
+        return [
+            citation
+            for citation in pages
+            if _page(citation) not in seen_pages and len(self._finders(citation, results)) < 2
+        ]
 
-    def _finders(self, cited: Citation, found: Sequence[TeamResult], *, said: bool = False) -> set[str]:
+    def _finders(self, citation: Citation, results: Sequence[TeamResult], *, verifiers: bool = False) -> set[str]:
         """Return the agents that cite the same page; with `said` also those that did so when asked to verify."""
-        page = _page(cited)
-        asked = [reply for _, reply in self.said]
-        every = [(name, one) for name, one, _ in found if one not in asked]
+        page = _page(citation)
+        replies = [reply for _, reply in self.said]
+        every = [(name, result) for name, result, _ in results if result not in replies]
         return {
             name
-            for name, one in (*every, *(self.said if said else ()))
-            if any(_page(other) == page for other in one.sources)
+            for name, result in (*every, *(self.said if verifiers else ()))
+            if any(_page(other) == page for other in result.sources)
         }
 
     def _other(self, finders: set[str]) -> Delegate | None:
-        there = {one.agent.name: one for one in self.offered if one.agent.name not in finders}
+        delegates = {delegate.agent.name: delegate for delegate in self.offered if delegate.agent.name not in finders}
         names = (self.settings.verifier,) if self.settings.verifier else USUAL
-        return next((there[name] for name in names if name in there), None)
+        return next((delegates[name] for name in names if name in delegates), None)
 
 
-def _page(cited: Citation) -> str:
-    return normalised_address(cited.source)
+def _page(citation: Citation) -> str:
+    return normalised_address(citation.source)
 
 
 def _claim(result: AgentResult, alone: Sequence[Citation], trust: Trust) -> tuple[Block, ...]:
@@ -189,10 +197,11 @@ def _claim(result: AgentResult, alone: Sequence[Citation], trust: Trust) -> tupl
     text = f"Claim:\n{result.answer}\n\nIt is said to stand on:"
     quotes = [
         TextBlock(
-            text=f"{one.source}{f', {one.place}' if one.place else ''}: “{one.quote[:LONGEST_QUOTE]}”",
-            source=Source(kind="web", ref=one.source),
+            text=f"{citation.source}{f', {citation.place}' if citation.place else ''}: "
+            f"“{citation.quote[:LONGEST_QUOTE]}”",
+            source=Source(kind="web", ref=citation.source),
             trust=trust,
         )
-        for one in alone
+        for citation in alone
     ]
     return (TextBlock(text=text, source=Source(kind="agent", ref="team"), trust=trust), *quotes)
