@@ -67,30 +67,30 @@ class AgentOrchestra:
             tools += (PYTHON,)
         context = (*spec.context, *material)
         planner = planner.model_copy(update={"tools": tools, "context": context})
-        offered = kit.delegates(ctx, task=spec.instruction)
-        check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings))
-        early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)
-        observe = (Replacements(kit, offered), check, early)
+        delegates = kit.delegates(ctx, task=spec.instruction)
+        check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, delegates, self.settings))
+        early = EarlyFinish(spec, frozenset(delegate.agent.name for delegate in delegates) - {REPORTER}, check)
+        observe = (Replacements(kit, delegates), check, early)
         hear = Interjections(kit)
         result = await run_agent(
             planner,
             ctx,
             kit,
             prompt="planner",
-            offered=offered,
+            offered=delegates,
             observe=observe,
             hear=hear,
             receives=False,
             checked=True,
         )
         if check.doubt:
-            said = f"{result.report}\n\n" if result.report else ""
+            earlier = f"{result.report}\n\n" if result.report else ""
             status = RunStatus.PARTIAL if result.status is RunStatus.COMPLETED else result.status
-            result = result.model_copy(update={"status": status, "report": f"{said}Doubted: {check.doubt}"})
-        written = _report(ctx)
-        if written is not None:
-            return _with_report(result, written)
-        return await formatted(result, spec, ctx, kit, told=check.told) if ctx.manifest.shorten else result
+            result = result.model_copy(update={"status": status, "report": f"{earlier}Doubted: {check.doubt}"})
+        report = _report(ctx)
+        if report is not None:
+            return _with_report(result, report)
+        return await formatted(result, spec, ctx, kit, additions=check.told) if ctx.manifest.shorten else result
 
 
 # -- early finish ------------------------------------------------------------------------------------------------------
@@ -111,51 +111,53 @@ class EarlyFinish:
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         if state.ended or state.problem or self.spec.output_schema is not None or user_additions(state):
             return state
-        result = self._answered(state, ctx)
+        result = self._whole_result(state, ctx)
         if result is None or not _nothing_open(ctx):
             return state
-        looked = await look_up(result.sources, ctx)
-        if looked.misquoted:
+        lookup = await look_up(result.sources, ctx)
+        if lookup.misquoted:
             return state
-        result = looked.corrected(result)
-        found = results_before(ctx, upto=ctx.last_n + 1)
-        doubt = await self.check.find_doubt(result, ctx, found, for_judge=False)
+        result = lookup.corrected(result)
+        results = results_before(ctx, upto=ctx.last_n + 1)
+        doubt = await self.check.find_doubt(result, ctx, results, for_judge=False)
         if doubt.text:
             problem = said_of(self.check.kit.prompts.get("verification"), doubt=doubt.text)
             return state.model_copy(update={"problem": problem, "messages": (*state.messages, *doubt.messages)})
-        heard = await Interjections(self.check.kit)(state, ctx)
-        if heard is not None:  # the task may just have changed
-            return state.model_copy(update={"messages": (*state.messages, Message(role="user", content=heard.blocks))})
+        interjection = await Interjections(self.check.kit)(state, ctx)
+        if interjection is not None:  # the task may just have changed
+            return state.model_copy(
+                update={"messages": (*state.messages, Message(role="user", content=interjection.blocks))}
+            )
         return state.model_copy(update={"result": result.model_copy(update={"steps": state.step})})
 
-    def _answered(self, state: State, ctx: BranchContext[Any]) -> AgentResult | None:
+    def _whole_result(self, state: State, ctx: BranchContext[Any]) -> AgentResult | None:
         """Return the result of the last step's one delegation, where it answers the whole task."""
-        last = next((one for one in reversed(state.messages) if one.role == "assistant"), None)
+        last = next((message for message in reversed(state.messages) if message.role == "assistant"), None)
         calls = [call for call in last.tool_calls if call.name != "todo"] if last is not None else []
         if len(calls) != 1 or calls[0].name not in self.agents or not isinstance(calls[0].arguments, dict):
             return None
-        told = str(calls[0].arguments.get("task") or "")
+        order = str(calls[0].arguments.get("task") or "")
         files = [ref.name for ref in ctx.manifest.files]
-        if told.strip() and not same_task(told, self.spec.instruction, files):
+        if order.strip() and not same_task(order, self.spec.instruction, files):
             return None
-        found = results_before(ctx, upto=ctx.last_n + 1)
-        if not found or state.messages[-1].role != "tool" or found[-1][0] != calls[0].name:
+        results = results_before(ctx, upto=ctx.last_n + 1)
+        if not results or state.messages[-1].role != "tool" or results[-1][0] != calls[0].name:
             return None
-        result = found[-1][1]
-        refused = any(m.is_error for m in state.messages if m.tool_call_id == calls[0].id)
-        shown = outputs(ctx) if ctx.manifest.checks else []
+        result = results[-1][1]
+        has_error = any(m.is_error for m in state.messages if m.tool_call_id == calls[0].id)
+        run_outputs = outputs(ctx) if ctx.manifest.checks else []
         computing = PROGRAMS | {*self.check.kit.given}
-        return result if not refused and is_proven(result, self.spec.instruction, shown, computing) else None
+        return result if not has_error and is_proven(result, self.spec.instruction, run_outputs, computing) else None
 
 
-def same_task(told: str, task: str, files: Sequence[str] = ()) -> bool:
+def same_task(order: str, task: str, files: Sequence[str] = ()) -> bool:
     """Return True if somebody was told the whole task: its words in any order, and names of files beside them.
 
     Any other word that was added or left out may be a condition.
     """
-    asked, given = Counter(_WORD.findall(plain(task))), Counter(_WORD.findall(plain(told)))
-    named = {word for name in files for word in _WORD.findall(plain(name))}
-    return not asked - given and not {*(given - asked)} - named
+    task_words, order_words = Counter(_WORD.findall(plain(task))), Counter(_WORD.findall(plain(order)))
+    file_words = {word for name in files for word in _WORD.findall(plain(name))}
+    return not task_words - order_words and not {*(order_words - task_words)} - file_words
 
 
 _WORD = re.compile(r"\w+")
@@ -171,31 +173,31 @@ def _nothing_open(ctx: BranchContext[Any]) -> bool:
 
 
 def _report(ctx: BranchContext[Any]) -> AgentResult | None:
-    written = [one for name, one, _ in results_before(ctx, upto=ctx.last_n + 1) if name == REPORTER]
-    return written[-1] if written and written[-1].answer else None
+    reports = [result for name, result, _ in results_before(ctx, upto=ctx.last_n + 1) if name == REPORTER]
+    return reports[-1] if reports and reports[-1].answer else None
 
 
-def _with_report(result: AgentResult, written: AgentResult) -> AgentResult:
+def _with_report(result: AgentResult, report: AgentResult) -> AgentResult:
     """Return the result with the report as it was written: nobody has to copy it, and nobody can change it."""
-    notes = [note for note in (result.report, written.report) if note and plain(note) not in plain(written.answer)]
-    sources = [*written.sources, *(one for one in result.sources if one not in written.sources)]
+    notes = [note for note in (result.report, report.report) if note and plain(note) not in plain(report.answer)]
+    sources = [*report.sources, *(citation for citation in result.sources if citation not in report.sources)]
     return result.model_copy(
-        update={"report": "\n\n".join([written.answer, *dict.fromkeys(notes)]), "sources": tuple(sources)}
+        update={"report": "\n\n".join([report.answer, *dict.fromkeys(notes)]), "sources": tuple(sources)}
     )
 
 
 async def formatted(
-    result: AgentResult, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, *, told: Sequence[str] = ()
+    result: AgentResult, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, *, additions: Sequence[str] = ()
 ) -> AgentResult:
     """Return the answer in the form the task asks for; the long one is kept as the report, with its sources."""
     finished = result.status in (RunStatus.COMPLETED, RunStatus.PARTIAL)
     if spec.output_schema is not None or not finished or len(result.answer.split()) <= SHORT_WORDS:
         return result
-    task = "\n".join((spec.instruction, *told))
+    task = "\n".join((spec.instruction, *additions))
     prompt = kit.prompts.get("formatter").render(task=task, answer=result.answer)
-    trust = min(Trust.AGENT, ctx.seen_trust, key=lambda one: one.rank)
-    said = (await ask_model("formatter", prompt, ctx, kit, purpose="format", trust=trust)).strip()
-    if not said or said.strip(".\"' ").upper() == "KEEP":
+    trust = min(Trust.AGENT, ctx.seen_trust, key=lambda level: level.rank)
+    reply = (await ask_model("formatter", prompt, ctx, kit, purpose="format", trust=trust)).strip()
+    if not reply or reply.strip(".\"' ").upper() == "KEEP":
         return result
     report = result.report if result.answer in result.report else f"{result.answer}\n\n{result.report}".strip()
-    return result.model_copy(update={"answer": said, "report": report})
+    return result.model_copy(update={"answer": reply, "report": report})

@@ -57,12 +57,12 @@ SWE = {"execute": ("terminal", "run"), "view_file": ("files", "read"), "edit_fil
 
 def swe_tools(environments: Mapping[str, Factory]) -> list[Tool[..., Any]]:
     """Return these actions, as far as the environments are there, as tools of those names."""
-    found = []
+    tools = []
     for name, (environment, action) in SWE.items():
         if environment in environments:
-            (made,) = e2t(environments[environment], only=[action], state=False)
-            found.append(made.renamed(name, made.version))
-    return found
+            (tool,) = e2t(environments[environment], only=[action], state=False)
+            tools.append(tool.renamed(name, tool.version))
+    return tools
 
 
 REVIEW = form(["points"], points=TEXTS, issues=TEXTS)
@@ -91,26 +91,26 @@ class AOrchestra(Limited[AOrchestraSettings]):
         tools = offered_tools(spec, kit, limits)
         models = offered_models(ctx, limits)
         work = Delegation(spec, ctx, kit, limits, tools, models)
-        graded = limits.toolset in ("terminal", "swe")
-        finish = submit_tool() if graded else done_tool(spec.output_schema, base=complete)
+        is_graded = limits.toolset in ("terminal", "swe")
+        finish = submit_tool() if is_graded else done_tool(spec.output_schema, base=complete)
         own = spec.model_copy(update={"role": MAIN, "tools": ()})
         values = {
-            "graded": graded,
+            "graded": is_graded,
             "attempts": limits.attempts,
             "context": limits.context,
             "sees_question": limits.question,
-            "actions": [{"name": name, "purpose": said} for name, said in tools.items()],
-            "models": [{"name": name, **self._priced(real, kit)} for name, real in models.items()],
+            "actions": [{"name": name, "purpose": purpose} for name, purpose in tools.items()],
+            "models": [{"name": name, **self._price(real, kit)} for name, real in models.items()],
         }
         narrow = replace(kit, max_calls=limits.parallel)
         result = await run_agent(own, ctx, narrow, prompt=NAME, own=(work.tool, finish), values=values, receives=False)
-        sources = dict.fromkeys(one for _, result in work.finished() for one in result.sources)
+        sources = dict.fromkeys(citation for _, result in work.finished() for citation in result.sources)
         return result.model_copy(update={"sources": (*result.sources, *sources)})
 
-    def _priced(self, model: str, kit: Kit) -> dict[str, str]:
+    def _price(self, model: str, kit: Kit) -> dict[str, str]:
         price = kit.models.dollars(model)
-        said = "" if price is None else f"${price[0]:g} in, ${price[1]:g} out per million tokens"
-        return {"price": said, "guide": self.limits.guide.get(model, "")}
+        rates = "" if price is None else f"${price[0]:g} in, ${price[1]:g} out per million tokens"
+        return {"price": rates, "guide": self.limits.guide.get(model, "")}
 
 
 def offered_tools(spec: AgentSpec, kit: Kit, limits: AOrchestraSettings) -> dict[str, str]:
@@ -119,13 +119,13 @@ def offered_tools(spec: AgentSpec, kit: Kit, limits: AOrchestraSettings) -> dict
     Raises:
         UnknownComponentError: of the toolset nothing is in the run.
     """
-    known = {*kit.tools, *kit.environments} - CALLED_BY_CODE
-    held = [name for name in spec.tools if name in known]
-    wanted = TOOLSETS.get(limits.toolset)
-    names = [name for name in held if (name in wanted if wanted is not None else name not in kit.apart)]
-    if wanted is not None and not names:
+    available = {*kit.tools, *kit.environments} - CALLED_BY_CODE
+    usable = [name for name in spec.tools if name in available]
+    subset = TOOLSETS.get(limits.toolset)
+    names = [name for name in usable if (name in subset if subset is not None else name not in kit.apart)]
+    if subset is not None and not names:
         raise UnknownComponentError(
-            f"the toolset {limits.toolset!r} (aorchestra.toolset) needs {' or '.join(wanted)}, and the run has none of "
+            f"the toolset {limits.toolset!r} (aorchestra.toolset) needs {' or '.join(subset)}, and the run has none of "
             "them; name environments with --environment, and see that the settings leave the tools on"
         )
     return {name: purpose(name, kit) for name in names}
@@ -133,8 +133,8 @@ def offered_tools(spec: AgentSpec, kit: Kit, limits: AOrchestraSettings) -> dict
 
 def offered_models(ctx: BranchContext[Any], limits: AOrchestraSettings) -> dict[str, str]:
     """Return the models that a delegation may name, by the name it uses: their own, or `model_1`, ..."""
-    chosen = limits.models or ctx.manifest.choices or ()
-    return {f"model_{n}" if limits.mask else name: name for n, name in enumerate(chosen, start=1)}
+    choices = limits.models or ctx.manifest.choices or ()
+    return {f"model_{n}" if limits.mask else name: name for n, name in enumerate(choices, start=1)}
 
 
 @dataclass
@@ -152,8 +152,8 @@ class Delegation:
     def tool(self) -> Tool[..., Any]:
         schema = self._schema()
 
-        def check(given: dict[str, Any]) -> list[str]:
-            return [self._with_near(one, given) for one in schema_problems(given, schema.parameters)]
+        def check(arguments: dict[str, Any]) -> list[str]:
+            return [self._with_near(problem, arguments) for problem in schema_problems(arguments, schema.parameters)]
 
         return tool_from_schema(
             self._delegate,
@@ -167,7 +167,7 @@ class Delegation:
 
     def _trust(self) -> Trust:
         """Return how far the names in the schema are trusted: a server's tools are named by whoever runs it."""
-        return lowest(Trust.SYSTEM, *(one.schema.trust for name in self.tools if (one := self.kit.tools.get(name))))
+        return lowest(Trust.SYSTEM, *(tool.schema.trust for name in self.tools if (tool := self.kit.tools.get(name))))
 
     def _schema(self) -> ToolSchema:
         properties: dict[str, Any] = {
@@ -203,14 +203,14 @@ class Delegation:
             },
         )
 
-    def _with_near(self, problem: str, given: dict[str, Any]) -> str:
+    def _with_near(self, problem: str, arguments: dict[str, Any]) -> str:
         """Return a problem with the name that was probably meant."""
-        asked = given.get("tools")
-        wrong = [str(one) for one in (asked if isinstance(asked, list) else ()) if one not in self.tools]
-        known = [*self.tools] if problem.startswith("tools") else [*self.models] if problem.startswith("model") else []
-        names = wrong if problem.startswith("tools") else [str(given.get("model", ""))]
-        meant = [name for name in names if name and repr(name) in problem]
-        near = [one for name in meant for one in nearest(name, known)]
+        tools = arguments.get("tools")
+        wrong = [str(name) for name in (tools if isinstance(tools, list) else ()) if name not in self.tools]
+        valid = [*self.tools] if problem.startswith("tools") else [*self.models] if problem.startswith("model") else []
+        names = wrong if problem.startswith("tools") else [str(arguments.get("model", ""))]
+        misspelt = [name for name in names if name and repr(name) in problem]
+        near = [candidate for name in misspelt for candidate in nearest(name, valid)]
         return f"{problem}; did you mean {near[0]!r}?" if near else problem
 
     # -- one delegation ------------------------------------------------------------------------------------------------
@@ -221,8 +221,8 @@ class Delegation:
         """Make the sub-agent, let it work, have its log reviewed."""
         attempt = self._attempt(ctx)
         limits = self.limits
-        held = ctx.capabilities
-        behind = [one for one in ("check_quotes",) if held is None or one in held]
+        capabilities = ctx.capabilities
+        behind = [name for name in ("check_quotes",) if capabilities is None or name in capabilities]
         child = AgentSpec(
             name="sub_agent",
             instruction=task_instruction,
@@ -235,26 +235,26 @@ class Delegation:
             budget=Budget(active_s=limits.child_seconds) if limits.child_seconds else None,
             on_demand=True,
         )
-        asked = agent_effect(child, ctx, provenance=ctx.provenance)
+        effect = agent_effect(child, ctx, provenance=ctx.provenance)
         # Its budget is looked at between two effects: what hangs within one is cut off by the limit of the whole.
-        outcome = await ctx.perform(asked.model_copy(update={"timeout_s": limits.child_seconds or None}))
+        outcome = await ctx.perform(effect.model_copy(update={"timeout_s": limits.child_seconds or None}))
         result, trust = await self._handed_back(ctx, child, outcome)
         return ToolResult(content=self._view(result, model, attempt), artifacts=result.artifacts, trust=trust)
 
     def _attempt(self, ctx: BranchContext[Any]) -> int:
         """Return the number of this delegation; ToolError if no attempt is left, or it was made before."""
-        *earlier, this = self._made(ctx.key)
+        *earlier, current = self._delegations(ctx.key)
         most = self.limits.attempts
         if len(earlier) >= most:
             raise ToolError(f"all {most} attempts are used; finish now, with the best answer that there is")
-        if this in earlier:
+        if current in earlier:
             raise ToolError(
                 "the same delegation was made before, word for word; change the instruction, the context, the tools or "
                 "the model, or finish with what you have"
             )
         return len(earlier) + 1
 
-    def _made(self, upto: EffectKey) -> Iterator[Any]:
+    def _delegations(self, upto: EffectKey) -> Iterator[Any]:
         """Yield the arguments of the delegations so far, this one included, but for mistakes."""
         records = self.ctx.run.ledger.records
         for n in range(1, upto.n + 1):
@@ -264,20 +264,20 @@ class Delegation:
             if record.outcome is None or record.outcome.status != "mistake":
                 yield record.effect.get("arguments")
 
-    def _context(self, curated: str, ctx: BranchContext[Any]) -> tuple[Block, ...]:
+    def _context(self, excerpt: str, ctx: BranchContext[Any]) -> tuple[Block, ...]:
         """Return what a sub-agent is given to know besides its instruction (002, sec. 4.3.1)."""
-        told: list[Block] = []
+        blocks: list[Block] = []
         if self.limits.question or self.limits.context == "full":
-            said = f"The question that this is a part of:\n{self.spec.instruction}"
+            question = f"The question that this is a part of:\n{self.spec.instruction}"
             source = Source(kind="agent", ref=ctx.actor)
-            told.append(TextBlock(text=said, source=source, trust=order_trust(self.ctx)))
+            blocks.append(TextBlock(text=question, source=source, trust=order_trust(self.ctx)))
         if self.limits.context == "full":
-            told += self.spec.context
-            for shown, _ in self.finished(before=ctx.decided_n):
-                told.append(TextBlock(text=shown, source=Source(kind="agent", ref=DELEGATE), trust=Trust.UNTRUSTED))
+            blocks += self.spec.context
+            for view, _ in self.finished(before=ctx.decided_n):
+                blocks.append(TextBlock(text=view, source=Source(kind="agent", ref=DELEGATE), trust=Trust.UNTRUSTED))
         if self.limits.context == "curated":
-            told += caller_words(curated, ctx, ctx.provenance)
-        return tuple(told)
+            blocks += caller_words(excerpt, ctx, ctx.provenance)
+        return tuple(blocks)
 
     def finished(self, *, before: int | None = None) -> list[tuple[str, AgentResult]]:
         """Return what was delegated and came back, in order: as the orchestrator was shown it, and the result.
@@ -286,16 +286,16 @@ class Delegation:
             before: the number of a decision on the orchestrator's branch; only what came back until then.
         """
         records = self.ctx.run.ledger.records
-        found = []
+        results = []
         for n, call in ended_on(self.ctx, [EffectKind.INVOKE_TOOL]):
             if before is not None and n >= before:
                 break
-            made = records.get(EffectKey(f"{EffectKey(self.ctx.branch, n).path}.{DELEGATE}", 1))
-            if made is not None and made.outcome is not None and made.effect.get("kind") == EffectKind.INVOKE_AGENT:
+            agent = records.get(EffectKey(f"{EffectKey(self.ctx.branch, n).path}.{DELEGATE}", 1))
+            if agent is not None and agent.outcome is not None and agent.effect.get("kind") == EffectKind.INVOKE_AGENT:
                 back = call.outcome.value if call.outcome is not None else None
-                view = {"task": made.effect["arguments"]["instruction"], **(back if isinstance(back, dict) else {})}
-                found.append((canonical_json(view), result_of(made.outcome)))
-        return found
+                view = {"task": agent.effect["arguments"]["instruction"], **(back if isinstance(back, dict) else {})}
+                results.append((canonical_json(view), result_of(agent.outcome)))
+        return results
 
     # -- what comes back -----------------------------------------------------------------------------------------------
 
@@ -304,11 +304,11 @@ class Delegation:
     ) -> tuple[AgentResult, Trust]:
         """Return a sub-agent's result with what its log shows, also of one that was cut off."""
         trace = trace_of(ctx.run.ledger, f"{EffectKey(ctx.branch, ctx.last_n).path}.{child.name}")
-        points = await self._reviewed(ctx, child, result_of(outcome), trace)
+        points = await self._review(ctx, child, result_of(outcome), trace)
         result, trust = handed_back(outcome, trace)
         return result.model_copy(update={"findings": points}), trust
 
-    async def _reviewed(
+    async def _review(
         self, ctx: BranchContext[Any], child: AgentSpec, result: AgentResult, trace: Trace
     ) -> tuple[str, ...]:
         """Return the points of the reviewer; where it says nothing of use, the last steps as the log has them.
@@ -319,33 +319,33 @@ class Delegation:
         if not trace.lines or (short and result.status is RunStatus.COMPLETED):
             return ()
         source = Source(kind="agent", ref=child.name)
-        handed = "\n\n".join(one for one in (result.answer, result.report) if one) or "nothing"
-        texts = (f"Its result:\n{handed}", "\n\n".join(("Its log:", *trace.lines)))
-        shown = tuple(TextBlock(text=text, source=source, trust=trace.trust) for text in texts)
+        outcome = "\n\n".join(text for text in (result.answer, result.report) if text) or "nothing"
+        texts = (f"Its result:\n{outcome}", "\n\n".join(("Its log:", *trace.lines)))
+        blocks = tuple(TextBlock(text=text, source=source, trust=trace.trust) for text in texts)
         values = {"task": child.instruction, "status": result.status.value}
         questioner = Questioner(ctx, self.kit, REVIEWER)
-        reply = await questioner.one(Question("aorchestra_review", REVIEW, values, shown, beside=True))
-        said = [" ".join(str(one).split()) for one in ((reply or {}).get("points") or ())]
-        said += [f"Issue: {' '.join(str(one).split())}" for one in ((reply or {}).get("issues") or ())]
-        points = [one for one in said if one][: 2 * MOST_POINTS] or trace.lines[-MOST_POINTS:]
-        return tuple(one[:POINT_CHARS] for one in points)
+        reply = await questioner.one(Question("aorchestra_review", REVIEW, values, blocks, beside=True))
+        notes = [" ".join(str(point).split()) for point in ((reply or {}).get("points") or ())]
+        notes += [f"Issue: {' '.join(str(issue).split())}" for issue in ((reply or {}).get("issues") or ())]
+        points = [point for point in notes if point][: 2 * MOST_POINTS] or trace.lines[-MOST_POINTS:]
+        return tuple(point[:POINT_CHARS] for point in points)
 
     def _view(self, result: AgentResult, model: str, attempt: int) -> dict[str, JsonValue]:
         """Return what the orchestrator is shown of a sub-agent: never its raw trace."""
         left = self.limits.attempts - attempt
-        named = {"model": model} if model else {}
-        return {"attempt": attempt, "attempts_left": left, **named, **_known(result)}
+        model_field = {"model": model} if model else {}
+        return {"attempt": attempt, "attempts_left": left, **model_field, **_outline(result)}
 
 
-def _known(result: AgentResult) -> dict[str, JsonValue]:
+def _outline(result: AgentResult) -> dict[str, JsonValue]:
     """Return what a result says, under the paper's names."""
     view: dict[str, JsonValue] = {
         "status": result.status.value,
         "result": result.answer,
         "summary": result.report,
-        "sources": list(dict.fromkeys(f"{one.source}, {one.place}".strip(", ") for one in result.sources)),
+        "sources": list(dict.fromkeys(f"{ref.source}, {ref.place}".strip(", ") for ref in result.sources)),
         "findings": [*result.findings],
-        "artifacts": [one.name for one in result.artifacts],
+        "artifacts": [artifact.name for artifact in result.artifacts],
         "errors": [*result.errors[-MOST_POINTS:]],
         "steps": result.steps,
         "cost_usd": result.cost_usd,

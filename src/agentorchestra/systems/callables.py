@@ -15,7 +15,7 @@ from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.threads import Threads
 
 
-def system_of(name: str, given: Any) -> System:
+def system_of(name: str, target: Any) -> System:
     """Return a callable as a system, by the parameters that it needs.
 
     Args:
@@ -26,15 +26,15 @@ def system_of(name: str, given: Any) -> System:
         SystemDefinitionError: it takes other arguments, or cannot be called.
     """
     try:
-        signature = inspect.signature(given)
+        signature = inspect.signature(target)
     except (TypeError, ValueError):
         raise SystemDefinitionError(
-            f"the system {name!r} is {given!r}, which cannot be called; give a function of the task"
+            f"the system {name!r} is {target!r}, which cannot be called; give a function of the task"
         ) from None
     least, most = _positions(signature)
     for count in (1,) if least == 1 else (3, 1, 2):  # what has a default is nobody's to fill in
         if least <= count <= most:
-            return given if count == 3 else partial(_call, name, given, count)
+            return target if count == 3 else partial(_call, name, target, count)
     raise SystemDefinitionError(
         f"the system {name!r} takes {signature}; write it as f(task), f(task, ctx) or f(spec, ctx, kit)"
     )
@@ -43,18 +43,18 @@ def system_of(name: str, given: Any) -> System:
 def _positions(signature: inspect.Signature) -> tuple[int, int]:
     """Return how many arguments a callable takes by position, at least and at most; none that fits is (1, 0)."""
     kinds = signature.parameters.values()
-    if any(one.kind is one.KEYWORD_ONLY and one.default is one.empty for one in kinds):
+    if any(kind.kind is kind.KEYWORD_ONLY and kind.default is kind.empty for kind in kinds):
         return 1, 0
-    places = [one for one in kinds if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    most = 99 if any(one.kind is one.VAR_POSITIONAL for one in kinds) else len(places)
-    return sum(one.default is one.empty for one in places), most
+    places = [kind for kind in kinds if kind.kind in (kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD)]
+    most = 99 if any(kind.kind is kind.VAR_POSITIONAL for kind in kinds) else len(places)
+    return sum(kind.default is kind.empty for kind in places), most
 
 
 async def _call(
-    name: str, given: Callable[..., Any], count: int, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit
+    name: str, target: Callable[..., Any], count: int, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit
 ) -> AgentResult:
-    work = partial(given, *(spec.instruction, ctx)[:count])
-    if _is_coroutine(given):
+    work = partial(target, *(spec.instruction, ctx)[:count])
+    if _is_coroutine(target):
         answer = await work()
     else:
         answer = await Threads(1).run(work, name=name)
@@ -65,11 +65,11 @@ async def _call(
     return AgentResult(answer=answer)
 
 
-def _is_coroutine(given: Any) -> bool:
-    call = given.func if isinstance(given, partial) else given
+def _is_coroutine(target: Any) -> bool:
+    call = target.func if isinstance(target, partial) else target
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
 
 
-def systems_of(given: Mapping[str, Any]) -> dict[str, System]:
+def systems_of(targets: Mapping[str, Any]) -> dict[str, System]:
     """Return the user's callables as systems, by name; see `system_of`."""
-    return {name: system_of(name, one) for name, one in given.items()}
+    return {name: system_of(name, target) for name, target in targets.items()}

@@ -65,8 +65,8 @@ class Coral(Limited[SocietySettings]):
         """
         for name in self.limits.agents:
             if name not in agents:
-                why = _absent(name, agents, absent)
-                raise UnknownComponentError(f"the society {self.name!r} has the agent {name!r}, which {why}")
+                problem = _absent(name, agents, absent)
+                raise UnknownComponentError(f"the society {self.name!r} has the agent {name!r}, which {problem}")
         leader = agents.get(self.limits.leader)
         if leader is not None and leader.drive not in (None, act):
             raise SettingsError(
@@ -76,24 +76,24 @@ class Coral(Limited[SocietySettings]):
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Do one task; raise UnknownComponentError if an agent of the society is not in this run."""
-        limits, recorded = self.limits, ctx.manifest.society
-        if recorded is not None and ctx.manifest.system == self.name:
-            limits = recorded
-        offered = kit.delegates(ctx, members=limits.agents)
-        delegates = {one.agent.name: one for one in offered if one.agent.name in limits.agents}
+        limits, manifest_limits = self.limits, ctx.manifest.society
+        if manifest_limits is not None and ctx.manifest.system == self.name:
+            limits = manifest_limits
+        offers = kit.delegates(ctx, members=limits.agents)
+        delegates = {delegate.agent.name: delegate for delegate in offers if delegate.agent.name in limits.agents}
         Coral(limits, self.name).check({name: kit.agents[name] for name in delegates}, kit.absent)
-        there = [delegates[name] for name in limits.agents if name != limits.leader]
-        members = {one.agent.name: one.agent.description for one in there}
-        founded: dict[str, JsonValue] = {"members": dict(members), "topology": limits.topology}
-        outcome = await ctx.perform(change("found", ctx, leader=ctx.actor, **founded))
+        followers = [delegates[name] for name in limits.agents if name != limits.leader]
+        members = {delegate.agent.name: delegate.agent.description for delegate in followers}
+        constitution: dict[str, JsonValue] = {"members": dict(members), "topology": limits.topology}
+        outcome = await ctx.perform(change("found", ctx, leader=ctx.actor, **constitution))
         if not outcome.ok:
             return AgentResult(status=RunStatus.BLOCKED, report=f"Nothing was done: {outcome.error}.")
         clock = _Clock(ctx, limits.minutes * 60)
-        for one in there:
-            actor = one.agent.spec(
-                f"You are {one.agent.name}. {ctx.actor} leads the agents. Do what messages to you ask for.",
-                name=one.agent.name,
-                tools=one.tools,
+        for delegate in followers:
+            actor = delegate.agent.spec(
+                f"You are {delegate.agent.name}. {ctx.actor} leads the agents. Do what messages to you ask for.",
+                name=delegate.agent.name,
+                tools=delegate.tools,
                 max_steps=limits.turn_steps,
                 finish="text",
                 on_demand=True,
@@ -112,7 +112,7 @@ class Coral(Limited[SocietySettings]):
                 prompt=prompt,
                 offered=[Send(OPENS), *Operation.every()],
                 own=(list_agents, wait, finish),
-                values={"members": [one.agent for one in there], "minutes": f"{limits.minutes:g}"},
+                values={"members": [delegate.agent for delegate in followers], "minutes": f"{limits.minutes:g}"},
                 perceive=(clock.perceive,),
                 observe=(clock.observe,),
                 receives=False,
@@ -128,19 +128,19 @@ def packaged(limits: CoralSettings) -> Coral:
 
 
 def _absent(name: str, agents: Collection[str], absent: Mapping[str, Collection[str]]) -> str:
-    if wanted := absent.get(name):
-        return f"is there in runs that have {', '.join(wanted)}; name environments with environments=[...]"
+    if requirements := absent.get(name):
+        return f"is there in runs that have {', '.join(requirements)}; name environments with environments=[...]"
     if name in absent:
         return "has nothing to work with in this run, or belongs to other systems; leave it out"
-    known = sorted({*agents, *absent})
-    return f"is not there; {did_you_mean(name, known, 'the agents: ' + ', '.join(known))}"
+    names = sorted({*agents, *absent})
+    return f"is not there; {did_you_mean(name, names, 'the agents: ' + ', '.join(names))}"
 
 
 def _leading(spec: AgentSpec, leader: Delegate | None) -> tuple[AgentSpec, str]:
     """Return the spec and the prompt of who leads: the orchestrator, which has no tools, or an agent with its own."""
     if leader is None:
         return spec.model_copy(update={"role": MAIN, "tools": ()}), NAME
-    agent, tools = leader.agent, tuple(one for one in leader.tools if one in spec.tools)
+    agent, tools = leader.agent, tuple(tool for tool in leader.tools if tool in spec.tools)
     prompt = NAME if agent.prompt in OF_MEMBERS else agent.prompt
     return spec.model_copy(update={"role": agent.role, "tools": tools}), prompt
 
@@ -167,8 +167,8 @@ class _Clock:
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen:
         """Return the time that is left, with the warning where that is little."""
         left = self.left(ctx.now)
-        much = f"{left / 60:.0f} minutes" if left >= 120 else f"{left:.0f} seconds"
-        text = f"{much} are left."
+        remaining = f"{left / 60:.0f} minutes" if left >= 120 else f"{left:.0f} seconds"
+        text = f"{remaining} are left."
         if not left:
             text = "Your time is up: submit the best answer that there is."
         elif left <= self.seconds * (1 - WARNED):
@@ -177,7 +177,7 @@ class _Clock:
 
     async def observe(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state, whose next decision is the last one where the time is up."""
-        recent = (block for one in state.messages[-MOST_RESULTS:] for block in one.content)
+        recent = (block for message in state.messages[-MOST_RESULTS:] for block in message.content)
         replies = [block for block in recent if _of_agent(block, ctx.actor)]
         if replies:
             self.best = {"answer": text_of(replies[-1:]).partition("\n")[2], "report": NOT_SUBMITTED}

@@ -25,20 +25,20 @@ from agentorchestra.tea.calling.tool import Tool
 
 NAME = "bash"
 TERMINAL, EXECUTE = "terminal", "execute"
-NONE_WANTED = 'the settings want none; set sandbox.backend to "auto" and install bubblewrap or Docker'
+DISABLED = 'the settings want none; set sandbox.backend to "auto" and install bubblewrap or Docker'
 
 
 async def mini_swe(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Run one agent that has a shell and nothing else; raise SandboxUnavailableError if the run has no shell."""
     if not ctx.run.replaying:
-        problem = NONE_WANTED if kit.workshop is None else await kit.workshop.problem()
+        problem = DISABLED if kit.workshop is None else await kit.workshop.problem()
         if problem:
             raise SandboxUnavailableError(f"mini_swe works in a shell in the sandbox, and {problem}")
     own = spec.model_copy(update={"tools": ()})
     shell = _shell(spec, kit)
     values = {"files": bool(ctx.manifest.files), "fresh": shell.fresh}
-    one = replace(kit, max_calls=1)
-    return await run_agent(own, ctx, one, prompt="mini_swe", offered=[shell], values=values, receives=False)
+    single = replace(kit, max_calls=1)
+    return await run_agent(own, ctx, single, prompt="mini_swe", offered=[shell], values=values, receives=False)
 
 
 def _shell(spec: AgentSpec, kit: Kit) -> Bash:
@@ -62,10 +62,10 @@ class Bash:
 
     @property
     def schema(self) -> ToolSchema:
-        kept = "" if self.fresh else " Directory and variables stay for the next call."
+        state_note = "" if self.fresh else " Directory and variables stay for the next call."
         return ToolSchema(
             name=NAME,
-            description=f"Run a shell command or script in the sandbox and wait for its end.{kept}",
+            description=f"Run a shell command or script in the sandbox and wait for its end.{state_note}",
             parameters={
                 "type": "object",
                 "properties": {"command": {"type": "string", "description": "What bash runs."}},

@@ -42,7 +42,7 @@ class Owl(Limited[OwlSettings]):
     description: ClassVar[str] = "A planner, a coordinator, a web, a document and a coding agent in a fixed workflow."
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
-        delegates = {one.agent.name: one for one in kit.delegates(ctx, leader=NAME)}
+        delegates = {delegate.agent.name: delegate for delegate in kit.delegates(ctx, leader=NAME)}
         workers = {name: delegates[name] for name in WORKERS if name in delegates}
         return await _Workforce(spec, ctx, self.limits, workers, Questioner(ctx, kit, MAIN, spec.model)).run()
 
@@ -61,13 +61,13 @@ class _Done:
 
     @property
     def text(self) -> str:
-        return "\n\n".join(one for one in (self.result.answer, self.result.report) if one) or "nothing"
+        return "\n\n".join(text for text in (self.result.answer, self.result.report) if text) or "nothing"
 
-    def block(self, *, judged: bool = False) -> Block:
-        """Return the result as material; `judged`: with whether the worker says that it failed, for a planner."""
-        how = f" ({'done' if self.completed else 'failed'})" if judged else ""
-        said = f"## Subtask{how}\n{self.subtask}\n\n## Its result\n{self.text}"
-        return TextBlock(text=said, source=Source(kind="agent", ref=self.worker), trust=self.trust)
+    def block(self, *, with_status: bool = False) -> Block:
+        """Return the result as material; `with_status`: with whether the worker says that it failed, for a planner."""
+        status = f" ({'done' if self.completed else 'failed'})" if with_status else ""
+        body = f"## Subtask{status}\n{self.subtask}\n\n## Its result\n{self.text}"
+        return TextBlock(text=body, source=Source(kind="agent", ref=self.worker), trust=self.trust)
 
 
 @dataclass
@@ -94,18 +94,18 @@ class _Workforce:
         """Return the subtasks of the whole task, () where the planner gives none."""
         values = {
             "task": self.spec.instruction,
-            "workers": self._described,
+            "workers": self._worker_list,
             "most": self.limits.subtasks,
             "output_schema": self._schema,
             "again": bool(self.done),
         }
-        files = ", ".join(one.name for one in self.ctx.manifest.files)
-        named = (material(f"Files of the task, which the workers can read: {files}", "names", "file"),) if files else ()
-        content = (*self.spec.context, *named, *(one.block(judged=True) for one in self.done))
+        files = ", ".join(ref.name for ref in self.ctx.manifest.files)
+        names = (material(f"Files of the task, which the workers can read: {files}", "names", "file"),) if files else ()
+        content = (*self.spec.context, *names, *(subtask.block(with_status=True) for subtask in self.done))
         reply = await self.questioner.one(Question("owl_plan", PLAN, values, content, decides=True))
         self.limited = self.questioner.limited
-        subtasks = (str(one).strip() for one in (reply or {}).get("subtasks", ()))
-        return [one for one in subtasks if one][: self.limits.subtasks]
+        subtasks = (str(subtask).strip() for subtask in (reply or {}).get("subtasks", ()))
+        return [subtask for subtask in subtasks if subtask][: self.limits.subtasks]
 
     async def _carry_out(self, subtasks: Sequence[str]) -> bool:
         """Have the subtasks done, one after the other; return False at the first one that failed."""
@@ -124,7 +124,7 @@ class _Workforce:
     async def _assign(self, subtask: str) -> str:
         """Return the name of the worker that the coordinator assigns, "" where it names none that there is."""
         schema = form(["worker"], worker={**TEXT, "enum": [*self.workers]})
-        values = {"subtask": subtask, "workers": self._described}
+        values = {"subtask": subtask, "workers": self._worker_list}
         reply = await self.questioner.one(Question("owl_assign", schema, values, decides=True))
         self.limited = self.questioner.limited
         return str((reply or {}).get("worker", ""))
@@ -132,13 +132,13 @@ class _Workforce:
     async def _work(self, subtask: str, worker: str, before: Sequence[Block]) -> _Done:
         """Have a worker do a subtask: it is told that and the results before it, and never the task."""
         if not worker:
-            nobody = AgentResult(status=RunStatus.BLOCKED, report="The coordinator named no worker for it.")
-            return _Done(subtask, NAME, nobody, Trust.AGENT)
-        chosen = self.workers[worker]
-        spec = chosen.agent.spec(
+            result = AgentResult(status=RunStatus.BLOCKED, report="The coordinator named no worker for it.")
+            return _Done(subtask, NAME, result, Trust.AGENT)
+        delegate = self.workers[worker]
+        spec = delegate.agent.spec(
             subtask,
             context=tuple(before),
-            tools=chosen.tools,
+            tools=delegate.tools,
             system=EXECUTOR,
             max_steps=self.limits.worker_steps,
             on_demand=True,
@@ -157,22 +157,24 @@ class _Workforce:
     async def _answer(self, *, through: bool) -> AgentResult:
         """Return the end in the form that the task asks for; without an answerer the last result as it stands."""
         if not self.done:
-            why = self.limited or "the planner gave no subtasks"
+            reason = self.limited or "the planner gave no subtasks"
             status = limit_status(self.limited) if self.limited else RunStatus.BLOCKED
-            return AgentResult(status=status, report=f"Nothing was done: {why}.")
+            return AgentResult(status=status, report=f"Nothing was done: {reason}.")
         schema = self.spec.output_schema
-        wanted = {} if schema is None else {"output": schema}
-        asked = form(["answer", *wanted], answer=Form(TEXT, {**TEXT, "minLength": 1}), **wanted)
+        output_form = {} if schema is None else {"output": schema}
+        answer_form = form(["answer", *output_form], answer=Form(TEXT, {**TEXT, "minLength": 1}), **output_form)
         if schema is not None and "$defs" in schema:  # where its references look for them
-            asked = Form(asked.asked | {"$defs": schema["$defs"]}, asked.read | {"$defs": schema["$defs"]})
+            answer_form = Form(
+                answer_form.asked | {"$defs": schema["$defs"]}, answer_form.read | {"$defs": schema["$defs"]}
+            )
         values = {
             "task": self.spec.instruction,
             "failed": not through,
             "limited": bool(self.limited),
             "output_schema": self._schema,
         }
-        content = (*self.spec.context, *(one.block(judged=True) for one in self.done))
-        reply = await self.questioner.one(Question("owl_answer", asked, values, content, final=True))
+        content = (*self.spec.context, *(subtask.block(with_status=True) for subtask in self.done))
+        reply = await self.questioner.one(Question("owl_answer", answer_form, values, content, final=True))
         self.limited = self.limited or self.questioner.limited
         status = RunStatus.COMPLETED if through and reply is not None else RunStatus.PARTIAL
         return AgentResult(
@@ -180,13 +182,13 @@ class _Workforce:
             answer=str(reply["answer"]).strip() if reply is not None else self._best,
             output=(reply or {}).get("output"),
             report=self._report,
-            sources=tuple(dict.fromkeys(one for piece in self.done for one in piece.result.sources)),
+            sources=tuple(dict.fromkeys(citation for piece in self.done for citation in piece.result.sources)),
             steps=len(self.done),
         )
 
     @property
-    def _described(self) -> list[dict[str, str]]:
-        return [{"name": name, "purpose": one.agent.description} for name, one in self.workers.items()]
+    def _worker_list(self) -> list[dict[str, str]]:
+        return [{"name": name, "purpose": worker.agent.description} for name, worker in self.workers.items()]
 
     @property
     def _schema(self) -> str:
@@ -195,12 +197,16 @@ class _Workforce:
     @property
     def _best(self) -> str:
         """Return the last result that says something, of those that their workers call done where there is one."""
-        said = [one for one in self.done if one.result.answer]
+        answers = [subtask for subtask in self.done if subtask.result.answer]
         return next(
-            (one.result.answer for one in reversed(said) if one.completed), said[-1].result.answer if said else ""
+            (subtask.result.answer for subtask in reversed(answers) if subtask.completed),
+            answers[-1].result.answer if answers else "",
         )
 
     @property
     def _report(self) -> str:
-        how = ((one, "done" if one.completed else "failed") for one in self.done)
-        return "\n".join(f"{n}. {one.worker}, {said}: {one.subtask}" for n, (one, said) in enumerate(how, start=1))
+        statuses = ((subtask, "done" if subtask.completed else "failed") for subtask in self.done)
+        return "\n".join(
+            f"{n}. {subtask.worker}, {status}: {subtask.subtask}"
+            for n, (subtask, status) in enumerate(statuses, start=1)
+        )

@@ -82,11 +82,11 @@ class Program:
             SettingsError: a structured answer is asked for.
         """
         if ctx.run.replaying:
-            return _recorded(ctx)
+            return _recording(ctx)
         if spec.output_schema is not None:
             raise SettingsError(f"the program {self.name!r} prints a text; leave output_type out")
-        passed = {name: ctx.secret(name) for name in self.settings.env}
-        environ = {name: value for name in KEPT_VARIABLES if (value := ctx.run.services.environ.get(name))} | passed
+        secrets = {name: ctx.secret(name) for name in self.settings.env}
+        environ = {name: value for name in KEPT_VARIABLES if (value := ctx.run.services.environ.get(name))} | secrets
         ctx.seen.add((_from_outside(self.name),))
         requests = Requests(self.name, spec, ctx, kit)
         task = "\n\n".join([spec.instruction, *([render_blocks(spec.context)] if spec.context else [])])
@@ -97,29 +97,27 @@ class Program:
             await lay_ground(ctx.run, ground.name, ctx)
         from agentorchestra.models.serving.server import ServedModel  # with a web server, which few runs need
 
-        async with ServedModel(requests.model, requests.answer) as served:
-            ctx.run.redactor.learn(f"key of {self.name}", served.key)
-            values = {"task": task, "model": served.model, "base_url": served.base_url, "folder": str(folder)}
+        async with ServedModel(requests.model, requests.answer) as server:
+            ctx.run.redactor.learn(f"key of {self.name}", server.key)
+            values = {"task": task, "model": server.model, "base_url": server.base_url, "folder": str(folder)}
             environ |= {
-                "OPENAI_BASE_URL": served.base_url,
-                "OPENAI_API_KEY": served.key,
-                "OPENAI_MODEL": served.model,
+                "OPENAI_BASE_URL": server.base_url,
+                "OPENAI_API_KEY": server.key,
+                "OPENAI_MODEL": server.model,
                 "AGENTORCHESTRA_FILES": str(ctx.folder / "files"),
             }
             if len(task.encode()) < _LONGEST_VARIABLE:
                 environ["AGENTORCHESTRA_TASK"] = task
             try:
-                process = await self._started(
-                    [_filled(word, values) for word in self.settings.command], environ, folder
-                )
-                ended = await _run(process, task.encode(), requests.over, self.settings.timeout_s)
+                process = await self._started([_fill(word, values) for word in self.settings.command], environ, folder)
+                ending = await _run(process, task.encode(), requests.over, self.settings.timeout_s)
             finally:
                 await requests.close()
         if requests.error is not None:
             raise requests.error
-        unkept = await requests.keep_folder(ground) if ground is not None else ""
-        result = await self._result(ended, requests, ctx)
-        return result.model_copy(update={"report": f"{result.report}\n{unkept}".strip()}) if unkept else result
+        notice = await requests.keep_folder(ground) if ground is not None else ""
+        result = await self._result(ending, requests, ctx)
+        return result.model_copy(update={"report": f"{result.report}\n{notice}".strip()}) if notice else result
 
     async def _started(self, command: list[str], environ: Mapping[str, str], folder: Path) -> Process:
         path = shutil.which(command[0], path=environ.get("PATH"))
@@ -146,31 +144,31 @@ class Program:
                 f"programs.{self.name}.command"
             ) from None
 
-    async def _result(self, ended: Ended, requests: Requests, ctx: BranchContext[Any]) -> AgentResult:
+    async def _result(self, ending: Ended, requests: Requests, ctx: BranchContext[Any]) -> AgentResult:
         if not requests.asked:  # it asked models elsewhere, or none: nobody here knows what that cost
             agent_state(ctx).usage = Usage(cost_usd=None)
-        printed = ended.printed.decode("utf-8", "replace").strip()
-        answer, artifacts = await cut_result(printed, self.name, ctx)
+        stdout = ending.printed.decode("utf-8", "replace").strip()
+        answer, artifacts = await cut_result(stdout, self.name, ctx)
         status, report = RunStatus.COMPLETED, ""
         if requests.diverged:
             status, report = RunStatus.BLOCKED, requests.diverged
-        elif ended.code is None:
+        elif ending.code is None:
             status = RunStatus.TIMED_OUT
             report = f"{self.name} was ended after its time limit of {self.settings.timeout_s:g} s"
-        elif ended.code != 0:
+        elif ending.code != 0:
             status = RunStatus.BLOCKED
-            report = f"{self.name} ended with the exit code {ended.code}"
-        if status is not RunStatus.COMPLETED and (said := ended.last_words.decode("utf-8", "replace").strip()):
-            report = f"{report}; the end of what it wrote to its standard error:\n{said}"
+            report = f"{self.name} ended with the exit code {ending.code}"
+        if status is not RunStatus.COMPLETED and (stderr := ending.last_words.decode("utf-8", "replace").strip()):
+            report = f"{report}; the end of what it wrote to its standard error:\n{stderr}"
         if requests.limited:
             status = limit_status(requests.limited)
             report = f"{requests.limited}\n{report}".strip()
         return AgentResult(status=status, answer=str(answer), report=report, artifacts=artifacts, steps=requests.count)
 
 
-def _filled(word: str, values: Mapping[str, str]) -> str:
+def _fill(word: str, values: Mapping[str, str]) -> str:
     """Return a word of a command with the values in place of the placeholders, each taken once."""
-    return PLACEHOLDER.sub(lambda found: values[found[1]], word)
+    return PLACEHOLDER.sub(lambda match: values[match[1]], word)
 
 
 def _from_outside(name: str) -> Provenance:
@@ -179,11 +177,11 @@ def _from_outside(name: str) -> Provenance:
 
 
 def _ground(spec: AgentSpec, kit: Kit) -> Environment | None:
-    made = (kit.environments[name]() for name in spec.tools if name in kit.environments)
-    return next((one for one in made if grounded(one) is not None), None)
+    environments = (kit.environments[name]() for name in spec.tools if name in kit.environments)
+    return next((environment for environment in environments if grounded(environment) is not None), None)
 
 
-def _recorded(ctx: BranchContext[Any]) -> AgentResult:
+def _recording(ctx: BranchContext[Any]) -> AgentResult:
     """Return what the recording has of a program: a replay starts none. ReplayEnd if it ends before its answer."""
     run = ctx.run
     run.visited.update(key for key in run.ledger.records if within(key.branch, ctx.key.path))
@@ -227,10 +225,10 @@ class Requests:
         self._thoughts: dict[str, tuple[Thought, ...]] = {}
         self._tasks: set[asyncio.Task[ModelResponse]] = set()
 
-    async def answer(self, asked: CompletionRequest) -> ModelResponse:
+    async def answer(self, request: CompletionRequest) -> ModelResponse:
         """Answer one request; HttpRequestError for a misfit (400), a short budget (402), a failed model (502)."""
         self.asked = True
-        task = asyncio.create_task(self._in_turn(asked))
+        task = asyncio.create_task(self._in_turn(request))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await task
@@ -258,8 +256,8 @@ class Requests:
         outcome = await self._ctx.perform(effect)
         return "" if outcome.ok else f"what it did in the folder is not kept: {outcome.error}"
 
-    async def _in_turn(self, asked: CompletionRequest) -> ModelResponse:
-        effect = await self._effect(asked)
+    async def _in_turn(self, request: CompletionRequest) -> ModelResponse:
+        effect = await self._effect(request)
         async with self._turn:
             self._refuse_more()
             self._compare(effect)
@@ -310,16 +308,16 @@ class Requests:
             self.over.set()
             raise HttpRequestError(self.diverged, status=503) from None
 
-    async def _effect(self, asked: CompletionRequest) -> Effect:
-        if asked.tools and not self._native:
+    async def _effect(self, request: CompletionRequest) -> Effect:
+        if request.tools and not self._native:
             raise HttpRequestError(f"the model {self.model!r} takes no tool calls; leave tools out")
-        messages = tuple([await self._message(one) for one in asked.messages])
+        messages = tuple([await self._message(message) for message in request.messages])
         return Effect(
             kind=EffectKind.REQUEST_MODEL,
             component=f"{self.model}@1.0.0",
             content_hash=self._profile_hash,
             request=ModelRequest(
-                model=self.model, messages=messages, tools=asked.schemas, settings=asked.settings(self._settings)
+                model=self.model, messages=messages, tools=request.schemas, settings=request.settings(self._settings)
             ),
             mode=Mode.REPEATABLE,
             role=self._spec.role,
@@ -327,22 +325,22 @@ class Requests:
             provenance=(_from_outside(self._name),),
         )
 
-    async def _message(self, said: Said) -> Message:
+    async def _message(self, message: Said) -> Message:
         """Return a message in our form, without secrets; its pictures become blobs."""
         redactor, blocks = self._ctx.run.redactor, list[Block]()
-        for part in said.parts:
+        for part in message.parts:
             if part.image_url is None:
                 blocks.append(TextBlock(text=redactor.text(part.text)))
             else:
                 media_type, data = part.image_url.data()
-                kept = await self._ctx.artifact("picture", data, media_type)
-                blocks.append(MediaBlock(media_type=media_type, sha256=kept.sha256, size=kept.size))
-        calls = tuple(one.model_copy(update={"arguments": redactor.json(one.arguments)}) for one in said.calls)
+                artifact = await self._ctx.artifact("picture", data, media_type)
+                blocks.append(MediaBlock(media_type=media_type, sha256=artifact.sha256, size=artifact.size))
+        calls = tuple(call.model_copy(update={"arguments": redactor.json(call.arguments)}) for call in message.calls)
         return Message(
-            role="system" if said.role == "developer" else said.role,
+            role="system" if message.role == "developer" else message.role,
             content=tuple(blocks),
             tool_calls=calls,
-            tool_call_id=said.tool_call_id,
+            tool_call_id=message.tool_call_id,
             thoughts=self._thoughts.get(calls[0].id, ()) if calls else (),
         )
 
@@ -362,24 +360,24 @@ class Ended:
 async def _run(process: Process, task: bytes, over: asyncio.Event, limit_s: float | None) -> Ended:
     """Return how a program ended, of itself or because it had to; nothing of its process group is left."""
     assert process.stdout is not None and process.stderr is not None
-    printed, words = bytearray(), bytearray()
+    stdout, words = bytearray(), bytearray()
     pipes = [
         asyncio.create_task(_feed(process, task)),
-        asyncio.create_task(_read(process.stdout, printed, first=MOST_PRINTED)),
+        asyncio.create_task(_read(process.stdout, stdout, first=MOST_PRINTED)),
         asyncio.create_task(_read(process.stderr, words, last=LAST_WORDS)),
     ]
-    ends = [asyncio.create_task(_ended(process)), asyncio.create_task(over.wait())]
+    ends = [asyncio.create_task(_wait_end(process)), asyncio.create_task(over.wait())]
     try:
         await asyncio.wait(ends, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
         code = process.returncode
     finally:
-        for one in ends:
-            one.cancel()
+        for wait in ends:
+            wait.cancel()
         await _end(process)
         await asyncio.wait(pipes, timeout=GRACE_S)  # a process that left the group may hold them
-        for one in pipes:
-            one.cancel()
-    return Ended(code, bytes(printed), bytes(words))
+        for pipe in pipes:
+            pipe.cancel()
+    return Ended(code, bytes(stdout), bytes(words))
 
 
 async def _feed(process: Process, task: bytes) -> None:
@@ -390,14 +388,14 @@ async def _feed(process: Process, task: bytes) -> None:
     process.stdin.close()
 
 
-async def _read(stream: asyncio.StreamReader, kept: bytearray, *, first: int = 0, last: int = 0) -> None:
+async def _read(stream: asyncio.StreamReader, buffer: bytearray, *, first: int = 0, last: int = 0) -> None:
     while data := await stream.read(65_536):
-        kept += data[: first - len(kept)] if first else data
+        buffer += data[: first - len(buffer)] if first else data
         if last:
-            del kept[:-last]
+            del buffer[:-last]
 
 
-async def _ended(process: Process) -> None:
+async def _wait_end(process: Process) -> None:
     # Not `process.wait`: that waits for the end of its pipes too, which a program it started may hold.
     while process.returncode is None:  # noqa: ASYNC110 (nothing tells of it)
         await asyncio.sleep(_POLL_S)
@@ -410,10 +408,10 @@ async def _end(process: Process) -> None:
             _signal(process, signal.SIGTERM)
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE_S):
-                    await _ended(process)
+                    await _wait_end(process)
     finally:
         _signal(process, signal.SIGKILL)
-    await _ended(process)
+    await _wait_end(process)
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

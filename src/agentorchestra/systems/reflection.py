@@ -79,38 +79,38 @@ class _Reflecting:
     async def run(self) -> AgentResult:
         """Diagnose, choose, change."""
         runs = self.options.evidence
-        replies = await self.questioner.all([self._diagnosis_question(one) for one in runs])
-        diagnoses = [(one, reply) for one, reply in zip(runs, replies, strict=True) if reply is not None]
+        replies = await self.questioner.all([self._diagnosis_question(run) for run in runs])
+        diagnoses = [(run, reply) for run, reply in zip(runs, replies, strict=True) if reply is not None]
         if not diagnoses:
-            why = "No diagnosis of a run could be had, so nothing is proposed."
-            return proposal_result(self.questioner, why, blocked=True)
-        report = [f"Diagnosis of {one.run}:\n{text}" for one, reply in diagnoses if (text := _in_words(reply))]
-        wanted = self._wanted([reply for _, reply in diagnoses])
-        if not wanted:
+            reason = "No diagnosis of a run could be had, so nothing is proposed."
+            return proposal_result(self.questioner, reason, blocked=True)
+        report = [f"Diagnosis of {run.run}:\n{text}" for run, reply in diagnoses if (text := _in_words(reply))]
+        targets = self._targets([reply for _, reply in diagnoses])
+        if not targets:
             report.append("No text had a part in what was diagnosed, so nothing is proposed.")
         revision = Revision(self.questioner, self.options.limits, self._trial)
-        changes = await revision.run(wanted)
+        changes = await revision.run(targets)
         return proposal_result(self.questioner, "\n\n".join([*report, *revision.left]), changes)
 
-    def _wanted(self, replies: Sequence[Mapping[str, Any]]) -> list[Wanted]:
+    def _targets(self, replies: Sequence[Mapping[str, Any]]) -> list[Wanted]:
         """Return the variables with the greatest part in the failures, over all runs, with what is said of each."""
         parts: dict[str, float] = {}
-        said: dict[str, list[str]] = {}
+        notes: dict[str, list[str]] = {}
         for reply in replies:
             for cause in reply.get("causes") or ():
                 key, part = str(cause["variable"]), float(cause["part"])
                 if part > 0:
                     parts[key] = parts.get(key, 0.0) + part
-                    said.setdefault(key, []).append(f"{_in_words(reply)}\nIts part: {cause.get('why') or 'not said'}")
-        chosen = sorted(parts, key=lambda key: -parts[key])[: self.options.limits.changes]
-        return [Wanted(self.options.of(key), tuple(said[key])) for key in chosen]
+                    notes.setdefault(key, []).append(f"{_in_words(reply)}\nIts part: {cause.get('why') or 'not said'}")
+        keys = sorted(parts, key=lambda key: -parts[key])[: self.options.limits.changes]
+        return [Wanted(self.options.of(key), tuple(notes[key])) for key in keys]
 
     def _diagnosis_question(self, evidence: Evidence) -> Question:
         chars = self.options.limits.chars
         variables = self.options.variables
         cause = form(
             ["variable", "part"],
-            variable={**TEXT, "enum": [one.key for one in variables]},
+            variable={**TEXT, "enum": [variable.key for variable in variables]},
             part=Form(NUMBER, {**NUMBER, "minimum": 0, "maximum": HIGHEST}),
             why=TEXT,
         )
@@ -123,18 +123,16 @@ class _Reflecting:
             content += titled_material(
                 f"Step {number} ({node.component or node.kind}{uses}), in:", cut(node.given, room), node.key
             )
-            how = "failed" if node.error else "out"
-            content += titled_material(f"Step {number}, {how}:", cut(node.error or node.gave, room), node.key)
+            direction = "failed" if node.error else "out"
+            content += titled_material(f"Step {number}, {direction}:", cut(node.error or node.gave, room), node.key)
         content += titled_material("The answer:", cut(evidence.answer, chars // 8), "answer")
         wrong = [*([evidence.error] if evidence.error else []), *evidence.failed_checks]
         if wrong:
-            content += titled_material(
-                "How the run failed, and checks that failed:", cut("\n".join(wrong), chars // 8), "run"
-            )
-        for one in variables:
-            purpose = f"; {one.description}" if one.description else ""
-            head = f"The text {one.key} ({one.role or 'text'}{purpose}):"
-            content += titled_material(head, cut(one.text, chars // 4 // len(variables)), one.key)
+            content += titled_material("How the run failed, and checks that failed:", cut("\n".join(wrong), chars // 8), "run")
+        for variable in variables:
+            purpose = f"; {variable.description}" if variable.description else ""
+            head = f"The text {variable.key} ({variable.role or 'text'}{purpose}):"
+            content += titled_material(head, cut(variable.text, chars // 4 // len(variables)), variable.key)
         values = {
             "task": evidence.task,
             "loss": self.options.loss,
@@ -157,34 +155,34 @@ class _Reflecting:
         if not cases:
             return ""
         try:
-            patched = shop.trial(with_source(variable, text), _function(text), shop.limits.trial_s)
+            patch = shop.trial(with_source(variable, text), _function(text), shop.limits.trial_s)
         except SourceError as exc:
             return str(exc)
-        trials = await try_cases(self.ctx, patched, cases, {}, twice=False)
+        trials = await try_cases(self.ctx, patch, cases, {}, twice=False)
         return "\n".join(trials.problems)
 
     def _calls(self, variable: Variable) -> list[Case]:
         nodes = [
             node
-            for one in self.options.evidence
-            for node in one.nodes
+            for run in self.options.evidence
+            for node in run.nodes
             if variable.key in node.uses and node.kind == "InvokeTool" and node.arguments is not None
         ]
-        found: list[Case] = []
+        cases: list[Case] = []
         for node in sorted(nodes, key=lambda node: not node.error):
             case = Case(dict(node.arguments or {}), known=False)
-            if case not in found:
-                found.append(case)
-        return found[:MOST_TRIALS]
+            if case not in cases:
+                cases.append(case)
+        return cases[:MOST_TRIALS]
 
 
 def _in_words(reply: Mapping[str, Any]) -> str:
     lines = []
     for name, title in _TITLES.items():
-        said = [str(one).strip() for one in reply.get(name) or () if str(one).strip()]
-        lines += [f"{title}:", *(f"- {one}" for one in said)] if said else []
+        points = [str(text).strip() for text in reply.get(name) or () if str(text).strip()]
+        lines += [f"{title}:", *(f"- {point}" for point in points)] if points else []
     return "\n".join(lines)
 
 
 def _function(text: str) -> str:
-    return next(one.name for one in ast.parse(text).body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+    return next(node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))

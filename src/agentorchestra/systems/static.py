@@ -23,10 +23,10 @@ PARTS = SEARCH.model_copy(update={"plan": "none", "subtasks": False})
 
 async def static(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Run one agent that follows one written workflow in every task; SettingsError for a plan or subtasks."""
-    asked = ctx.manifest.parts
-    if asked.plan in ("once", "reviewed") or asked.subtasks:
-        name = "plan" if asked.plan in ("once", "reviewed") else "subtasks"
-        value = asked.plan if name == "plan" else "true"
+    plan_parts = ctx.manifest.parts
+    if plan_parts.plan in ("once", "reviewed") or plan_parts.subtasks:
+        name = "plan" if plan_parts.plan in ("once", "reviewed") else "subtasks"
+        value = plan_parts.plan if name == "plan" else "true"
         raise SettingsError(
             f"the settings have parts.{name} = {value}, and the system {NAME!r} is there to follow a plan that nobody "
             "makes; take the setting out, or choose the system oagents"

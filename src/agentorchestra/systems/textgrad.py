@@ -58,45 +58,43 @@ class TextGrad:
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Return the proposed changes as the `output`; raise EvidenceError as `check_options` does."""
         options = read_options(ctx.manifest.options if is_top(ctx) else {}, NAME)
-        batch = [_Backward(one, options.limits.nodes) for one in options.evidence]
+        batch = [_Backward(evidence, options.limits.nodes) for evidence in options.evidence]
         questioner = Questioner(ctx, kit, spec.role, spec.model)
 
         # loss
         replies = await questioner.all(
-            [_loss_question(one.evidence, options.loss, options.limits.chars) for one in batch]
+            [_loss_question(run.evidence, options.loss, options.limits.chars) for run in batch]
         )
-        for one, reply in zip(batch, replies, strict=True):
-            one.feedback[OUTCOME] = "\n".join(f"- {each}" for each in _said(reply, "problems"))
+        for run, reply in zip(batch, replies, strict=True):
+            run.feedback[OUTCOME] = "\n".join(f"- {problem}" for problem in _texts(reply, "problems"))
         if all(reply is None for reply in replies):
-            return proposal_result(
-                questioner, "No critique of an outcome could be had, so nothing is proposed.", blocked=True
-            )
-        if not any(one.feedback[OUTCOME] for one in batch):
-            return proposal_result(
-                questioner, "The critique found nothing to better in the outcomes, so nothing is proposed."
-            )
+            return proposal_result(questioner, "No critique of an outcome could be had, so nothing is proposed.", blocked=True)
+        if not any(run.feedback[OUTCOME] for run in batch):
+            return proposal_result(questioner, "The critique found nothing to better in the outcomes, so nothing is proposed.")
 
         # backward, step by step from the end, all runs at the same time
-        for distance in range(1, 1 + max(one.depth for one in batch)):
-            level = [(one, node) for one in batch for node in one.level(distance)]
-            replies = await questioner.all([one.question(node, options.limits.chars) for one, node in level])
-            for (one, node), reply in zip(level, replies, strict=True):
-                one.feedback[node.key] = "".join(_said(reply, "feedback"))
+        for distance in range(1, 1 + max(run.depth for run in batch)):
+            level = [(run, node) for run in batch for node in run.level(distance)]
+            replies = await questioner.all([run.question(node, options.limits.chars) for run, node in level])
+            for (run, node), reply in zip(level, replies, strict=True):
+                run.feedback[node.key] = "".join(_texts(reply, "feedback"))
 
         # gradients, one for each variable and run
-        pairs = [(each, one) for each in options.variables for one in batch if one.used(each.key)]
-        replies = await questioner.all([one.gradient_question(each, options.limits.chars) for each, one in pairs])
+        pairs = [(variable, run) for variable in options.variables for run in batch if run.used(variable.key)]
+        replies = await questioner.all(
+            [run.gradient_question(variable, options.limits.chars) for variable, run in pairs]
+        )
         gradients: dict[str, list[str]] = {}
-        for (each, _), reply in zip(pairs, replies, strict=True):
-            gradients.setdefault(each.key, []).extend(_said(reply, "feedback"))
+        for (variable, _), reply in zip(pairs, replies, strict=True):
+            gradients.setdefault(variable.key, []).extend(_texts(reply, "feedback"))
 
         # step
-        ranked = sorted((key for key in gradients if gradients[key]), key=lambda key: -len(gradients[key]))
-        chosen = ranked[: options.limits.changes]
+        ranking = sorted((key for key in gradients if gradients[key]), key=lambda key: -len(gradients[key]))
+        keys = ranking[: options.limits.changes]
         revision = Revision(questioner, options.limits)
-        changes = await revision.run([Wanted(options.of(key), tuple(gradients[key])) for key in chosen])
-        report = [f"Feedback on {key}:\n{said}" for key in ranked for said in gradients[key]]
-        report += revision.left or ([] if ranked else ["No feedback reached a variable, so nothing is proposed."])
+        changes = await revision.run([Wanted(options.of(key), tuple(gradients[key])) for key in keys])
+        report = [f"Feedback on {key}:\n{feedback}" for key in ranking for feedback in gradients[key]]
+        report += revision.left or ([] if ranking else ["No feedback reached a variable, so nothing is proposed."])
         return proposal_result(questioner, "\n\n".join(report), changes)
 
 
@@ -115,9 +113,9 @@ class _Backward:
         order = [key for key in TopologicalSorter(self._after).static_order() if key != OUTCOME]  # from the end
         distance = {OUTCOME: 0}
         for key in order:
-            reached = [distance[one] for one in self._after[key] if one in distance]
-            if reached:
-                distance[key] = 1 + max(reached)
+            distances = [distance[successor] for successor in self._after[key] if successor in distance]
+            if distances:
+                distance[key] = 1 + max(distances)
         fed = {node.key for node in self.evidence.nodes if node.uses}
         for key in reversed(order):
             if key in fed:
@@ -141,12 +139,12 @@ class _Backward:
 
     def question(self, node: Node, chars: int) -> Question:
         """Return the question for the feedback on an effect, from the feedback on what its output was used for."""
-        after = [(key, said) for key, said in zip(self._after[node.key], self._on(node.key), strict=True) if said]
+        after = [(key, text) for key, text in zip(self._after[node.key], self._on(node.key), strict=True) if text]
         room = chars // (2 + len(after))
         content = _node_blocks(node, 2 * room)
-        for key, said in after:
-            what = "the outcome of the run" if key == OUTCOME else "a later step, which used this output"
-            content += titled_material(f"What is said of {what}:", cut(said, room), "feedback")
+        for key, text in after:
+            origin = "the outcome of the run" if key == OUTCOME else "a later step, which used this output"
+            content += titled_material(f"What is said of {origin}:", cut(text, room), "feedback")
         model = node.kind == "RequestModel"
         return Question(BACKWARD, _FEEDBACK, {"task": self.evidence.task, "model": model}, tuple(content))
 
@@ -167,7 +165,7 @@ class _Backward:
 
     def _on(self, key: str) -> list[str]:
         """Return what was said of the effects that an output went into, "" for those that were not criticised."""
-        return [self.feedback.get(one, "") for one in self._after[key]]
+        return [self.feedback.get(successor, "") for successor in self._after[key]]
 
 
 def _loss_question(evidence: Evidence, loss: str, chars: int) -> Question:
@@ -177,7 +175,7 @@ def _loss_question(evidence: Evidence, loss: str, chars: int) -> Question:
         content += titled_material("How the run failed:", cut(evidence.error, room), "run")
     if evidence.failed_checks:
         content += titled_material("Checks that failed:", cut("\n".join(evidence.failed_checks), room), "checks")
-    failed = [f"{one.component}: {one.error}" for one in evidence.nodes if one.error]
+    failed = [f"{node.component}: {node.error}" for node in evidence.nodes if node.error]
     if failed:
         content += titled_material("Steps that failed on the way:", cut("\n".join(failed), room), "run")
     values = {"task": evidence.task, "loss": loss, "status": evidence.status, "score": _score(evidence)}
@@ -190,12 +188,12 @@ def _score(evidence: Evidence) -> str:
 
 def _node_blocks(node: Node, room: int) -> list[Block]:
     """Return what went into an effect and what came out, as material."""
-    what = "a model" if node.kind == "RequestModel" else node.component or node.kind
-    content = titled_material(f"What went into the step ({what}):", cut(node.given, room // 2), node.key)
+    component = "a model" if node.kind == "RequestModel" else node.component or node.kind
+    content = titled_material(f"What went into the step ({component}):", cut(node.given, room // 2), node.key)
     return content + titled_material("What came out:", cut(node.error or node.gave, room // 2), node.key)
 
 
-def _said(reply: Mapping[str, Any] | None, name: str) -> list[str]:
+def _texts(reply: Mapping[str, Any] | None, name: str) -> list[str]:
     value = (reply or {}).get(name)
     every = value if isinstance(value, list) else [value]
-    return [one.strip() for one in every if isinstance(one, str) and one.strip()]
+    return [text.strip() for text in every if isinstance(text, str) and text.strip()]

@@ -55,58 +55,60 @@ class _Material:
     marks: dict[str, int]  # by the report's own names of quotes, `2.1`
 
     def blocks(self) -> tuple[Block, ...]:
-        known = len(citations(self.found))
-        if not self.others and len(self.evidence) == known:
+        count = len(citations(self.found))
+        if not self.others and len(self.evidence) == count:
             return (evidence_block(self.found),)
         share = MOST_SHOWN // max(1, len(self.others))
         lines = []
-        for one in self.others:
-            text = re.sub(r"\[(\d{1,4}(?:\.\d{1,4})?)\]", self._mark, one.quoted)
+        for piece in self.others:
+            text = re.sub(r"\[(\d{1,4}(?:\.\d{1,4})?)\]", self._mark, piece.quoted)
             cut = f"\n(cut: {len(text):,} characters)" if len(text) > share else ""
-            lines.append(f"{one.title or 'Item'} (by {one.by}):\n{text[:share]}{cut}")
-        sources = [_listed(number, one) for number, one in enumerate(self.evidence[known:], start=known + 1)]
-        shown = [*_bounded(lines, "items", 2 * MOST_SHOWN), *_bounded(sources, "sources", MOST_SHOWN)]
-        items = material("\n\n".join(shown), REPORT, "environment")
+            lines.append(f"{piece.title or 'Item'} (by {piece.by}):\n{text[:share]}{cut}")
+        sources = [
+            _source_line(number, citation) for number, citation in enumerate(self.evidence[count:], start=count + 1)
+        ]
+        texts = [*_fitting(lines, "items", 2 * MOST_SHOWN), *_fitting(sources, "sources", MOST_SHOWN)]
+        items = material("\n\n".join(texts), REPORT, "environment")
         return (evidence_block(self.found), items) if self.found else (items,)
 
-    def _mark(self, found: re.Match[str]) -> str:
-        number = self.marks.get(found[1] if "." in found[1] else f"{found[1]}.1")
-        return f"[E{number}]" if number else found[0]
+    def _mark(self, match: re.Match[str]) -> str:
+        number = self.marks.get(match[1] if "." in match[1] else f"{match[1]}.1")
+        return f"[E{number}]" if number else match[0]
 
 
-def _listed(number: int, one: Citation) -> str:
-    words = f"{one.quote[:_QUOTED]}…" if len(one.quote) > _QUOTED else one.quote
-    return f"[E{number}] {one.source}{f', {one.place}' if one.place else ''}{f': “{words}”' if words else ''}"
+def _source_line(number: int, source: Citation) -> str:
+    words = f"{source.quote[:_QUOTED]}…" if len(source.quote) > _QUOTED else source.quote
+    return f"[E{number}] {source.source}{f', {source.place}' if source.place else ''}{f': “{words}”' if words else ''}"
 
 
-def _bounded(lines: Sequence[str], what: str, room: int) -> list[str]:
+def _fitting(lines: Sequence[str], kind: str, room: int) -> list[str]:
     """Return the first of these that there is room for, and how many are not shown."""
-    kept = 0
-    for one in lines:
-        room -= len(one)
-        if room < 0 and kept:
+    count = 0
+    for line in lines:
+        room -= len(line)
+        if room < 0 and count:
             break
-        kept += 1
-    more = len(lines) - kept
-    return [*lines[:kept], *([f"(and {more:,} more {what}, which are not shown)"] if more else [])]
+        count += 1
+    more = len(lines) - count
+    return [*lines[:count], *([f"(and {more:,} more {kind}, which are not shown)"] if more else [])]
 
 
 async def report(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Show what there is, let the model write, number its marks, write the file."""
     caller = ctx.parent
-    found = results_before(caller, upto=ctx.decided_n) if caller is not None else []
-    material = await _gathered(found, ctx)
-    shown = spec.model_copy(update={"context": (*spec.context, *material.blocks())})
+    results = results_before(caller, upto=ctx.decided_n) if caller is not None else []
+    material = await _gather(results, ctx)
+    informed = spec.model_copy(update={"context": (*spec.context, *material.blocks())})
     check = MarkCheck(kit.prompts.get(MARKS), material.evidence)
     # Its sources are those of its marks, which code sets.
-    result = await run_agent(without_report(shown), ctx, kit, prompt=NAME, observe=(check,), checked=True)
-    made = make_report(result.answer, material.evidence, ctx.manifest.files)
+    result = await run_agent(without_report(informed), ctx, kit, prompt=NAME, observe=(check,), checked=True)
+    draft = make_report(result.answer, material.evidence, ctx.manifest.files)
     text, unknown = marked(result.answer, material.evidence)
-    result = result.model_copy(update={"answer": made.text, "sources": made.sources})
+    result = result.model_copy(update={"answer": draft.text, "sources": draft.sources})
     if not has_report(ctx):
-        return result.model_copy(update={"report": _lines(result.report, *made.notes)})
-    result, said = await _completed(result, text, spec, material, ctx)
-    return result.model_copy(update={"report": _lines(result.report, struck_out(unknown) if unknown else "", said)})
+        return result.model_copy(update={"report": _lines(result.report, *draft.notes)})
+    result, note = await _completed(result, text, spec, material, ctx)
+    return result.model_copy(update={"report": _lines(result.report, struck_out(unknown) if unknown else "", note)})
 
 
 def _lines(*parts: str) -> str:
@@ -135,26 +137,28 @@ class MarkCheck:
         return state.model_copy(update={"result": None, "problem": problem})
 
 
-async def _gathered(found: Sequence[TeamResult], ctx: BranchContext[Any]) -> _Material:
+async def _gather(results: Sequence[TeamResult], ctx: BranchContext[Any]) -> _Material:
     """Gather what was found and the items of the run's report, which gets what agents did not add themselves."""
-    cited = citations(found)
+    team_citations = citations(results)
     if not has_report(ctx):
-        return _Material(found, (), cited, {})
-    before = await _collected(ctx)
-    for name, result, _ in found:
-        if name not in {one.by for one in before.pieces}:
+        return _Material(results, (), team_citations, {})
+    before = await _collection(ctx)
+    for name, result, _ in results:
+        if name not in {piece.by for piece in before.pieces}:
             await add_to_report(ctx, result.answer or result.report, title=name, citations=result.sources)
-    answers = _bare("\n".join(result.answer for _, result, _ in found))
-    more = [_further(one, answers) for one in before.pieces if one.by != NAME]
-    others = tuple(one for one in more if one.quoted)
-    evidence, marks = numbered(cited, before.references, ctx.manifest.files)
-    return _Material(found, others, evidence, marks)
+    answers = _bare("\n".join(result.answer for _, result, _ in results))
+    more = [_further(pieces, answers) for pieces in before.pieces if pieces.by != NAME]
+    additions = tuple(piece for piece in more if piece.quoted)
+    evidence, marks = numbered(team_citations, before.references, ctx.manifest.files)
+    return _Material(results, additions, evidence, marks)
 
 
 def _further(piece: Piece, answers: str) -> Piece:
     """Return an item without the paragraphs that stand in the answers already."""
     paragraphs = re.split(r"\n\s*\n", piece.quoted or piece.content)
-    return piece.model_copy(update={"quoted": "\n\n".join(one for one in paragraphs if _bare(one) not in answers)})
+    return piece.model_copy(
+        update={"quoted": "\n\n".join(paragraph for paragraph in paragraphs if _bare(paragraph) not in answers)}
+    )
 
 
 def _bare(text: str) -> str:
@@ -163,38 +167,38 @@ def _bare(text: str) -> str:
 
 
 def numbered(
-    cited: Sequence[Citation], listed: Sequence[Listed], files: Sequence[FileRef]
+    team_citations: Sequence[Citation], references: Sequence[Listed], files: Sequence[FileRef]
 ) -> tuple[tuple[Citation, ...], dict[str, int]]:
     """Return all evidence, each quote once, and its numbers by the names of a report's quotes (`2.1`)."""
     by_name = {ref.name: ref for ref in files}
     evidence: list[Citation] = []
-    known: dict[tuple[str, str], int] = {}  # by what the spellings of a source have in common, and by the quote
+    numbers: dict[tuple[str, str], int] = {}  # by what the spellings of a source have in common, and by the quote
     first: dict[str, int] = {}  # the first evidence of a source
 
-    def number_of(key: str, one: Citation) -> int:
-        quote = normalised(one.quote)
-        same = known.get((key, quote), 0) if quote else first.get(key, 0)
+    def number_of(key: str, citation: Citation) -> int:
+        quote = normalised(citation.quote)
+        same = numbers.get((key, quote), 0) if quote else first.get(key, 0)
         if not same:
-            evidence.append(one)
-            same = known[key, quote] = len(evidence)
+            evidence.append(citation)
+            same = numbers[key, quote] = len(evidence)
             first.setdefault(key, same)
         return same
 
-    for one in cited:
-        address = address_of(one.source, by_name)
+    for citation in team_citations:
+        address = address_of(citation.source, by_name)
         key = key_of(address if "://" in address else "", address)
-        evidence.append(one)  # as the agents' results list them
-        known.setdefault((key, normalised(one.quote)), len(evidence))
+        evidence.append(citation)  # as the agents' results list them
+        numbers.setdefault((key, normalised(citation.quote)), len(evidence))
         first.setdefault(key, len(evidence))
     marks = {
-        f"{ref.number}.{index}": number_of(key_of(ref.url, ref.description), one)
-        for ref in listed
-        for index, one in enumerate(ref.cited or (Citation(source=ref.url or ref.description),), start=1)
+        f"{ref.number}.{index}": number_of(key_of(ref.url, ref.description), citation)
+        for ref in references
+        for index, citation in enumerate(ref.cited or (Citation(source=ref.url or ref.description),), start=1)
     }
     return tuple(evidence), marks
 
 
-async def _collected(ctx: BranchContext[Any]) -> Collected:
+async def _collection(ctx: BranchContext[Any]) -> Collected:
     outcome = await act_on_report(ctx, "collect", {})
     if not outcome.ok or not outcome.artifacts:
         return Collected()
@@ -209,32 +213,32 @@ async def _completed(
         return result, ""
     arguments: dict[str, JsonValue] = {"path": wanted_file(spec, ctx), "text": text}
     if result.answer:
-        cited: list[JsonValue] = [
-            one.model_dump(mode="json", exclude_defaults=True) for one in material.evidence[:MOST_REFERENCES]
+        references: list[JsonValue] = [
+            citation.model_dump(mode="json", exclude_defaults=True) for citation in material.evidence[:MOST_REFERENCES]
         ]
-        outcome = await act_on_report(ctx, "complete", {**arguments, "only_cited": True, "citations": cited})
+        outcome = await act_on_report(ctx, "complete", {**arguments, "only_cited": True, "citations": references})
     else:  # no model is asked once more
         outcome = await act_on_report(ctx, "write", arguments)
     if not outcome.ok or not outcome.artifacts:
-        return result, _said(outcome)
-    written = (await ctx.read_artifact(outcome.artifacts[0])).decode("utf-8", "replace").strip()
+        return result, _outcome_note(outcome)
+    file_text = (await ctx.read_artifact(outcome.artifacts[0])).decode("utf-8", "replace").strip()
     if result.answer:
-        return result.model_copy(update={"answer": written}), _said(outcome)
+        return result.model_copy(update={"answer": file_text}), _outcome_note(outcome)
     status = RunStatus.PARTIAL if result.status is RunStatus.BLOCKED else result.status
-    answered = result.model_copy(update={"answer": written, "sources": material.evidence, "status": status})
-    return answered, f"{_said(outcome)} No model wrote it: the items stand one after the other."
+    result_with_file = result.model_copy(update={"answer": file_text, "sources": material.evidence, "status": status})
+    return result_with_file, f"{_outcome_note(outcome)} No model wrote it: the items stand one after the other."
 
 
-def _said(outcome: Outcome) -> str:
+def _outcome_note(outcome: Outcome) -> str:
     return text_of(outcome.blocks()) if outcome.ok else f"The report could not be written to a file: {outcome.error}"
 
 
 def wanted_file(spec: AgentSpec, ctx: BranchContext[Any]) -> str:
     """Return the file that the task wants the report in; "" where it names none, or one given with it."""
-    given = {ref.name for ref in ctx.manifest.files}
+    task_files = {ref.name for ref in ctx.manifest.files}
     for text in (spec.instruction, ctx.manifest.task):
         for name in _FILE.findall(text[:20_000]):
-            if name not in given and ".." not in name:
+            if name not in task_files and ".." not in name:
                 return str(name)
     return ""
 

@@ -17,9 +17,9 @@ REPORT = "report"  # the environment; an agent that adds to it names it in `envi
 
 def has_report(ctx: BranchContext[Any]) -> bool:
     """Return True if the agent may write a report in this run: runs of earlier versions have none."""
-    held = ctx.capabilities
-    there = REPORT in ctx.run.services.environments and REPORT in ctx.manifest.tools
-    return there and (held is None or REPORT in held)
+    capabilities = ctx.capabilities
+    is_on = REPORT in ctx.run.services.environments and REPORT in ctx.manifest.tools
+    return is_on and (capabilities is None or REPORT in capabilities)
 
 
 async def act_on_report(ctx: BranchContext[Any], action: str, arguments: Mapping[str, JsonValue]) -> Outcome:
@@ -44,15 +44,15 @@ async def add_to_report(
     empty = not content.strip() if isinstance(content, str) else not content
     if not has_report(ctx) or (empty and not citations):
         return
-    named = titles or {}
-    cited: list[JsonValue] = [
-        one.model_dump(mode="json", exclude_defaults=True)
-        | ({"title": named[one.source]} if named.get(one.source) else {})
-        for one in citations
+    source_titles = titles or {}
+    records: list[JsonValue] = [
+        citation.model_dump(mode="json", exclude_defaults=True)
+        | ({"title": source_titles[citation.source]} if source_titles.get(citation.source) else {})
+        for citation in citations
     ]
-    await act_on_report(ctx, "add", {"content": content, "title": title, "citations": cited})
+    await act_on_report(ctx, "add", {"content": content, "title": title, "citations": records})
 
 
 def without_report(spec: AgentSpec) -> AgentSpec:
     """Return a spec whose model is not offered the report: its workflow writes it."""
-    return spec.model_copy(update={"tools": tuple(one for one in spec.tools if one != REPORT)})
+    return spec.model_copy(update={"tools": tuple(tool for tool in spec.tools if tool != REPORT)})

@@ -43,8 +43,12 @@ def make_report(
     notes = []
     if unknown:
         notes.append(struck_out(unknown))
-    sources = tuple(one for places in numbering.used.values() for one in places)
-    spare = [plain(one.source) + (f", {one.place}" if one.place else "") for one in evidence if one not in sources]
+    sources = tuple(citation for places in numbering.used.values() for citation in places)
+    spare = [
+        plain(citation.source) + (f", {citation.place}" if citation.place else "")
+        for citation in evidence
+        if citation not in sources
+    ]
     if spare:
         notes.append(f"Not used: {'; '.join(dict.fromkeys(spare))}.")
     return Report(re.sub(r"[ \t]+\n", "\n", body).strip() + references, sources, tuple(notes))
@@ -62,17 +66,17 @@ def marked(text: str, evidence: Sequence[Citation]) -> tuple[str, tuple[str, ...
     """
     unknown: list[str] = []
     first: dict[str, int] = {}
-    for number, one in enumerate(evidence, start=1):
-        first.setdefault(normalised_address(one.source), number)
+    for number, citation in enumerate(evidence, start=1):
+        first.setdefault(normalised_address(citation.source), number)
 
-    def unlinked(match: re.Match[str]) -> str:
+    def unlink(match: re.Match[str]) -> str:
         number = first.get(normalised_address(match["address"]))
         if number:
             return f"{match['text']} [E{number}]"
         unknown.append(match["address"])
         return match["text"]
 
-    def known(match: re.Match[str]) -> str:
+    def checked_mark(match: re.Match[str]) -> str:
         mark = MARK.fullmatch(match[0])
         if mark is not None and 0 < int(mark[1]) <= len(evidence):
             return match[0]
@@ -80,7 +84,7 @@ def marked(text: str, evidence: Sequence[Citation]) -> tuple[str, tuple[str, ...
         return ""
 
     body = evidence_marks(text, len(evidence))
-    body = outside_code(body, lambda part: _ANY_MARK.sub(known, _LINK.sub(unlinked, part)))
+    body = outside_code(body, lambda part: _ANY_MARK.sub(checked_mark, _LINK.sub(unlink, part)))
     return (closed_up(body) if unknown else body), tuple(dict.fromkeys(unknown))
 
 
@@ -94,19 +98,21 @@ class _Numbering:
 
     def line(self, address: str, titles: Mapping[str, str]) -> str:
         """Return a line of the list of references: title, link, places and quotes."""
-        cited = self.used[address]
-        name = next((titles[one.source] for one in cited if titles.get(one.source)), cited[0].source)
-        quotes = "; ".join(_quoted(one) for one in cited)
-        linked = self._linked(address)
-        shown = plain(name) if linked == NO_ADDRESS else f"[{plain(name)}]({linked})"
-        return f"{[*self.used].index(address) + 1}. {shown}{': ' + quotes if quotes else ''}"
+        citations = self.used[address]
+        name = next(
+            (titles[citation.source] for citation in citations if titles.get(citation.source)), citations[0].source
+        )
+        quotes = "; ".join(_quotation(citation) for citation in citations)
+        link = self._linked(address)
+        entry = plain(name) if link == NO_ADDRESS else f"[{plain(name)}]({link})"
+        return f"{[*self.used].index(address) + 1}. {entry}{': ' + quotes if quotes else ''}"
 
     def number(self, match: re.Match[str]) -> str:
-        one = self.evidence[int(match[1]) - 1]
-        address = address_of(one.source, self.files)
+        citation = self.evidence[int(match[1]) - 1]
+        address = address_of(citation.source, self.files)
         places = self.used.setdefault(address, [])
-        if one not in places:
-            places.append(one)
+        if citation not in places:
+            places.append(citation)
         return f"[{[*self.used].index(address) + 1}]({self._linked(address)})"
 
     def _linked(self, address: str) -> str:
@@ -114,7 +120,7 @@ class _Numbering:
         return escaped(address) if re.match(r"[a-z][a-z0-9+.-]*:", address) else NO_ADDRESS
 
 
-def _quoted(one: Citation) -> str:
-    words = " ".join(one.quote.split())
+def _quotation(citation: Citation) -> str:
+    words = " ".join(citation.quote.split())
     words = f"“{plain(words[:200])}{'…' if len(words) > 200 else ''}”" if words else ""
-    return " ".join(part for part in (one.place, words) if part)
+    return " ".join(part for part in (citation.place, words) if part)

@@ -10,7 +10,7 @@ from typing import Any
 from agentorchestra.agents.agent import GIVEN, Agent, agent_effect
 from agentorchestra.agents.driver import build_agent
 from agentorchestra.agents.outputs import ended_on
-from agentorchestra.agents.society.toolkit import Send, heard, mail_blocks, message
+from agentorchestra.agents.society.toolkit import Send, mail_blocks, message, next_mails
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.effects import EffectKind, Provenance
 from agentorchestra.core.mail import MOST_CHARS, Mail
@@ -50,50 +50,57 @@ async def act(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult
     agent, society = kit.agents[spec.system], ctx.run.mail.society
     if ctx.actor not in society.members or society.forged(ctx.actor, ctx.home):
         # Nobody would ever write to it.
-        why = f"{ctx.actor} works only where others write to it; run the system `coral`, which has it"
-        return AgentResult(status=RunStatus.BLOCKED, report=why)
+        reason = f"{ctx.actor} works only where others write to it; run the system `coral`, which has it"
+        return AgentResult(status=RunStatus.BLOCKED, report=reason)
     steps = agent.drive in (None, act)
     turn = await _conversation(agent, spec, ctx, kit) if steps else _tasks(agent, spec, ctx)
-    owed: dict[str, Mail] = {}  # the last message of each who waits for an answer
+    unanswered: dict[str, Mail] = {}  # the last message of each who waits for an answer
     while True:
-        mails = (await heard(ctx)).mails
+        mails = (await next_mails(ctx)).mails
         if not mails:
             continue
-        owed |= {one.sender: one for one in mails}
+        unanswered |= {mail.sender: mail for mail in mails}
         before = ctx.last_n
-        said = await turn(mails)
-        sent = _sent(ctx, before)
+        reply = await turn(mails)
+        texts = _sent_texts(ctx, before)
         # Who has asked others meanwhile answers when these have.
-        words = said.answer or ("" if sent else said.beside)
-        for sender, mail in owed.items():
+        words = reply.answer or ("" if texts else reply.beside)
+        for sender, mail in unanswered.items():
             # Who leads is told even that there is nothing; others could tell each other so for ever.
-            missing = sender not in sent and (words or (not sent and sender == society.leader))
-            if missing or (said.reply and said.reply not in sent.get(sender, ())):
+            missing = sender not in texts and (words or (not texts and sender == society.leader))
+            if missing or (reply.reply and reply.reply not in texts.get(sender, ())):
                 text = _cut(words) or "I have come to no result."
-                await ctx.perform(message(mail.thread, text, [sender], ctx, said.sources))
-        owed = {} if words or not sent else {name: mail for name, mail in owed.items() if name not in sent}
+                await ctx.perform(message(mail.thread, text, [sender], ctx, reply.sources))
+        unanswered = (
+            {} if words or not texts else {name: mail for name, mail in unanswered.items() if name not in texts}
+        )
 
 
 async def _conversation(agent: Agent, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> Turn:
     """Return the turn of an agent that decides step by step: one history over all messages."""
     prompt = WORKER_PROMPT if agent.prompt in ORDINARY else agent.prompt
     society = ctx.run.mail.society
-    others = [{"name": name, "description": said} for name, said in society.members.items() if name != agent.name]
-    values = {"members": others if society.topology == "mesh" else []}
+    members = [
+        {"name": name, "description": purpose} for name, purpose in society.members.items() if name != agent.name
+    ]
+    values = {"members": members if society.topology == "mesh" else []}
     state, parts = await build_agent(
         spec, ctx, kit, prompt=prompt, offered=[Send()], own=(wait_tool(),), values=values, receives=False
     )
-    shown = {name: kit.environments[name]() for name in parts.environments}
-    perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
+    environments = {name: kit.environments[name]() for name in parts.environments}
+    perceive = [
+        environment_state(f"{name}@{environment.version}", instance_of(environment))
+        for name, environment in environments.items()
+    ]
     parts = replace(parts, perceive=(*parts.perceive, *perceive))
 
     async def turn(mails: list[Mail]) -> _Said:
         nonlocal state
-        told = Message(role="user", content=tuple(mail_blocks(mails)))
-        state = await linear(_woken(state, told), ctx, parts)
+        order = Message(role="user", content=tuple(mail_blocks(mails)))
+        state = await linear(_woken(state, order), ctx, parts)
         answer = state.result.answer if state.result is not None else ""
         reply = "" if state.words else answer  # plain words may only tell of it
-        return _Said(answer, reply, _beside(state, told), state.sources)
+        return _Said(answer, reply, _beside(state, order), state.sources)
 
     return turn
 
@@ -102,41 +109,43 @@ def _tasks(agent: Agent, spec: AgentSpec, ctx: BranchContext[Any]) -> Turn:
     """Return the turn of an agent whose workflow is code: what woke it is its task, and it keeps nothing of it."""
 
     async def turn(mails: list[Mail]) -> _Said:
-        told = "\n\n".join(one.content for one in mails)
-        sources = tuple(Provenance(kind="agent", ref=one.sender, trust=one.trust) for one in mails)
-        task = agent.spec(told, tools=spec.tools, on_demand=True)
+        order = "\n\n".join(mail.content for mail in mails)
+        sources = tuple(Provenance(kind="agent", ref=mail.sender, trust=mail.trust) for mail in mails)
+        task = agent.spec(order, tools=spec.tools, on_demand=True)
         outcome = await ctx.perform(agent_effect(task, ctx, provenance=sources))
         if not outcome.ok:
             return _Said(outcome.error or "", sources=sources)
         result = AgentResult.model_validate(outcome.value)
-        said = "\n\n".join(dict.fromkeys(one for one in (result.answer, result.report) if one))
-        return _Said(said, said, sources=(Provenance(kind="agent", ref=agent.name, trust=outcome.trust),))
+        text = "\n\n".join(dict.fromkeys(part for part in (result.answer, result.report) if part))
+        return _Said(text, text, sources=(Provenance(kind="agent", ref=agent.name, trust=outcome.trust),))
 
     return turn
 
 
-def _woken(state: State, told: Message) -> State:
+def _woken(state: State, order: Message) -> State:
     """Return the state of an agent that begins a turn: its steps count from the message that it answers."""
-    fresh = State(messages=(*state.messages, told), max_steps=state.max_steps)
-    kept = {"head": state.head, "sources": state.sources, "opened": state.opened}
-    return fresh.model_copy(update=kept | {"compactions": state.compactions, "ceiling": state.ceiling})
+    fresh = State(messages=(*state.messages, order), max_steps=state.max_steps)
+    history = {"head": state.head, "sources": state.sources, "opened": state.opened}
+    return fresh.model_copy(update=history | {"compactions": state.compactions, "ceiling": state.ceiling})
 
 
-def _sent(ctx: BranchContext[Any], after: int) -> dict[str, list[str]]:
+def _sent_texts(ctx: BranchContext[Any], after: int) -> dict[str, list[str]]:
     """Return to whom the agent has written since an effect of its branch, and what."""
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for _, record in ended_on(ctx, [EffectKind.SEND_MESSAGE], after=after):
         if record.outcome is not None and record.outcome.ok:
             for to in record.effect["arguments"]["to"]:
-                found.setdefault(to, []).append(record.effect["arguments"]["content"])
-    return found
+                texts.setdefault(to, []).append(record.effect["arguments"]["content"])
+    return texts
 
 
-def _beside(state: State, told: Message) -> str:
+def _beside(state: State, order: Message) -> str:
     """Return what an agent said last beside its calls since it was told something."""
-    turn = takewhile(lambda one: one is not told, reversed(state.messages))
-    said = [one.text.strip() for one in turn if one.role == "assistant" and not decision_fields(one.text)]
-    return next((text for text in (*said, state.memory) if text), "")
+    turn = takewhile(lambda message: message is not order, reversed(state.messages))
+    texts = [
+        message.text.strip() for message in turn if message.role == "assistant" and not decision_fields(message.text)
+    ]
+    return next((text for text in (*texts, state.memory) if text), "")
 
 
 def _cut(words: str) -> str:

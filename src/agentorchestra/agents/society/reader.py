@@ -34,13 +34,15 @@ class EdgeCase(BaseModel, frozen=True):
 
 def options_for(talk: Conversation) -> dict[str, JsonValue]:
     most = max(200, MOST_CHARS // max(1, len(talk.exchanges)))
-    shown = [one.model_copy(update={"content": _beginning(one.content, most)}) for one in talk.exchanges]
-    return {"conversation": talk.model_copy(update={"exchanges": tuple(shown)}).model_dump(mode="json")}
+    exchanges = [
+        exchange.model_copy(update={"content": _beginning(exchange.content, most)}) for exchange in talk.exchanges
+    ]
+    return {"conversation": talk.model_copy(update={"exchanges": tuple(exchanges)}).model_dump(mode="json")}
 
 
 def edge_cases(output: JsonValue) -> list[EdgeCase]:
-    found = output.get("cases") if isinstance(output, dict) else None
-    return [EdgeCase.model_validate(one) for one in (found if isinstance(found, list) else [])]
+    cases = output.get("cases") if isinstance(output, dict) else None
+    return [EdgeCase.model_validate(case) for case in (cases if isinstance(cases, list) else [])]
 
 
 class Reader:
@@ -58,22 +60,24 @@ class Reader:
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Ask for the cases; a reply that names messages that do not exist is refused and asked for again."""
         talk = Conversation.model_validate(ctx.manifest.options.get("conversation"))
-        members = [{"name": name, "description": said} for name, said in talk.members.items()]
+        members = [{"name": name, "description": description} for name, description in talk.members.items()]
         question = Question(
             "edge_cases",
             _form(len(talk.exchanges)),
             {"leader": talk.leader, "members": members},
-            (material(talk.task, "task"), *(material(_line(one), one.sender) for one in talk.exchanges)),
+            (material(talk.task, "task"), *(material(_line(exchange), exchange.sender) for exchange in talk.exchanges)),
             decides=True,
         )
         questioner = Questioner(ctx, kit, spec.role, spec.model)
         reply = await questioner.one(question)
         if reply is None:
             status = limit_status(questioner.limited) if questioner.limited else RunStatus.FAILED
-            why = questioner.limited or "the model gave no cases that name messages of this conversation, asked twice"
-            return AgentResult(status=status, report=why)
-        found = [one | {"messages": sorted({*one["messages"]})} for one in reply["cases"]]
-        return AgentResult(answer=f"{len(found)} found", output={"cases": found})
+            reason = (
+                questioner.limited or "the model gave no cases that name messages of this conversation, asked twice"
+            )
+            return AgentResult(status=status, report=reason)
+        cases = [case | {"messages": sorted({*case["messages"]})} for case in reply["cases"]]
+        return AgentResult(answer=f"{len(cases)} found", output={"cases": cases})
 
 
 def reader() -> Agent:
@@ -92,22 +96,22 @@ def reader() -> Agent:
 def _form(last: int) -> Form:
     """Return the form of the reply for a conversation whose messages are numbered up to `last`."""
     kinds = {"type": "string", "enum": [*get_args(Case)]}
-    asked = {"type": "array", "items": {"type": "integer"}}
+    loose = {"type": "array", "items": {"type": "integer"}}
     numbers = {"type": "integer", "minimum": 1, "maximum": last}
     case = form(
         ("case", "messages"),
         why=TEXT,
         case=kinds,
-        messages=Form(asked, {"type": "array", "items": numbers, "minItems": 2, "uniqueItems": True}),
+        messages=Form(loose, {"type": "array", "items": numbers, "minItems": 2, "uniqueItems": True}),
     )
     return form(("cases",), cases=list_of(case))
 
 
-def _line(one: Exchange) -> str:
-    where = f" in thread {one.thread!r}" if one.thread else ""
-    to = f" to {', '.join(one.to)}" if one.to else ""
-    refused = f" (refused: {one.refused})" if one.refused else ""
-    return f"[{one.n}] {one.kind} of {one.sender}{to}{where}{refused}\n{one.content}"
+def _line(exchange: Exchange) -> str:
+    thread = f" in thread {exchange.thread!r}" if exchange.thread else ""
+    to = f" to {', '.join(exchange.to)}" if exchange.to else ""
+    refusal = f" (refused: {exchange.refused})" if exchange.refused else ""
+    return f"[{exchange.n}] {exchange.kind} of {exchange.sender}{to}{thread}{refusal}\n{exchange.content}"
 
 
 def _beginning(text: str, most: int) -> str:

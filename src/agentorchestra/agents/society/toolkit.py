@@ -112,9 +112,11 @@ async def list_agents(ctx: RunContext[Any]) -> str:
     """List the agents that you can write to, with what each is for, and the open threads."""
     assert isinstance(ctx, BranchContext)
     society = ctx.run.mail.society
-    lost = {name: society.lost(name) for name in society.gone}
-    lines = [f"- {lost.get(name, f'{name}: {said}')}" for name, said in society.members.items()]
-    threads = [f"- {name}: {', '.join(one.participants)}" for name, one in society.threads.items() if not one.closed]
+    losses = {name: society.lost(name) for name in society.gone}
+    lines = [f"- {losses.get(name, f'{name}: {description}')}" for name, description in society.members.items()]
+    threads = [
+        f"- {name}: {', '.join(thread.participants)}" for name, thread in society.threads.items() if not thread.closed
+    ]
     return "\n".join(["Agents:", *lines, "Threads:", *(threads or ["none"])])
 
 
@@ -143,25 +145,25 @@ class WaitForMention:
 
     async def _wait(self, ctx: BranchContext[Any], timeout_s: float = LONGEST_WAIT_S) -> ToolResult:
         seconds = min(timeout_s, self.left(ctx.now))
-        found = await heard(ctx, seconds)
-        mails, reason = found.mails, found.reason
+        wake = await next_mails(ctx, seconds)
+        mails, reason = wake.mails, wake.reason
         if mails:
-            said = ""
+            note = ""
         elif reason == "all_waiting":
-            said = "Nobody is at work: all agents wait, and nobody has written to you. Decide what comes next."
+            note = "Nobody is at work: all agents wait, and nobody has written to you. Decide what comes next."
         elif not self.left(ctx.now):
-            said = "Nobody has mentioned you, and your time is up."
+            note = "Nobody has mentioned you, and your time is up."
         elif reason == "ended":
-            said = "Nobody has mentioned you yet, but an agent is lost."
+            note = "Nobody has mentioned you yet, but an agent is lost."
         else:
             # The time that is left makes it another result each time: waiting is no lack of progress.
-            working = ", ".join(found.working) or "nobody"
-            said = f"Nobody has mentioned you within {timeout_s:g} seconds; at work: {working}. "
-            said += f"{self.left(ctx.now):,.1f} seconds are left; you can wait again."
-        blocks = [*mail_blocks(mails), *([block_from(said, trust=Trust.SYSTEM)] if said else [])]
+            working = ", ".join(wake.working) or "nobody"
+            note = f"Nobody has mentioned you within {timeout_s:g} seconds; at work: {working}. "
+            note += f"{self.left(ctx.now):,.1f} seconds are left; you can wait again."
+        blocks = [*mail_blocks(mails), *([block_from(note, trust=Trust.SYSTEM)] if note else [])]
         # A provider's own words may stand in why an agent was lost.
-        blocks += [block_from(one, trust=Trust.AGENT) for one in found.lost]
-        return ToolResult(content=[*blocks], trust=lowest(*(one.trust for one in blocks)))
+        blocks += [block_from(text, trust=Trust.AGENT) for text in wake.lost]
+        return ToolResult(content=[*blocks], trust=lowest(*(block.trust for block in blocks)))
 
 
 class Heard(NamedTuple):
@@ -173,7 +175,7 @@ class Heard(NamedTuple):
     working: list[str]
 
 
-async def heard(ctx: BranchContext[Any], seconds: float | None = None) -> Heard:
+async def next_mails(ctx: BranchContext[Any], seconds: float | None = None) -> Heard:
     """Wait for messages that mention the actor of a branch."""
     limit: dict[str, JsonValue] = {} if seconds is None else {"timeout_s": seconds}
     effect = Effect(
@@ -185,8 +187,8 @@ async def heard(ctx: BranchContext[Any], seconds: float | None = None) -> Heard:
     )
     outcome = await ctx.perform(effect)
     value = outcome.value if isinstance(outcome.value, dict) else {}
-    lost, working = (value.get(name) for name in ("lost", "working"))
-    texts = [[str(one) for one in found] if isinstance(found, list) else [] for found in (lost, working)]
+    losses, working = (value.get(name) for name in ("lost", "working"))
+    texts = [[str(name) for name in names] if isinstance(names, list) else [] for names in (losses, working)]
     return Heard(ctx.mail(outcome), str(value.get("reason", "")), *texts)
 
 
@@ -194,9 +196,9 @@ def mail_blocks(mails: Sequence[Mail]) -> list[Block]:
     """Return messages as what an agent reads: who wrote where, and what."""
     return [
         TextBlock(
-            text=f"{one.sender} in thread {one.thread!r}:\n{one.content}",
-            source=Source(kind="agent", ref=one.sender),
-            trust=one.trust,
+            text=f"{mail.sender} in thread {mail.thread!r}:\n{mail.content}",
+            source=Source(kind="agent", ref=mail.sender),
+            trust=mail.trust,
         )
-        for one in mails
+        for mail in mails
     ]

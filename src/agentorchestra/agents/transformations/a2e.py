@@ -71,7 +71,7 @@ class AgentEnvironment:
         self.name = kind.name
         self.version = kind.agent.version
         self.description = kind.agent.description
-        moves = [one.digest for one in kind.moves]
+        moves = [move.digest for move in kind.moves]
         self.content_hash = sha256_json(["a2e", kind.name, kind.agent.content_hash, moves, kind.words])
         self._shown = ""
         self._kept: JsonValue = []
@@ -90,9 +90,9 @@ class AgentEnvironment:
         return self._kind.words or f"{self._kind.agent.description}\n{self._kind.agent.profile}".strip()
 
     async def open(self, ctx: Any) -> None:
-        held = ctx.vars.get(self._var)
-        if isinstance(held, dict):
-            self._take(held)
+        snapshot = ctx.vars.get(self._var)
+        if isinstance(snapshot, dict):
+            self._take(snapshot)
 
     async def close(self) -> None:
         """Hold nothing, release nothing."""
@@ -154,11 +154,11 @@ def _a2e(agent: Agent, *, name: str = "", actions: Sequence[ToolSchema] | None =
         TransformationError: for two actions of one name, or one called `state`.
     """
     moves = tuple(actions) if actions is not None else accepted(agent) or (TELL,)
-    names = [one.name for one in moves]
+    names = [move.name for move in moves]
     twice = first_twice([*names, "state"])
     if twice is not None or not moves:
-        said = "it needs at least one action" if not moves else f"two of its actions are called {twice!r}"
-        raise TransformationError(f"{agent.name!r} cannot be an environment: {said} ('state' is what it shows)")
+        problem = "it needs at least one action" if not moves else f"two of its actions are called {twice!r}"
+        raise TransformationError(f"{agent.name!r} cannot be an environment: {problem} ('state' is what it shows)")
     return AgentFactory(name or agent.name, agent, moves, rules)
 
 
@@ -169,7 +169,7 @@ def accepted(agent: Agent) -> tuple[ToolSchema, ...]:
     if names is None or own not in carried_by(agent).environments:
         return ()
     environment = made(carried_by(agent).environments[own])
-    return tuple(one for one in environment.actions() if one.name in names)
+    return tuple(action for action in environment.actions() if action.name in names)
 
 
 a2e: Transformation[Agent, AgentFactory] = Transformation("a2e", "agent", "environment", _a2e)

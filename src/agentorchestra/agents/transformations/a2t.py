@@ -44,7 +44,7 @@ def _a2t(agent: Agent, *, name: str = "", instance: str = "") -> tuple[Tool[...,
         TransformationError: for an instance that cannot be a name.
     """
     if instance:
-        _checked(instance)
+        _instance_name(instance)
     schema = agent.schema
     properties = dict(schema.parameters["properties"])
     if not instance:
@@ -54,10 +54,10 @@ def _a2t(agent: Agent, *, name: str = "", instance: str = "") -> tuple[Tool[...,
         description=f"{agent.description}\n{agent.profile}".strip(),
         parameters={**schema.parameters, "properties": properties},
     )
-    fixed = instance
+    owner = instance
 
     async def ask(ctx: Any, task: str, context: str = "", instance: str = "") -> ToolResult:
-        spec = spec_of(agent, task, ctx, context=context, instance=_checked(fixed or instance), by=schema.name)
+        spec = spec_of(agent, task, ctx, context=context, instance=_instance_name(owner or instance), by=schema.name)
         return answer_of(await ctx.perform(agent_effect(spec, ctx, provenance=ctx.provenance)))
 
     tool = tool_from_schema(
@@ -73,7 +73,7 @@ def _a2t(agent: Agent, *, name: str = "", instance: str = "") -> tuple[Tool[...,
     return (tool.backed_by(Carried(agents=(agent,)), agent.reach()),)
 
 
-def _checked(instance: str) -> str:
+def _instance_name(instance: str) -> str:
     """Return an instance's name, which becomes a part of the log's names; refuse one that cannot."""
     if instance and (len(instance) > LONGEST_INSTANCE or not instance.isprintable() or "/" in instance):
         raise TransformationError(
@@ -88,11 +88,11 @@ def spec_of(agent: Agent, task: str, ctx: Any, *, context: str = "", instance: s
 
     It is asked by `by`: an agent that holds what its caller holds does not get that too.
     """
-    held = ctx.capabilities or frozenset()
-    tools = agent.reach(tuple(sorted(held - OF_EVERY_AGENT - {by})))
-    told = caller_words(context, ctx, ctx.provenance)
+    capabilities = ctx.capabilities or frozenset()
+    tools = agent.reach(tuple(sorted(capabilities - OF_EVERY_AGENT - {by})))
+    blocks = caller_words(context, ctx, ctx.provenance)
     name = f"{agent.name}.{instance}" if instance else agent.name
-    return agent.spec(task, name=name, context=told, tools=tools, instance=instance)
+    return agent.spec(task, name=name, context=blocks, tools=tools, instance=instance)
 
 
 def answer_of(outcome: Outcome) -> ToolResult:
@@ -102,8 +102,8 @@ def answer_of(outcome: Outcome) -> ToolResult:
     result = AgentResult.model_validate(outcome.value)
     answer: Any = result.output if result.output is not None else result.answer
     if result.status is not RunStatus.COMPLETED:
-        said = " ".join(part for part in (result.answer, result.report) if part) or "without an answer"
-        raise ToolError(f"it ended as {result.status.value}: {said}")
+        words = " ".join(part for part in (result.answer, result.report) if part) or "without an answer"
+        raise ToolError(f"it ended as {result.status.value}: {words}")
     return ToolResult(content=answer, trust=outcome.trust)
 
 

@@ -37,22 +37,25 @@ class EnvironmentDriver:
             return await run_agent(spec, ctx, kit, prompt=self.prompt)
         action, arguments = move
         environment = kit.environments[self.environment]()
-        schema = next((one for one in environment.actions() if one.name == action and action in self.accepts), None)
+        schema = next(
+            (candidate for candidate in environment.actions() if candidate.name == action and action in self.accepts),
+            None,
+        )
         if schema is None:
             allowed = ", ".join(self.accepts) or "none"
-            return _refused(f"{action!r} is no move that {self.environment} accepts; it accepts: {allowed}")
+            return _refusal(f"{action!r} is no move that {self.environment} accepts; it accepts: {allowed}")
         problems = schema_problems(arguments, {"additionalProperties": False, **schema.parameters})
         if problems:
-            return _refused(f"{action} does not fit: {'; '.join(problems[:5])}")
+            return _refusal(f"{action} does not fit: {'; '.join(problems[:5])}")
         outcome = await ctx.perform(
             action_effect(environment, action, arguments, role=spec.role, provenance=ctx.provenance)
         )
         if not outcome.ok:
-            return _refused(outcome.error or f"{action} is not possible now")
+            return _refusal(outcome.error or f"{action} is not possible now")
         source = Source(kind="environment", ref=self.environment)
         done = [TextBlock(text=f"{action} was done.", source=source, trust=outcome.trust), *outcome.blocks(source)]
-        told = spec.model_copy(update={"context": (*spec.context, *done)})
-        return await run_agent(told, ctx, kit, prompt=self.prompt)
+        informed = spec.model_copy(update={"context": (*spec.context, *done)})
+        return await run_agent(informed, ctx, kit, prompt=self.prompt)
 
 
 def _move(text: str) -> tuple[str, dict[str, Any]] | None:
@@ -67,7 +70,7 @@ def _move(text: str) -> tuple[str, dict[str, Any]] | None:
     return (value["action"], arguments) if isinstance(arguments, dict) else None
 
 
-def _refused(sentence: str) -> AgentResult:
+def _refusal(sentence: str) -> AgentResult:
     return AgentResult(status=RunStatus.BLOCKED, report=sentence)
 
 
@@ -101,9 +104,9 @@ def _e2a(
         TransformationError: for an action that is not there.
     """
     environment = made(factory)
-    actions = [one.name for one in environment.actions()]
-    accepted = actions if accepts is None else list(accepts)
-    for action in accepted:
+    actions = [schema.name for schema in environment.actions()]
+    open_actions = actions if accepts is None else list(accepts)
+    for action in open_actions:
         if action not in actions:
             raise TransformationError(
                 f"environment {environment.name!r} has no action {action!r} to accept; its actions: "
@@ -116,7 +119,7 @@ def _e2a(
         prompt=prompt,
         role=role,
         max_steps=max_steps,
-        drive=EnvironmentDriver(environment.name, tuple(accepted), prompt, environment.content_hash),
+        drive=EnvironmentDriver(environment.name, tuple(open_actions), prompt, environment.content_hash),
         version=environment.version,
         objectives=objectives,
         relationships=relationships,

@@ -36,14 +36,14 @@ def _t2a(
     Raises:
         TransformationError: without a name.
     """
-    several = tools_in(tools)
+    bundle = tools_in(tools)
     if not name:
         raise TransformationError("t2a needs the agent's name; give name='...' (in compose: t2a.using(name=...))")
-    abilities = tuple((one.description.strip().splitlines() or [one.name])[0].rstrip(".") for one in several)
+    abilities = tuple((tool.description.strip().splitlines() or [tool.name])[0].rstrip(".") for tool in bundle)
     return Agent(
         name=name,
         description=description or f"{'; '.join(abilities)}.",
-        tools=tuple(one.name for one in several),
+        tools=tuple(tool.name for tool in bundle),
         prompt=prompt,
         role=role,
         max_steps=max_steps,
@@ -51,7 +51,7 @@ def _t2a(
         objectives=objectives,
         relationships=relationships,
         version=version,
-        carried=Carried(tools=several),
+        carried=Carried(tools=bundle),
     )
 
 
