@@ -45,7 +45,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, TextBlock, Trust, text_of
 from agentorchestra.core.errors import OutputError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.core.spec import COUNTED, TURN, AgentResult, Citation, RunStatus
+from agentorchestra.core.spec import PAGES_ONCE, TURN, AgentResult, Citation, RunStatus
 from agentorchestra.loop import State
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.models.render import render_block
@@ -187,7 +187,7 @@ class Check:
         if not judged and not pages:
             return Doubt()
         shown = self._shown(result, ctx, found)
-        told = "\n".join(shown) if ctx.manifest.checks >= COUNTED else ""
+        told = "\n".join(shown) if ctx.manifest.checks >= PAGES_ONCE else ""
         shown += [render_block(one) for one in pages if text_of((one,)) not in told]
         mark = sha256_json([result.answer, [one.model_dump(mode="json") for one in result.sources], *self.told, *shown])
         again = mark in self.verdicts
@@ -219,7 +219,7 @@ class Check:
         if ctx.manifest.checks:
             bad = distrusted(ctx)
             shown = [kept for one in outputs(ctx) if (kept := one.without(bad)) is not None]
-            shown = [*without_repeats(shown)] if ctx.manifest.checks >= COUNTED else shown
+            shown = [*without_repeats(shown)] if ctx.manifest.checks >= PAGES_ONCE else shown
             given_out = output_blocks(shown, result.answer, min(room // 2, MOST_OUTPUTS))
             found = [(name, trusted(one, bad), trust) for name, one, trust in found]
         room -= sum(len(one.text) for one in given_out)
