@@ -51,28 +51,28 @@ class EnvironmentHandler(BaseHandler):
             if outcome is not None:
                 return outcome
         instance = effect.instance or effect.name
-        place, places, run = (effect.world, instance), _instances_above(ctx), ctx.run
-        if place in above:
+        place, busy, run = (effect.world, instance), _instances_above(ctx), ctx.run
+        if place in busy:
             return failed(
                 "mistake",
                 f"{instance} is in the middle of an action of its own, out of which this one came; it cannot act "
                 "on itself",
             )
-        if _would_deadlock(place, above, run.wanted):
+        if _would_deadlock(place, busy, run.wanted):
             return failed(
                 "mistake",
-                f"{instance} waits for {above[0][1]}, out of whose action this one came: each would wait for the other; "
+                f"{instance} waits for {busy[0][1]}, out of whose action this one came: each would wait for the other; "
                 "try again later",
             )
         ctx.acting_on = place
-        for above in above:
-            run.wanted[above].append(place)
+        for holder in busy:
+            run.wanted[holder].append(place)
         try:
             # Agents at work at the same time share it: nobody restores it while another one acts.
             await run.using[place].acquire()
         finally:
-            for above in above:
-                run.wanted[above].remove(place)
+            for holder in busy:
+                run.wanted[holder].remove(place)
         try:
             return await self._act(effect, instance, ctx)
         finally:
