@@ -25,8 +25,8 @@ from agentorchestra.core.effects import (
     Mode,
     Outcome,
     Provenance,
-    joined,
     provenance_of,
+    union,
 )
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.ids import sha256_json
@@ -165,8 +165,8 @@ class State(BaseModel, frozen=True):
     @property
     def steps_at(self) -> int:
         """Return the place in the history at which the steps of this work begin, behind its task."""
-        found = (place for place in range(len(self.messages), self.head, -1) if _is_task(self.messages[place - 1]))
-        return next(found, self.head)
+        places = (place for place in range(len(self.messages), self.head, -1) if _is_task(self.messages[place - 1]))
+        return next(places, self.head)
 
     @property
     def told(self) -> tuple[Message, ...]:
@@ -204,14 +204,14 @@ class State(BaseModel, frozen=True):
             return self.model_copy(update=update)
         calls = [*zip(decision.tool_calls, decision.calls, results, strict=True)]
         failed = [call.name for call, _, outcome in calls if not outcome.ok]
-        shown = [_blocks(decision, *one, failed) for one in calls]
+        observations = [_blocks(decision, *entry, failed) for entry in calls]
         messages = [*decision.heard, *([decision.message] if decision.message is not None else [])]
         blocks = [block for message in messages for block in message.content]
-        blocks += [block for one in shown for block in one]
-        messages += _messages(decision, calls, shown, failed)
+        blocks += [block for group in observations for block in group]
+        messages += _messages(decision, calls, observations, failed)
         seen = dict(self.seen_calls)
-        repeated, repeats = "", 0
-        opened = list(self.opened)
+        tool, repeats = "", 0
+        names = list(self.opened)
         result: AgentResult | None = None
         if decision.words and (decision.ends or self.words):
             # It may finish so; or it was told how to finish and answers in plain words again: that is how it finishes.
@@ -222,8 +222,8 @@ class State(BaseModel, frozen=True):
             mark = sha256_json([call.name, call.arguments, outcome.status, outcome.value, outcome.error])
             seen[mark] = seen.get(mark, 0) + 1
             if seen[mark] > repeats:
-                repeats, repeated = seen[mark], call.name
-            opened += [name for name in opened_by(effect, outcome) if name not in opened]
+                repeats, tool = seen[mark], call.name
+            names += [name for name in opened_by(effect, outcome) if name not in names]
             if not failed and (finished := _finishing(effect, outcome)) is not None:
                 result = _finished(finished, self.step + 1, decision.memory)
         useful = any(outcome.ok for outcome in results)
@@ -231,11 +231,11 @@ class State(BaseModel, frozen=True):
             update={
                 "messages": self.messages + tuple(messages),
                 "step": self.step + 1,
-                "sources": joined(self.sources, provenance_of(blocks)),
+                "sources": union(self.sources, provenance_of(blocks)),
                 "memory": decision.memory or self.memory,
                 "next_goal": decision.next_goal,
                 "seen_calls": seen,
-                "repeated": repeated if repeats >= REPEATS_NOTED else "",
+                "repeated": tool if repeats >= REPEATS_NOTED else "",
                 "repeats": repeats,
                 "stalls": 0 if useful else self.stalls + (not decision.troubled),
                 "troubles": self.troubles + 1 if decision.troubled and not useful else 0,
@@ -244,7 +244,7 @@ class State(BaseModel, frozen=True):
                 "overhead": decision.overhead,
                 "scale": decision.scale or self.scale,
                 "words": bool(decision.words),
-                "opened": tuple(opened),
+                "opened": tuple(names),
                 "result": result or (_best_effort(self, decision, results) if decision.final else None),
             }
         )
@@ -261,20 +261,20 @@ _SOURCE_KINDS: dict[EffectKind, Any] = {
 }
 
 
-def described(schemas: Sequence[ToolSchema]) -> tuple[Provenance, ...]:
+def descriptions(schemas: Sequence[ToolSchema]) -> tuple[Provenance, ...]:
     """Return the descriptions of tools that come from outside: an agent that is offered these has read them."""
     return tuple(
-        Provenance(kind="tool", ref=f"{one.name} (its description)", trust=one.trust)
-        for one in schemas
-        if one.trust is Trust.UNTRUSTED
+        Provenance(kind="tool", ref=f"{schema.name} (its description)", trust=schema.trust)
+        for schema in schemas
+        if schema.trust is Trust.UNTRUSTED
     )
 
 
 def opened_by(effect: Effect, outcome: Outcome) -> list[str]:
     """Return the tools that a call opened: those that find and open tools say so in their results."""
     opens = effect.kind is EffectKind.INVOKE_TOOL and effect.name in OPENING and outcome.ok
-    named = outcome.value.get("opened") if opens and isinstance(outcome.value, dict) else None
-    return [str(name) for name in named] if isinstance(named, list) else []
+    names = outcome.value.get("opened") if opens and isinstance(outcome.value, dict) else None
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def _finishing(effect: Effect, outcome: Outcome) -> JsonValue:
@@ -291,15 +291,15 @@ def _blocks(
 ) -> tuple[Block, ...]:
     """Return what the agent is shown of a call: its result, and what was not taken or left out."""
     source = Source(kind=_SOURCE_KINDS.get(effect.kind, "tool"), ref=call.name)
-    refused = bool(failed) and _finishing(effect, outcome) is not None
-    shown = (_not_taken(call.name, failed, source),) if refused else outcome.blocks(source)
-    return (*shown, _left_out(decision.dropped[call.id], source)) if call.id in decision.dropped else shown
+    is_refused = bool(failed) and _finishing(effect, outcome) is not None
+    blocks = (_rejection(call.name, failed, source),) if is_refused else outcome.blocks(source)
+    return (*blocks, _left_out(decision.dropped[call.id], source)) if call.id in decision.dropped else blocks
 
 
 def _messages(
     decision: Decision,
     calls: Sequence[tuple[ToolCall, Effect, Outcome]],
-    shown: Sequence[tuple[Block, ...]],
+    observations: Sequence[tuple[Block, ...]],
     failed: Sequence[str],
 ) -> list[Message]:
     """Return the results of calls for the history: a message each, or one for a model without native calls."""
@@ -312,23 +312,23 @@ def _messages(
                 name=call.name,
                 is_error=not outcome.ok or (bool(failed) and _finishing(effect, outcome) is not None),
             )
-            for (call, effect, outcome), blocks in zip(calls, shown, strict=True)
+            for (call, effect, outcome), blocks in zip(calls, observations, strict=True)
         ]
     texts: list[Block] = []
-    for (call, _, _), blocks in zip(calls, shown, strict=True):
+    for (call, _, _), blocks in zip(calls, observations, strict=True):
         texts += [block_from(f"Result of {call.name} ({call.id}):", trust=Trust.SYSTEM), *blocks]
     return [Message(role="user", content=tuple(texts))] if texts else []
 
 
-def _not_taken(name: str, failed: Sequence[str], source: Source) -> TextBlock:
+def _rejection(name: str, failed: Sequence[str], source: Source) -> TextBlock:
     """Say why a finishing call is no end, where it stands beside a call that failed."""
-    said = f"{name} was not taken, because {', '.join(dict.fromkeys(failed))} failed in the same step"
-    return TextBlock(text=f"{said}: see what it says, then call {name} again", source=source, trust=Trust.SYSTEM)
+    reason = f"{name} was not taken, because {', '.join(dict.fromkeys(failed))} failed in the same step"
+    return TextBlock(text=f"{reason}: see what it says, then call {name} again", source=source, trust=Trust.SYSTEM)
 
 
 def _left_out(names: Sequence[str], source: Source) -> TextBlock:
-    said = f"Note: left out of this call, because it has no such argument: {', '.join(names)}."
-    return TextBlock(text=said, source=source, trust=Trust.SYSTEM)
+    note = f"Note: left out of this call, because it has no such argument: {', '.join(names)}."
+    return TextBlock(text=note, source=source, trust=Trust.SYSTEM)
 
 
 def _finished(value: JsonValue, steps: int, memory: str) -> AgentResult:
@@ -382,14 +382,14 @@ async def step(state: State, ctx: BranchContext[Any], parts: Parts) -> State:
     """Perceive, interpret, act: one step of any agent."""
     decision = await parts.decide(state, await _view(state, ctx, parts), ctx)
     results = await ctx.perform_all(decision.calls)  # mistakes come back as observations
-    return await _observed(state.add(decision, results), ctx, parts)
+    return await _observe(state.add(decision, results), ctx, parts)
 
 
 async def _view(state: State, ctx: BranchContext[Any], parts: Parts) -> list[Seen]:
     return [seen for part in parts.perceive if (seen := await part(state, ctx)) is not None]
 
 
-async def _observed(state: State, ctx: BranchContext[Any], parts: Parts) -> State:
+async def _observe(state: State, ctx: BranchContext[Any], parts: Parts) -> State:
     for part in parts.observe:
         state = await part(state, ctx)
     return state
@@ -409,7 +409,7 @@ def _so_far(state: State) -> JsonValue:
 
 # -- rivals: beam, best of several runs --------------------------------------------------------------------------------
 
-PROPOSED = Outcome.of(
+PROPOSAL = Outcome.of(
     "Proposed: it cannot be taken back, so it is carried out only if this candidate is chosen.",
     usage=NO_USAGE,
     trust=Trust.SYSTEM,
@@ -444,8 +444,8 @@ class Rival:
     @property
     def came(self) -> bool:
         """Return False if its step came to nothing: the budget or the model's provider refused the request."""
-        one = self.decision
-        return one is None or not (one.limited or (one.message is None and not one.calls))
+        decision = self.decision
+        return decision is None or not (decision.limited or (decision.message is None and not decision.calls))
 
 
 Choose = Callable[[Sequence[Rival], BranchContext[Any]], Awaitable[Sequence[Rival]]]
@@ -475,18 +475,18 @@ async def beam(
     if width < 1 or candidates < 1:
         raise UsageError(f"a beam of width {width} with {candidates} candidates is empty; both must be at least 1")
     front = [Rival(state, ctx, state)]
-    while not all(one.state.ended for one in front):
-        going_on = sum(not one.state.ended for one in front)
+    while not all(rival.state.ended for rival in front):
+        going_on = sum(not rival.state.ended for rival in front)
         rivals = await _round(front, ctx, parts, candidates)
-        came = [one for one in rivals if one.came]
+        came = [usable for usable in rivals if usable.came]
         if came:
-            ranked = [*await choose(came, ctx)]
-            kept = ranked[:1] if ranked[0].held else [one for one in ranked if not one.held][:width]
-            front = [await _alone(kept[0], ctx, parts)] if len(kept) == 1 else [_kept(one) for one in kept]
+            ranking = [*await choose(came, ctx)]
+            best = ranking[:1] if ranking[0].held else [rival for rival in ranking if not rival.held][:width]
+            front = [await _alone(best[0], ctx, parts)] if len(best) == 1 else [_continue(rival) for rival in best]
         else:  # without rivals, too
-            front = [_kept(rivals[0])]
-        if any(one.decision is not None and one.decision.limited for one in rivals):
-            candidates = max(1, sum(one.decision is not None for one in came) // going_on)
+            front = [_continue(rivals[0])]
+        if any(rival.decision is not None and rival.decision.limited for rival in rivals):
+            candidates = max(1, sum(rival.decision is not None for rival in came) // going_on)
         ctx.partial = _so_far(front[0].state)
     await ctx.adopt(front[0].ctx)
     return front[0].state
@@ -512,7 +512,7 @@ async def best_of(
         runs: how many.
     """
     branches = ctx.candidates(runs)
-    shares = ctx.node.shares([one.branch for one in branches], ctx.run.ledger.spent_under)
+    shares = ctx.node.shares([branch.branch for branch in branches], ctx.run.ledger.spent_under)
     for branch, share in zip(branches, shares, strict=True):
         branch.node = share
 
@@ -531,54 +531,54 @@ async def _round(front: Sequence[Rival], ctx: BranchContext[Any], parts: Parts, 
     The candidates of a state see the same, so it is looked at once. Where none comes to anything, the best state's step
     is taken as without rivals.
     """
-    going_on = [one for one in front if not one.state.ended]
-    views = await ctx.rivals([partial(_view, one.state, one.ctx, parts) for one in going_on])
-    made: list[tuple[int, Rival, list[Seen]]] = []
-    for kept, view in zip(going_on, views, strict=True):
-        count = 1 if kept.state.limited else candidates  # the last answer is asked for once
-        branches = kept.ctx.candidates(count) if count > 1 else [kept.ctx]
+    going_on = [rival for rival in front if not rival.state.ended]
+    views = await ctx.rivals([partial(_view, rival.state, rival.ctx, parts) for rival in going_on])
+    rows: list[tuple[int, Rival, list[Seen]]] = []
+    for parent, view in zip(going_on, views, strict=True):
+        count = 1 if parent.state.limited else candidates  # the last answer is asked for once
+        branches = parent.ctx.candidates(count) if count > 1 else [parent.ctx]
         for index, branch in enumerate(branches):
             label = f"{index + 1}/{count}" if count > 1 else ""
-            before = kept.state.model_copy(update={"candidate": label})
-            made.append((index, Rival(before, branch, before), view))
+            before = parent.state.model_copy(update={"candidate": label})
+            rows.append((index, Rival(before, branch, before), view))
     # The first candidates of all states come before any second one, so that a short budget cuts them evenly.
-    made.sort(key=lambda one: one[0])
-    stepped = await ctx.rivals([partial(_stepped, one, view, ctx, parts) for _, one, view in made])
-    ended = [one for one in front if one.state.ended]
-    if ended or any(one.came or one.ctx is ctx for one in stepped):
-        return [*ended, *stepped]
+    rows.sort(key=lambda row: row[0])
+    stepping = await ctx.rivals([partial(_take_step, rival, view, ctx, parts) for _, rival, view in rows])
+    over = [rival for rival in front if rival.state.ended]
+    if over or any(rival.came or rival.ctx is ctx for rival in stepping):
+        return [*over, *stepping]
     best = going_on[0]
     await ctx.adopt(best.ctx)
-    return [await _stepped(Rival(best.state, ctx, best.state), views[0], ctx, parts)]
+    return [await _take_step(Rival(best.state, ctx, best.state), views[0], ctx, parts)]
 
 
-async def _stepped(rival: Rival, view: list[Seen], ctx: BranchContext[Any], parts: Parts) -> Rival:
+async def _take_step(rival: Rival, view: list[Seen], ctx: BranchContext[Any], parts: Parts) -> Rival:
     """Take a candidate's step; what only the winner may do is held back."""
     decision = await parts.decide(rival.state, view, rival.ctx)
-    held = _held_back(decision.calls, rival.ctx) if rival.ctx is not ctx else frozenset()
-    outcomes = iter(await rival.ctx.perform_all([c for i, c in enumerate(decision.calls) if i not in held]))
-    results = tuple(None if index in held else next(outcomes) for index in range(len(decision.calls)))
-    state = rival.state.add(decision, [one or PROPOSED for one in results])
-    if not held:
-        state = await _observed(state, rival.ctx, parts)
+    later = _held_back(decision.calls, rival.ctx) if rival.ctx is not ctx else frozenset()
+    outcomes = iter(await rival.ctx.perform_all([c for i, c in enumerate(decision.calls) if i not in later]))
+    results = tuple(None if index in later else next(outcomes) for index in range(len(decision.calls)))
+    state = rival.state.add(decision, [outcome or PROPOSAL for outcome in results])
+    if not later:
+        state = await _observe(state, rival.ctx, parts)
     return replace(rival, state=state, decision=decision, results=results)
 
 
 def _held_back(calls: Sequence[Effect], ctx: BranchContext[Any]) -> frozenset[int]:
     """Return the places of the calls that are for the winner alone, and of what comes after them on their instance."""
-    held: set[int] = set()
+    places: set[int] = set()
     instances: set[str] = set()
     for index, effect in enumerate(calls):
         if effect.instance in instances or _for_the_winner(effect, ctx):
-            held.add(index)
+            places.add(index)
             instances |= {effect.instance} if effect.instance else set()
-    return frozenset(held)
+    return frozenset(places)
 
 
 def _for_the_winner(effect: Effect, ctx: BranchContext[Any]) -> bool:
     if effect.kind is EffectKind.RUN_CODE and effect.purpose != "final":
         functions = ctx.agent.may_call(ctx) if ctx.agent is not None else ()
-        return any(_one_way(one, ctx) for one in functions)
+        return any(_one_way(function, ctx) for function in functions)
     return effect.invalid is None and _one_way(effect, ctx)
 
 
@@ -590,16 +590,16 @@ async def _alone(rival: Rival, ctx: BranchContext[Any], parts: Parts) -> Rival:
     """Go on with the one rival that is kept: its world is the work's, and what was held back is done now."""
     await ctx.adopt(rival.ctx)
     if rival.held and rival.decision is not None:
-        held = [index for index, one in enumerate(rival.results) if one is None]
-        done = await ctx.perform_all([rival.decision.calls[index] for index in held])
-        late = dict(zip(held, done, strict=True))
-        results = [one if one is not None else late[index] for index, one in enumerate(rival.results)]
+        places = [index for index, outcome in enumerate(rival.results) if outcome is None]
+        done = await ctx.perform_all([rival.decision.calls[index] for index in places])
+        late = dict(zip(places, done, strict=True))
+        results = [outcome if outcome is not None else late[index] for index, outcome in enumerate(rival.results)]
         state = rival.before.add(rival.decision, results).model_copy(update={"rewards": rival.state.rewards})
-        rival = replace(rival, state=await _observed(state, ctx, parts))
-    return replace(_kept(rival), ctx=ctx)
+        rival = replace(rival, state=await _observe(state, ctx, parts))
+    return replace(_continue(rival), ctx=ctx)
 
 
-def _kept(rival: Rival) -> Rival:
+def _continue(rival: Rival) -> Rival:
     """Return a rival that is gone on with: its lessons stand before its next step."""
     messages = rival.state.messages + rival.lessons
     state = rival.state.model_copy(update={"messages": messages, "candidate": ""})
@@ -638,7 +638,7 @@ def environment_state(component: str, instance: str | None = None) -> Perceive:
         if outcome.status == "ok":
             return Seen(blocks=outcome.blocks(source))
         # Said once by whoever hears it first, so it has to stay in view.
-        said = TextBlock(text=f"{name}: {outcome.error}", source=source, trust=outcome.trust)
-        return Seen(blocks=(said,), keep=outcome.status == "environment_lost")
+        note = TextBlock(text=f"{name}: {outcome.error}", source=source, trust=outcome.trust)
+        return Seen(blocks=(note,), keep=outcome.status == "environment_lost")
 
     return part

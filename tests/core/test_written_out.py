@@ -16,7 +16,7 @@ from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Outcome
 from agentorchestra.core.events import EffectCompleted, NewEvent, written_event
 from agentorchestra.core.frozen import constructed
-from agentorchestra.core.ids import canonical_json, copied, is_flat, is_plain
+from agentorchestra.core.ids import canonical_json, copy_json, is_flat, is_plain
 from agentorchestra.log.store.rows import body_json
 
 PLAIN: st.SearchStrategy[Any] = (
@@ -75,7 +75,7 @@ def test_numbers_that_json_does_not_have_stay_in_the_body() -> None:
 def test_canonical_json_is_what_the_standard_library_writes(value: Any) -> None:
     plain = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     assert canonical_json(value) == plain
-    assert copied(value) == value
+    assert copy_json(value) == value
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agentorchestra.core.content import Trust, unnumbered
+from agentorchestra.core.content import Trust, without_numbers
 from agentorchestra.core.effects import ArtifactRef, Outcome, Provenance
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.policy import PolicyView
@@ -382,7 +382,7 @@ async def test_what_is_read_can_be_edited(files: Used, name: str, data: bytes) -
     outcome = await files.outcome("read", path=name)
     (content,) = [block for block in outcome.blocks() if block.source is not None and block.source.place]
     assert content.type == "text" and content.text.startswith("1\t")
-    shown = unnumbered(content)
+    shown = without_numbers(content)
     first, *rest = shown.split("\n")
     new = "\n".join([f"{first}!", *rest])
     said = await files("edit", path=name, old=shown, new=new)

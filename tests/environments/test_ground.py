@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.runtime.support import Bench, agent, best_by
 
-from agentorchestra.core.content import TextBlock, unnumbered
+from agentorchestra.core.content import TextBlock, without_numbers
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import Message, ToolCall
 from agentorchestra.core.spec import AgentResult, RunStatus
@@ -65,7 +65,7 @@ async def shown(ctx: BranchContext[Any], path: str = "notes.txt") -> str:
     outcome = await ctx.perform(files("read", path=path))
     if not outcome.ok:
         return str(outcome.error)
-    return next(unnumbered(block) for block in outcome.blocks() if block.source is not None and block.source.place)
+    return next(without_numbers(block) for block in outcome.blocks() if block.source is not None and block.source.place)
 
 
 def main_folder(tmp_path: Path, run: str = "run_test") -> Path:

@@ -11,7 +11,7 @@ from tests.runtime.counter import Counter
 from tests.runtime.support import Bench
 
 from agentorchestra.core.conditions import Condition
-from agentorchestra.core.content import unnumbered
+from agentorchestra.core.content import without_numbers
 from agentorchestra.core.effects import EffectKind, Tag
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.protocols import RunContext, instance_of
@@ -166,7 +166,7 @@ async def test_a_part_that_works_on_the_folder_works_on_the_runs(store: MemorySt
         back = await root.perform(back_to(before))
         first = await root.perform(act("state"))
         again = "\n".join(getattr(block, "text", "") for block in first.blocks())
-        return f"{unnumbered(read.blocks()[0])}|{back.status}|{text}|{again}"
+        return f"{without_numbers(read.blocks()[0])}|{back.status}|{text}|{again}"
 
     def back_to(snapshot: Any) -> Any:
         wanted = action_effect(Office(), "state", {})

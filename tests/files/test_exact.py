@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.files import makers
 from tests.support.files import FakeContext
 
-from agentorchestra.core.content import Source, TextBlock, Trust, unnumbered
+from agentorchestra.core.content import Source, TextBlock, Trust, without_numbers
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.files import disk
 from agentorchestra.tools.files import file_tools
@@ -38,7 +38,7 @@ async def read(path: Path, **arguments: Any) -> list[TextBlock]:
 def shown(blocks: list[TextBlock]) -> str:
     """The content without the numbers of its lines."""
     (content,) = (block for block in blocks if block.source is not None)
-    return unnumbered(content)
+    return without_numbers(content)
 
 
 def said(blocks: list[TextBlock]) -> str:
@@ -131,7 +131,9 @@ def universal(text: str) -> str:
 
 
 def exact(view: View) -> list[str]:
-    return [unnumbered(TextBlock(text=text, source=Source(kind="file", place=str(at)))) for at, text in view.pieces]
+    return [
+        without_numbers(TextBlock(text=text, source=Source(kind="file", place=str(at)))) for at, text in view.pieces
+    ]
 
 
 def read_whole(document: TextDocument, asked: Asked) -> str:
@@ -146,7 +148,7 @@ def read_whole(document: TextDocument, asked: Asked) -> str:
             if block.source is not None:
                 place = parse_place(block.source.place or "")
                 assert place is not None
-                pieces = unnumbered(block).split("\n")
+                pieces = without_numbers(block).split("\n")
                 assert len(pieces) == place.last - place.first + 1
                 for number, piece in enumerate(pieces, place.first):
                     lines[number] = lines.get(number, "") + piece

@@ -11,7 +11,7 @@ from tests.files import makers
 from tests.files.conftest import MakePdf
 from tests.support.files import FakeContext
 
-from agentorchestra.core.content import TextBlock, Trust, unnumbered
+from agentorchestra.core.content import TextBlock, Trust, without_numbers
 from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import ToolError
 from agentorchestra.tools.files import file_tools, verify_quote
@@ -92,7 +92,7 @@ async def test_a_long_file_is_read_on_to_its_end(ctx: Any) -> None:
     seen: list[str] = []
     for _ in range(40):
         blocks = await call(ctx, "read_file", name="notes.txt", part=part, view_range=view_range)
-        seen += [unnumbered(block) for block in blocks if block.source is not None]
+        seen += [without_numbers(block) for block in blocks if block.source is not None]
         assert sum(len(block.text) for block in blocks) < 20_000
         on = re.search(r"Read on with view_range=\[(\d+), (\d+)\]", blocks[-1].text)
         if on is None:
@@ -150,7 +150,7 @@ async def test_an_endless_line_is_cut_and_read_on_by_its_characters(tmp_path: Pa
     while notes and (on := re.search(r"part='(line 1, characters [\d-]+)'", notes[0].text)):
         block, *notes = await call(ctx, "read_file", name="long.txt", part=on[1])
         assert block.source is not None and block.source.place == on[1]
-        seen += unnumbered(block)
+        seen += without_numbers(block)
     assert (seen, notes) == (long, [])
     assert verify_quote(path, "line 1, characters 4001-5000", "word530 word531 word532")
     assert not verify_quote(path, "line 1, characters 1-4000", "word530 word531 word532")

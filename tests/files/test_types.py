@@ -14,7 +14,7 @@ from tests.files import makers
 from tests.support.file_tools import used
 from tests.support.files import FakeContext
 
-from agentorchestra.core.content import TextBlock, unnumbered
+from agentorchestra.core.content import TextBlock, without_numbers
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import Settings
@@ -388,7 +388,7 @@ async def test_a_long_member_is_read_on(tmp_path: Path) -> None:
         blocks = await used(ctx, "read_file", name="a.zip", part=part)
         places = [block.source.place or "" for block in blocks if block.source is not None]
         assert all(place.startswith("first.txt!lines ") for place in places if place)
-        seen += [unnumbered(block) for block in blocks if block.source is not None and block.source.place]
+        seen += [without_numbers(block) for block in blocks if block.source is not None and block.source.place]
         on = next((found for one in blocks if (found := re.search(r"Read on with part='([^']+)'", one.text))), None)
         if on is None:
             break
@@ -477,7 +477,7 @@ async def test_json_and_xml_are_given_as_they_stand(tmp_path: Path) -> None:
         seen, part = "", ""
         while True:
             blocks = await used(ctx, "read_file", name=name, part=part)
-            seen += "".join(unnumbered(block) for block in blocks if block.source is not None)
+            seen += "".join(without_numbers(block) for block in blocks if block.source is not None)
             on = re.search(r"Read on with part='([^']+)'", blocks[-1].text)
             if on is None:
                 break

@@ -136,9 +136,9 @@ def test_what_a_server_said_is_short_and_shows_no_key() -> None:
     target = Target.of(endpoint)
     assert str(target) == "openai:gpt-5 at https://api.openai.com/v1"
     body = {"error": {"message": "bad key hunter2-hunter2\nor sk-proj-abc***xyz, <b>see</b>\tthe page"}}
-    assert target.said(body) == "bad key [key] or [key], see the page"
-    assert len(target.said("x" * 5_000)) == 200
-    assert target.said(None) == ""
+    assert target.quote(body) == "bad key [key] or [key], see the page"
+    assert len(target.quote("x" * 5_000)) == 200
+    assert target.quote(None) == ""
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from agentorchestra.core.messages import ModelRequest, ModelSettings, user
-from agentorchestra.models.schemas import constrained
+from agentorchestra.models.schemas import strict_schema
 from tests.models.support import no_media, serving
 
 SCHEMA: dict[str, Any] = {
@@ -32,7 +32,7 @@ def _walk(value: Any) -> Any:
 
 
 def test_objects_are_closed_unions_explicit_and_no_list_of_properties_is_empty() -> None:
-    made = constrained(SCHEMA)
+    made = strict_schema(SCHEMA)
     assert made["additionalProperties"] is False and made["required"] == ["reason"]
     fields = made["properties"]
     assert fields["page"] == {
@@ -44,7 +44,7 @@ def test_objects_are_closed_unions_explicit_and_no_list_of_properties_is_empty()
     assert fields["free"]["additionalProperties"] == {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "number"}]}
     assert fields["properties"]["items"]["additionalProperties"] is False
     assert not any(isinstance(one, dict) and isinstance(one.get("type"), list) for one in _walk(made))
-    assert constrained(made) == made
+    assert strict_schema(made) == made
     assert SCHEMA["properties"]["nothing"]["properties"] == {}, "the one that was given is not changed"
 
 
@@ -65,7 +65,7 @@ def test_it_means_the_same(value: dict[str, Any]) -> None:
     def fits(schema: dict[str, Any]) -> bool:
         return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
 
-    assert fits(constrained(SCHEMA)) is fits(SCHEMA)
+    assert fits(strict_schema(SCHEMA)) is fits(SCHEMA)
 
 
 async def test_a_server_gets_it_in_this_form() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.core.reply_text import read_json, unfenced
+from agentorchestra.core.reply_text import read_json, without_fence
 from agentorchestra.tea.calling.argument_repair import mended
 
 PARAMETERS: dict[str, Any] = {
@@ -74,7 +74,7 @@ def test_a_program_may_stand_by_itself() -> None:
     python = {"properties": {"code": {"type": "string"}}, "required": ["code"]}
     assert mended("print(1)\nprint(2)", python) == {"code": "print(1)\nprint(2)"}
     assert mended("```python\nprint(1)\n```", python) == {"code": "print(1)"}
-    assert unfenced("a ``` b") == "a ``` b"
+    assert without_fence("a ``` b") == "a ``` b"
 
 
 def test_names_of_one_argument_stand_for_it_where_a_tool_has_no_other() -> None:

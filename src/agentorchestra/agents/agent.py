@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, joined, provenance_of
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, provenance_of, union
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
@@ -262,5 +262,5 @@ def agent_effect(
         mode=Mode.COMPOSITE,
         role=ctx.role,
         purpose="agent",
-        provenance=() if ctx.parent is None else joined(provenance, told, provenance_of(spec.context)),
+        provenance=() if ctx.parent is None else union(provenance, told, provenance_of(spec.context)),
     )

@@ -12,7 +12,7 @@ from typing import Any
 from agentorchestra.agents.decider import ModelDecider
 from agentorchestra.core.effects import Effect, Provenance
 from agentorchestra.core.messages import ModelResponse, ToolCall
-from agentorchestra.core.reply_text import FENCED, PYTHON
+from agentorchestra.core.reply_text import FENCE, PYTHON
 from agentorchestra.loop import State
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.replies import Reply, decision_fields
@@ -30,11 +30,11 @@ class CodeReply:
 
 def written(text: str) -> CodeReply:
     """Return the programs of a reply: its blocks fenced as Python, else those without a language."""
-    blocks = [match for match in FENCED.finditer(text) if match["inside"].strip()]
+    blocks = [match for match in FENCE.finditer(text) if match["inside"].strip()]
     named = [match for match in blocks if match["language"].casefold() in PYTHON]
     chosen = named or [match for match in blocks if not match["language"]]
     cut = bool(chosen) and chosen[-1]["open"] is not None
-    return CodeReply(tuple(match["inside"] for match in chosen), FENCED.sub("\n", text).strip(), cut)
+    return CodeReply(tuple(match["inside"] for match in chosen), FENCE.sub("\n", text).strip(), cut)
 
 
 @dataclass

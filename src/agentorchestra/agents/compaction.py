@@ -18,7 +18,7 @@ from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_f
 from agentorchestra.core.effects import provenance_of
 from agentorchestra.core.messages import Message, ModelSettings, ToolCall
 from agentorchestra.core.messages import system as system_message
-from agentorchestra.core.spec import COUNTED
+from agentorchestra.core.spec import PAGES_ONCE
 from agentorchestra.loop import MATERIAL, TASK, State
 from agentorchestra.models.prices import estimate_messages_tokens, estimate_text_tokens
 from agentorchestra.runtime.context import BranchContext
@@ -63,7 +63,7 @@ class Compaction:
         given = settled(ctx)
         asked = given is not None and given.effect.get("purpose") == PURPOSE
         # In estimated tokens, of which the window holds as many as the last request's count says, or a refusal.
-        room = int((self.window - self.reply) / (state.scale if ctx.manifest.checks >= COUNTED else 1))
+        room = int((self.window - self.reply) / (state.scale if ctx.manifest.checks >= PAGES_ONCE else 1))
         prompt = min(room, state.ceiling or room)
         room = prompt - state.overhead
         if state.ended or (estimate_messages_tokens(state.messages) <= room * FULL and not asked):

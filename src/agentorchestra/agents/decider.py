@@ -10,11 +10,11 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.plain_answer import answer_of, open_work, refusal_of
 from agentorchestra.core.content import Source, TextBlock, Trust
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, joined, provenance_of
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, provenance_of, union
 from agentorchestra.core.errors import ModelContextError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ModelSettings, ToolCall, ToolSchema
-from agentorchestra.loop import Decision, Seen, State, described
+from agentorchestra.loop import Decision, Seen, State, descriptions
 from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.argument_repair import harmless, mended, unknown
@@ -90,7 +90,7 @@ class ModelDecider:
         elif final:
             schemas = tuple(schema for schema in schemas if schema.name == self.finish)
         shown_now = provenance_of([b for m in messages[len(state.messages) :] for b in m.content])
-        provenance = joined(state.sources, shown_now, described(schemas))
+        provenance = union(state.sources, shown_now, descriptions(schemas))
         request = ModelRequest(
             model=self.model, messages=messages, tools=schemas if self.native else (), settings=settings
         ).after(self.last_request)

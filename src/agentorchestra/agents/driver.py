@@ -28,14 +28,14 @@ from agentorchestra.agents.sources import SORTED
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.toolkit import toolset_of
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.effects import joined, provenance_of
+from agentorchestra.core.effects import provenance_of, union
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.messages import Message, ModelRequest, ModelSettings
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import instance_of
 from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.loop import Decide, Observe, Parts, Perceive, State, described, environment_state, inbox
+from agentorchestra.loop import Decide, Observe, Parts, Perceive, State, descriptions, environment_state, inbox
 from agentorchestra.models.limits import USUAL
 from agentorchestra.models.prices import CHARS_PER_TOKEN, estimate_input_tokens
 from agentorchestra.runtime.context import BranchContext
@@ -107,7 +107,7 @@ async def build_agent(
         environments=environments,
         values=values,
     )
-    ctx.seen.add((*sources, *described(schemas)))
+    ctx.seen.add((*sources, *descriptions(schemas)))
     opened = shown.opened if shown is not None else ()
     state = State(
         messages=(system_message(system), Message(role="user", content=told)),
@@ -119,7 +119,7 @@ async def build_agent(
         state = state.model_copy(
             update={
                 "messages": (*state.messages[:1], *before, *turn_messages(told[0], told[1:])),
-                "sources": joined(begins.sources, sources),
+                "sources": union(begins.sources, sources),
                 "opened": tuple(dict.fromkeys((*begins.opened, *opened))),
                 "overhead": estimate_input_tokens(ModelRequest(model=model, messages=(), tools=schemas)),
             }
@@ -232,7 +232,7 @@ async def run_agent(
     if memory is not None and (wanted.rollouts or 1) > 1:  # told once, and not to one of the rivals
         known = await memory.begin()
         messages = (*state.messages, *((Message(role="user", content=known),) if known else ()))
-        sources = joined(state.sources, provenance_of(known))
+        sources = union(state.sources, provenance_of(known))
         state = state.model_copy(update={"messages": messages, "sources": sources})
     result = result_of(await drive(state, ctx, parts, wanted, Verifier(spec, kit)))
     if memory is not None and working is None:

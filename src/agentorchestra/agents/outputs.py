@@ -12,11 +12,11 @@ from typing import Any
 
 from agentorchestra.agents.conversation import conversation
 from agentorchestra.agents.reporting.pieces import REPORT
-from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, without_numbers
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.messages import ToolCall
-from agentorchestra.core.spec import CHECKS, COUNTED, TURN
+from agentorchestra.core.spec import CHECKS, PAGES_ONCE, TURN
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.context import BranchContext
@@ -153,8 +153,8 @@ def _from_blocks(
     trust = lowest(trust, *(one.trust for one in blocks))
     if pieces is None:
         origin = Source(kind="tool", ref=name)
-        pieces = tuple((one.source or origin, unnumbered(one)) for one in blocks)
-    text = "\n".join(map(unnumbered, blocks))
+        pieces = tuple((one.source or origin, without_numbers(one)) for one in blocks)
+    text = "\n".join(map(without_numbers, blocks))
     return Output(asker, n, name, asked, text, trust, frozenset(media), pieces)
 
 
@@ -165,7 +165,7 @@ def pieces_of(name: str, outcome: Outcome) -> tuple[tuple[Source, str], ...]:
         hits = [{key: str(each) for key, each in one.items()} for one in listed if isinstance(one, dict)]
         return tuple((Source(kind="web", ref=one.get("address", "")), "\n".join(one.values())) for one in hits)
     origin = Source(kind="tool", ref=name)
-    return tuple((one.source or origin, unnumbered(one)) for one in outcome.blocks(origin))
+    return tuple((one.source or origin, without_numbers(one)) for one in outcome.blocks(origin))
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def unproven(answer: str, known: Sequence[str], shown: Sequence[Output], *, chec
     texts = [f"{one.asked}\n{one.text}" if account else one.result for one in shown]
     text = "\n".join([*known, *texts])
     there = figures(text.replace(",", ", "), digits=1)  # "1999,41" may be two cells
-    there |= figures(re.sub(r"[ \u00a0\u202f]", "\n", text), digits=1) if checks >= COUNTED else {}
+    there |= figures(re.sub(r"[ \u00a0\u202f]", "\n", text), digits=1) if checks >= PAGES_ONCE else {}
     return missing(answer, text, there, checks=checks)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, TextBlock, Trust
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, joined, provenance_of
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, provenance_of, union
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelSettings
@@ -140,7 +140,7 @@ def request_effect(
     rules, told = kit.prompts.get(prompt).messages(**values)
     asked = (TextBlock(text=told, trust=Trust.SYSTEM),) if told else ()
     messages = (system_message(rules), Message(role="user", content=(*asked, *content)))
-    provenance = joined(ctx.provenance, provenance_of(tuple(content)))
+    provenance = union(ctx.provenance, provenance_of(tuple(content)))
     return model_effect(name, messages, settings, profile_hash, role=role, purpose="tool", provenance=provenance)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
 from agentorchestra.agents.outputs import MOST_RESULT, PROGRAMS, SILENT, Output, outputs, pieces_of, with_points
-from agentorchestra.core.content import Source, SourceKind, TextBlock, Trust, unnumbered
+from agentorchestra.core.content import Source, SourceKind, TextBlock, Trust, without_numbers
 from agentorchestra.core.effects import FINISH, EffectKind
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import canonical_json
@@ -221,7 +221,7 @@ def _pieces(ctx: BranchContext[Any]) -> list[_Piece]:
         shown = block.source
         if shown is None or shown.kind == "prompt" or block.trust is Trust.SYSTEM or shown.ref in silent:
             continue
-        found.append(_Piece(shown, frozenset({shown.ref, shown.kind}), unnumbered(block)))
+        found.append(_Piece(shown, frozenset({shown.ref, shown.kind}), without_numbers(block)))
     return found
 
 

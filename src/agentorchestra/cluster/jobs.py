@@ -60,13 +60,13 @@ def engine_of(store: PostgresStore) -> sqlalchemy.Engine:
 
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Return tags in order, each once; raise UsageError for one that is no word, or too many."""
-    found = tuple(sorted({tag.strip() for tag in tags} - {""}))
-    for tag in found:
+    names = tuple(sorted({tag.strip() for tag in tags} - {""}))
+    for tag in names:
         if not tag.replace("-", "").replace("_", "").isalnum() or not tag.isascii():
             raise UsageError(f"the tag {tag!r} is no word; a tag has letters, digits, - and _")
-    if len(found) > _MOST_TAGS:
-        raise UsageError(f"{len(found)} tags are given ({', '.join(found)}); {_MOST_TAGS} at most")
-    return found
+    if len(names) > _MOST_TAGS:
+        raise UsageError(f"{len(names)} tags are given ({', '.join(names)}); {_MOST_TAGS} at most")
+    return names
 
 
 def check_priority(text: str) -> int:
@@ -89,18 +89,18 @@ def queue_of(labels: Mapping[str, str], model: str, settings: Settings) -> tuple
     """
     tags = check_tags(labels.get(TAGS, "").split(","))
     priority = check_priority(labels.get(PRIORITY, str(MIDDLE)))
-    limited = model if model in _limits_of_runs(settings) else ""
-    if limited and tags:
+    scarce = model if model in _limits_of_runs(settings) else ""
+    if scarce and tags:
         raise UsageError(
-            f"runs of the model {limited!r} are limited over all workers (cluster.limits), and cannot ask for workers "
+            f"runs of the model {scarce!r} are limited over all workers (cluster.limits), and cannot ask for workers "
             f"with tags ({', '.join(tags)}); leave the tags or the limit out"
         )
-    return queue_name(tags, limited), priority
+    return queue_name(tags, scarce), priority
 
 
 def queues_of(tags: Sequence[str], settings: Settings) -> dict[str, ModelLimit | None]:
-    every = [one for size in range(len(tags) + 1) for one in combinations(tags, size)]
-    names: dict[str, ModelLimit | None] = {queue_name(one): None for one in every}
+    every = [subset for size in range(len(tags) + 1) for subset in combinations(tags, size)]
+    names: dict[str, ModelLimit | None] = {queue_name(subset): None for subset in every}
     return names | {queue_name((), model): limit for model, limit in _limits_of_runs(settings).items()}
 
 
@@ -113,7 +113,7 @@ def version_of(code: str) -> str:
     return f"{FORMAT}.{code}"
 
 
-_STRANDED = """
+_OLD_VERSIONS = """
 SELECT DISTINCT application_version FROM {schema}.workflow_status WHERE status = 'ENQUEUED' AND name = %(name)s
 """
 _HAND_OVER = """
@@ -241,8 +241,8 @@ class Jobs:
         own = await asyncio.to_thread(code_digest)
         if record.status is RunStatus.CREATED and record.manifest.part_of is None:
             return own
-        driven = (event.data for event in await self._store.load(record.id) if event.type == "driving_started")
-        codes = [body.code for body in driven if isinstance(body, DrivingStarted) and body.code]
+        starts = (event.data for event in await self._store.load(record.id) if event.type == "driving_started")
+        codes = [body.code for body in starts if isinstance(body, DrivingStarted) and body.code]
         return codes[-1] if codes else own
 
     async def hand_over(self, living: Iterable[str]) -> dict[str, int]:
@@ -262,15 +262,15 @@ class Jobs:
             return {}
 
         def move() -> dict[str, int]:
-            schema, moved = dbos_schema(self._store), {}
+            schema, counts = dbos_schema(self._store), {}
             with self._store.connect() as connection:
-                rows = connection.execute(_STRANDED.format(schema=schema), {"name": DRIVE}).fetchall()
+                rows = connection.execute(_OLD_VERSIONS.format(schema=schema), {"name": DRIVE}).fetchall()
                 for (version,) in rows:
                     later = version not in order or order[version] < order[workers[-1]]
                     if version not in workers and later:
                         values = {"to": workers[-1], "name": DRIVE, "version": version}
-                        moved[str(version)] = connection.execute(_HAND_OVER.format(schema=schema), values).rowcount
-            return moved
+                        counts[str(version)] = connection.execute(_HAND_OVER.format(schema=schema), values).rowcount
+            return counts
 
         return await asyncio.to_thread(move)
 
@@ -303,11 +303,11 @@ class Jobs:
         pending = await self._open_client.list_workflows_async(
             status="PENDING", executor_id=executor, application_name=NAME, load_input=False, load_output=False
         )
-        taken = [one for one in pending if job in (None, one.workflow_id)]
-        for queue in sorted({str(one.queue_name) for one in taken}):
-            ids = [one.workflow_id for one in taken if one.queue_name == queue]
+        jobs = [one for one in pending if job in (None, one.workflow_id)]
+        for queue in sorted({str(job.queue_name) for job in jobs}):
+            ids = [job.workflow_id for job in jobs if job.queue_name == queue]
             await self._open_client.resume_workflows_async(ids, queue_name=queue)
-        return [run_of(one.workflow_id) for one in taken]
+        return [run_of(job.workflow_id) for job in jobs]
 
     async def drop(self, run_id: str) -> None:
         """Take the first job of a run, which has ended, out of its queue."""
@@ -324,7 +324,7 @@ class Jobs:
             load_output=False,
         )
         if old:
-            await self._open_client.delete_workflows_async([one.workflow_id for one in old])
+            await self._open_client.delete_workflows_async([job.workflow_id for job in old])
         return len(old)
 
 

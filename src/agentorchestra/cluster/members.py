@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 LOOK_S = 0.25  # time between two looks at the others' locks and beats
 BEAT_S = 1.0  # time between two beats, at most a third of the lease
-MISSED = 3  # beats that a worker has missed when `status` says that it does not answer
+MISSING_BEATS = 3  # beats that a worker has missed when `status` says that it does not answer
 WATCHED_S = 5.0  # a worker whose beat is too old must have been watched for so long, or half its lease, without a beat
 ANSWER_S = 5.0  # how long the database may take for an answer until the connection counts as lost
 QUIET_S = 5.0  # after the database was away nobody is taken over for so long: the others are just coming back too
@@ -81,7 +81,7 @@ _BEAT = """
 UPDATE {schema}.members SET beats = beats + 1, beat = clock_timestamp() WHERE id = %s AND taker IS NULL RETURNING id
 """
 
-_THERE = "SELECT id FROM {schema}.members WHERE id = %s AND taker IS NULL"
+_PRESENCE = "SELECT id FROM {schema}.members WHERE id = %s AND taker IS NULL"
 
 # Of two that take at the same time the second one waits for the first one's commit, and then finds the row taken. A
 # beat that comes in between counts. Whoever is taken itself takes nobody.
@@ -136,7 +136,7 @@ class Member(NamedTuple):
     @property
     def missing(self) -> bool:
         """Return True if several of its beats did not come: it is stopped, hangs, or its machine is very busy."""
-        return self.silent_s >= MISSED * beat_s(self.lease_s)
+        return self.silent_s >= MISSING_BEATS * beat_s(self.lease_s)
 
     @property
     def alive(self) -> bool:
@@ -193,7 +193,7 @@ class Members:
         await self._call(self._join)
 
     def _join(self) -> None:
-        connection = self._connected()
+        connection = self._connect()
         self._returned = False
         with connection.transaction():
             # One at a time, or two could pass each other by.
@@ -230,13 +230,13 @@ class Members:
             LostLockError: if this one counts as dead with the others.
             ConnectionError: if the database is away.
         """
-        await self._asked(self._beat)
+        await self._ask(self._beat)
 
     def _beat(self) -> None:
         if self._connection is None:
             return  # whoever comes back does so in `dead`, which beats too
         if self._connection.execute(_BEAT.format(schema=self._schema), (self.id,)).fetchone() is None:
-            raise self._lost()
+            raise self._loss()
 
     async def dead(self) -> list[Member]:
         """Return the members that are dead; each belongs to this process now, until `buried`.
@@ -245,16 +245,16 @@ class Members:
             LostLockError: if this one counts as dead with the others.
             ConnectionError: while the database is away; ask again.
         """
-        return await self._asked(self._dead)
+        return await self._ask(self._dead)
 
     def _dead(self) -> list[Member]:
-        self._connected()
+        self._connect()
         back, self._returned = self._returned, False
         if back:
             self._beat()
         rows = self._look()
         if all(row.id != self.id or row.taker is not None for row in rows):
-            raise self._lost()
+            raise self._loss()
         now = self._clock.monotonic()
         if back or self._up_s < QUIET_S:
             self._quiet_until = now + QUIET_S
@@ -262,12 +262,14 @@ class Members:
             self._free.clear()
             self._heard.clear()
             return []
-        others = [row for row in rows if row.id != self.id]
+        neighbours = [row for row in rows if row.id != self.id]
         # Twice in a row: a connection that broke alone is made again within one look.
-        self._free = {row.id: self._free.get(row.id, 0) + 1 for row in others if not row.locked}
-        self._heard = {row.id: self._hear(row, now) for row in others}
-        living = {row.id for row in others}
-        return [row for row in others if (row.taker is None or row.taker not in living) and self._is_taken(row, now)]
+        self._free = {row.id: self._free.get(row.id, 0) + 1 for row in neighbours if not row.locked}
+        self._heard = {row.id: self._hear(row, now) for row in neighbours}
+        living = {row.id for row in neighbours}
+        return [
+            row for row in neighbours if (row.taker is None or row.taker not in living) and self._is_taken(row, now)
+        ]
 
     def _hear(self, row: Member, now: float) -> tuple[int, float]:
         before = self._heard.get(row.id)
@@ -288,7 +290,7 @@ class Members:
         self._unlock(row.id)
         return False
 
-    def _lost(self) -> LostLockError:
+    def _loss(self) -> LostLockError:
         return LostLockError(
             f"this worker was stopped for longer than its lease (lease_s, {self._lease_s:g} s) or cut off from the "
             "database and its runs were taken over by others; it ends. Start it again: nothing is lost"
@@ -296,10 +298,10 @@ class Members:
 
     async def bury(self, member: Member) -> None:
         """Remove a dead member whose jobs are queued again; ConnectionError (it is dead still) without a database."""
-        await self._asked(lambda: self._bury(member.id))
+        await self._ask(lambda: self._bury(member.id))
 
     def _bury(self, member: str) -> None:
-        self._connected().execute(f"DELETE FROM {self._schema}.members WHERE id = %s", (member,))
+        self._connect().execute(f"DELETE FROM {self._schema}.members WHERE id = %s", (member,))
         self._unlock(member)
         self._free.pop(member, None)
         self._heard.pop(member, None)
@@ -320,11 +322,11 @@ class Members:
 
     async def ids(self) -> frozenset[str]:
         """Return who is there, dead or alive; ConnectionError while the database is away."""
-        return await self._asked(lambda: frozenset(row.id for row in self._looked()))
+        return await self._ask(lambda: frozenset(row.id for row in self._view()))
 
     async def codes(self) -> frozenset[str]:
         """Return the application versions of those that live; ConnectionError while the database is away."""
-        rows = await self._asked(self._looked)
+        rows = await self._ask(self._view)
         return frozenset(str(row.about["code"]) for row in rows if row.alive and "code" in row.about)
 
     async def leads(self) -> bool:
@@ -348,14 +350,14 @@ class Members:
         async with asyncio.timeout(ANSWER_S * 4):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    async def _asked(self, work: Callable[[], T]) -> T:
+    async def _ask(self, work: Callable[[], T]) -> T:
         try:
             return await self._call(work)
         except (psycopg.OperationalError, psycopg.InterfaceError, StoreError, TimeoutError) as exc:
             self._drop()
             raise ConnectionError(str(exc)) from None
 
-    def _connected(self) -> psycopg.Connection[Any]:
+    def _connect(self) -> psycopg.Connection[Any]:
         if self._connection is not None:
             return self._connection
         connection: psycopg.Connection[Any] = self._store.connect()
@@ -368,10 +370,10 @@ class Members:
             for name, value in (("idle", idle), ("interval", step), ("count", 3)):
                 connection.execute(f"SET tcp_keepalives_{name} TO {value}")
             connection.execute(f"SET tcp_user_timeout TO '{max(1, round(vanished_s * 0.8))}s'")
-            taken = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (self.id,)).fetchone()
-            if taken is None or not taken[0]:
+            lock_row = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (self.id,)).fetchone()
+            if lock_row is None or not lock_row[0]:
                 if self._joined and self._is_gone(connection):
-                    raise self._lost()
+                    raise self._loss()
                 # The server has not noticed yet that the old connection is gone, or somebody takes this one over.
                 raise psycopg.OperationalError("the lock is not free yet")
         except BaseException:
@@ -382,7 +384,7 @@ class Members:
         return connection
 
     def _is_gone(self, connection: psycopg.Connection[Any]) -> bool:
-        return connection.execute(_THERE.format(schema=self._schema), (self.id,)).fetchone() is None
+        return connection.execute(_PRESENCE.format(schema=self._schema), (self.id,)).fetchone() is None
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -390,8 +392,8 @@ class Members:
         if connection is not None:
             connection.close()
 
-    def _looked(self) -> list[Member]:
-        self._connected()
+    def _view(self) -> list[Member]:
+        self._connect()
         return self._look()
 
     def _look(self) -> list[Member]:
@@ -402,8 +404,8 @@ class Members:
 
 
 def _member(row: tuple[Any, ...]) -> Member:
-    member, about, since_s, locked, beats, silent_s, lease_s, taker, _ = row
-    return Member(str(member), about, float(since_s), bool(locked), beats, float(silent_s), lease_s, taker)
+    member, about, since_s, has_lock, beats, silent_s, lease_s, taker, _ = row
+    return Member(str(member), about, float(since_s), bool(has_lock), beats, float(silent_s), lease_s, taker)
 
 
 def members_of(store: PostgresStore, schema: str) -> list[Member]:
@@ -416,17 +418,17 @@ def members_of(store: PostgresStore, schema: str) -> list[Member]:
 
 def _compare(own: dict[str, Any], other: Member) -> None:
     """Raise OtherWorkerError where two members cannot work on one database."""
-    theirs = other.about
+    about = other.about
     # Another version of the package may have other settings: those that both know must be alike.
-    both = own["settings"].keys() & theirs["settings"].keys()
-    differ = sorted(name for name in both if own["settings"][name] != theirs["settings"][name])
+    common = own["settings"].keys() & about["settings"].keys()
+    differ = sorted(name for name in common if own["settings"][name] != about["settings"][name])
     if differ:
         raise OtherWorkerError(
             f"the settings here are not those of {other.name}, which works on the same database; they differ in "
             f"{', '.join(differ)}. Give all workers and servers one agentorchestra.toml"
         )
-    if own["concurrency"] != theirs["concurrency"] and None not in (own["concurrency"], theirs["concurrency"]):
+    if own["concurrency"] != about["concurrency"] and None not in (own["concurrency"], about["concurrency"]):
         raise OtherWorkerError(
-            f"--concurrency {own['concurrency']} is not that of {other.name} ({theirs['concurrency']}); all workers of "
+            f"--concurrency {own['concurrency']} is not that of {other.name} ({about['concurrency']}); all workers of "
             "a database drive equally many runs: on a larger machine start several of them"
         )

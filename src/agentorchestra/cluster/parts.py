@@ -49,26 +49,26 @@ class Parts:
     async def __call__(
         self, run: Run, name: str, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
     ) -> _Away | None:
-        found = await self.ws.store.get_run(name)
+        record = await self.ws.store.get_run(name)
         if not anew:
-            if found is not None:
+            if record is not None:
                 self.remove(name)
             return None
-        if found is None:
+        if record is None:
             if limits is None or asyncio.get_running_loop().time() < self._full_until:
                 return None
             await self._make(name, run, key, marked, limits)
-            found = await self.jobs.record(name)
-        if found.status in GOES_ON:
-            with _said():  # nobody begins it then, and it is taken back
+            record = await self.jobs.record(name)
+        if record.status in GOES_ON:
+            with _log_refusal():  # nobody begins it then, and it is taken back
                 await self.jobs.submit(name)
-        return _Away(self, run, found)
+        return _Away(self, run, record)
 
     async def _make(self, name: str, run: Run, key: EffectKey, marked: int, limits: Budget) -> None:
         store, manifest, now = self.ws.store, run.manifest, run.clock.now()
         # Before runs of the same kind that have not begun: somebody waits for it.
         first = max(1, check_priority(manifest.labels.get(PRIORITY, str(MIDDLE))) - 1)
-        made = manifest.model_copy(
+        part = manifest.model_copy(
             update={
                 "part_of": PartOf(run=run.id, key=str(key)),
                 "parent_run": run.id,
@@ -82,7 +82,7 @@ class Parts:
         )
         events = await store.load(run.id, upto=marked)
         try:
-            await store.create_run(name, made, forked_events(run.id, events, marked, made, outcomes={}, now=now))
+            await store.create_run(name, part, forked_events(run.id, events, marked, part, outcomes={}, now=now))
         except StoreError:
             if await store.get_run(name) is None:
                 raise
@@ -107,7 +107,7 @@ class Parts:
         """End a part that nobody drives; return whether it has ended."""
         if not await end_undriven(self.ws.store, self.ws.engine, SystemClock(), name, RunStatus.CANCELLED):
             return False
-        with _said():  # whoever takes the job finds that there is nothing to do
+        with _log_refusal():  # whoever takes the job finds that there is nothing to do
             await self.jobs.drop(name)
         return True
 
@@ -131,13 +131,13 @@ class Parts:
         Remove what is left of parts of runs that have ended: who took their rows over died before it did.
         """
         store = self.ws.store
-        for one in await store.run_states(parts=True):
-            run = await store.get_run(str(one.parent_run))
-            if one.status in GOES_ON and (run is None or run.status not in (RunStatus.CREATED, RunStatus.RUNNING)):
-                await self.ws.engine.cancel(one.id, by="cluster")
-                await self.take_back(one.id)
+        for state in await store.run_states(parts=True):
+            run = await store.get_run(str(state.parent_run))
+            if state.status in GOES_ON and (run is None or run.status not in (RunStatus.CREATED, RunStatus.RUNNING)):
+                await self.ws.engine.cancel(state.id, by="cluster")
+                await self.take_back(state.id)
             if run is None or run.status in FINAL:
-                self.remove(one.id)
+                self.remove(state.id)
 
     async def close(self) -> None:
         await asyncio.gather(*self._removing, return_exceptions=True)
@@ -188,8 +188,8 @@ class _Away:
         return True
 
     async def _is_idle(self) -> bool:
-        found = await self._store.unfinished(runs=[self._name], status=RunStatus.RUNNING, parts=True)
-        return any(standing(one) != "driven" for one in found)
+        runs = await self._store.unfinished(runs=[self._name], status=RunStatus.RUNNING, parts=True)
+        return any(standing(run) != "driven" for run in runs)
 
     async def _ask(self, body: CancelRequested | PauseRequested) -> None:
         await wait_for(self._store.append(self._name, None, [new_event(body, ts=self._run.clock.now())]))
@@ -211,7 +211,7 @@ class _Away:
 
 
 @contextmanager
-def _said() -> Iterator[None]:
+def _log_refusal() -> Iterator[None]:
     """Say what the queue refused, in place of failing: the run does without it."""
     try:
         yield
@@ -221,11 +221,11 @@ def _said() -> Iterator[None]:
 
 async def _first_of(*events: asyncio.Event) -> bool:
     """Wait until one of the events is set, not for ever; return whether one is."""
-    waiting = [asyncio.create_task(one.wait()) for one in events]
+    waiting = [asyncio.create_task(event.wait()) for event in events]
     try:
         done, _ = await asyncio.wait(waiting, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
         return bool(done)
     finally:
-        for one in waiting:
-            one.cancel()
+        for task in waiting:
+            task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)

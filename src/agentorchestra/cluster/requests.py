@@ -73,15 +73,15 @@ class RequestLimits:
         if limit is None:
             yield
             return
-        taken = uuid.uuid4().hex
+        request_id = uuid.uuid4().hex
         try:
             async with self._turns[model]:
-                while not await self._take(taken, model, limit):  # noqa: ASYNC110  # room comes from other processes
+                while not await self._take(request_id, model, limit):  # noqa: ASYNC110  # room comes from other processes
                     await asyncio.sleep(LOOK_S)
             yield
         finally:
             # Also where it was cancelled: the row may be there. The thread takes it first, then gives it back.
-            self._over.append(taken)
+            self._over.append(request_id)
             if self._giving is None or self._giving.done():
                 self._giving = asyncio.create_task(self._give_back(), name="cluster:requests")
 
@@ -93,11 +93,11 @@ class RequestLimits:
         self._thread.submit(self._drop)
         self._thread.shutdown(wait=False)
 
-    async def _take(self, taken: str, model: str, limit: ModelLimit) -> bool:
+    async def _take(self, request_id: str, model: str, limit: ModelLimit) -> bool:
         about = {
             "schema": self._schema,
             "model": model,
-            "id": taken,
+            "id": request_id,
             "member": self._member,
             "most": limit.requests,
             "rate": limit.requests_per_minute,
@@ -112,32 +112,32 @@ class RequestLimits:
 
     async def _give_back(self) -> None:
         while self._over:
-            ended = [*self._over]
+            ids = [*self._over]
 
-            def give(connection: psycopg.Connection[Any], ended: list[str] = ended) -> bool:
-                connection.execute(f"UPDATE {self._schema}.requests SET over = true WHERE id = ANY(%s)", (ended,))
+            def give(connection: psycopg.Connection[Any], ids: list[str] = ids) -> bool:
+                connection.execute(f"UPDATE {self._schema}.requests SET over = true WHERE id = ANY(%s)", (ids,))
                 return True
 
             if await self._done(give):
-                del self._over[: len(ended)]
+                del self._over[: len(ids)]
 
     async def _done(self, work: Callable[[psycopg.Connection[Any]], bool]) -> bool:
         """Return what a piece of work gives; False, after a while, where the database did not answer."""
 
-        def tried() -> bool:
+        def attempt() -> bool:
             try:
-                return work(self._connected())
+                return work(self._connect())
             except BaseException:
                 self._drop()
                 raise
 
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, tried)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, attempt)
         except (psycopg.OperationalError, psycopg.InterfaceError, StoreError):
             await asyncio.sleep(_AGAIN_S)
             return False
 
-    def _connected(self) -> psycopg.Connection[Any]:
+    def _connect(self) -> psycopg.Connection[Any]:
         if self._connection is None:
             connection: psycopg.Connection[Any] = self._store.connect()
             connection.autocommit = True

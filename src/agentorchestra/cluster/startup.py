@@ -30,7 +30,7 @@ async def until_reached(attempt: Callable[[], Awaitable[T]], retry_s: Callable[[
     patience: Patience | None = None
     while True:
         try:
-            reached = await attempt()
+            answer = await attempt()
         except StoreRefusedError:
             raise
         except StoreUnavailableError as exc:
@@ -41,7 +41,7 @@ async def until_reached(attempt: Callable[[], Awaitable[T]], retry_s: Callable[[
         else:
             if patience is not None:
                 logger.warning("the database answers")
-            return reached
+            return answer
 
 
 __all__ = ["until_reached"]

@@ -82,43 +82,45 @@ async def standing(ws: Workspace[Any], jobs: Jobs, *, most: int = 20) -> Standin
     store = database_of(ws)
     members = await asyncio.to_thread(members_of, store, dbos_schema(store))
     under_way = await jobs.under_way()
-    queued = sorted((one for one in under_way if one.status == "ENQUEUED"), key=_order)
+    queue = sorted((job for job in under_way if job.status == "ENQUEUED"), key=_order)
     now = datetime.now(UTC).timestamp() * 1000
-    codes = {one.about.get("code") for one in members if one.alive}
-    ended = await jobs.ended(limit=200)
-    statuses = Counter(one.status.value for one in await ws.store.run_states() if not one.id.startswith(PART))
+    codes = {member.about.get("code") for member in members if member.alive}
+    results = await jobs.ended(limit=200)
+    statuses = Counter(run.status.value for run in await ws.store.run_states() if not run.id.startswith(PART))
     return Standing(
         workers=tuple(
             WorkerStanding(
-                id=one.id,
-                since_s=round(one.since_s, 1),
-                alive=one.alive,
-                silent_s=round(one.silent_s, 1) if one.missing else None,
-                lease_s=one.lease_s,
+                id=member.id,
+                since_s=round(member.since_s, 1),
+                alive=member.alive,
+                silent_s=round(member.silent_s, 1) if member.missing else None,
+                lease_s=member.lease_s,
                 runs=tuple(
                     run_of(job.workflow_id)
                     for job in under_way
-                    if job.status == "PENDING" and job.executor_id == one.id
+                    if job.status == "PENDING" and job.executor_id == member.id
                 ),
-                **{name: one.about[name] for name in ("kind", "host", "pid", "version", "concurrency", "tags")},
+                **{name: member.about[name] for name in ("kind", "host", "pid", "version", "concurrency", "tags")},
             )
-            for one in members
+            for member in members
         ),
         queued=tuple(
             QueuedRun(
-                run_id=run_of(one.workflow_id),
-                queue=str(one.queue_name),
-                priority=one.priority or 0,
-                waiting_s=round(max(0.0, now - (one.created_at or now)) / 1000, 1),
+                run_id=run_of(job.workflow_id),
+                queue=str(job.queue_name),
+                priority=job.priority or 0,
+                waiting_s=round(max(0.0, now - (job.created_at or now)) / 1000, 1),
             )
-            for one in queued[:most]
+            for job in queue[:most]
         ),
-        queues=dict(sorted(Counter(str(one.queue_name) for one in queued).items())),
+        queues=dict(sorted(Counter(str(job.queue_name) for job in queue).items())),
         statuses=dict(sorted(statuses.items())),
         refused=tuple(
-            Refused(run_id=run_of(one.workflow_id), **said) for one in ended if (said := _error(one)) is not None
+            Refused(run_id=run_of(job.workflow_id), **failure)
+            for job in results
+            if (failure := _error(job)) is not None
         )[:most],
-        no_worker=dict(sorted(Counter(str(one.app_version) for one in queued if one.app_version not in codes).items())),
+        no_worker=dict(sorted(Counter(str(job.app_version) for job in queue if job.app_version not in codes).items())),
     )
 
 

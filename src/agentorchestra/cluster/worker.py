@@ -43,7 +43,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.ids import PART
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.openai import PydanticAIClient
-from agentorchestra.runtime.waits import end_undriven, lost_drivers, requested, standing
+from agentorchestra.runtime.waits import end_undriven, lost_drivers, request_of, standing
 from agentorchestra.workspace import Workspace
 from agentorchestra.workspace.catalog import code_digest, distribution
 
@@ -54,7 +54,7 @@ _AGAIN_S = 0.3  # time between attempts to claim a run whose last driver may sti
 _DUE_S = 1.0  # time between looks for waiting runs that can go on
 _ORPHANS_S = 5.0  # time between looks for parts whose run was stopped
 _TIDY_S = 600.0  # time between looks for jobs that can be forgotten
-_KEPT = timedelta(days=7)  # after which the queue forgets a job that ended; the run itself stays
+_KEEP = timedelta(days=7)  # after which the queue forgets a job that ended; the run itself stays
 
 
 class Suspects:
@@ -159,8 +159,8 @@ class Worker:
         await until_reached(self._jobs.open, lambda: self._ws.settings.database_retry_s)
         engine = engine_of(self._store)
         # While the database is away DBOS says so five times in a second; `_watch` says it once.
-        said = logging.getLogger("dbos")
-        said.addFilter(self._worth_saying)
+        dbos_logger = logging.getLogger("dbos")
+        dbos_logger.addFilter(self._worth_saying)
         self._present.set()
         try:
             await self._warm()  # what it imports keeps the loop from beating: nobody knows this worker yet
@@ -195,14 +195,14 @@ class Worker:
             await self._work(self._beating)
         finally:
             await self._end()
-            said.removeFilter(self._worth_saying)
+            dbos_logger.removeFilter(self._worth_saying)
             engine.dispose()
 
     def _worth_saying(self, record: logging.LogRecord) -> bool:
-        said, _, trace = record.getMessage().partition("Traceback (most recent call last):")
+        text, _, trace = record.getMessage().partition("Traceback (most recent call last):")
         if trace:  # in the text itself: the error alone is for whoever reads it
             error = next((line for line in trace.splitlines() if line and not line.startswith(" ")), "")
-            record.msg, record.args = said + error, ()
+            record.msg, record.args = text + error, ()
         return self._present.is_set()
 
     async def _join(self) -> None:
@@ -220,19 +220,23 @@ class Worker:
 
     async def _work(self, beating: asyncio.Task[None]) -> None:
         loops = [
-            asyncio.create_task(one, name=f"cluster:{name}")
-            for name, one in (("members", self._watch()), ("due", self._take_up_due()), ("stop", self._stopping.wait()))
+            asyncio.create_task(work, name=f"cluster:{name}")
+            for name, work in (
+                ("members", self._watch()),
+                ("due", self._take_up_due()),
+                ("stop", self._stopping.wait()),
+            )
         ]
         try:
             done, _ = await asyncio.wait([*loops, beating], return_when=asyncio.FIRST_COMPLETED)
-            for one in done:
-                one.result()
+            for task in done:
+                task.result()
         except LostLockError:
             self._taken = True
             raise
         finally:
-            for one in loops:
-                one.cancel()
+            for task in loops:
+                task.cancel()
             await asyncio.gather(*loops, return_exceptions=True)
 
     async def _end(self) -> None:
@@ -308,17 +312,17 @@ class Worker:
         status, part = (await self._jobs.record(run_id)).status, run_id.startswith(PART)
         if status is RunStatus.RUNNING:
             # Asked while nobody drove it: its driver is dead, or handed it on.
-            asked = await requested(ws.store, run_id)
-            if asked is not None:
-                asked = RunStatus.CANCELLED if part else asked  # its run goes on with it, whoever stopped it how
-                if not await end_undriven(ws.store, ws.engine, SystemClock(), run_id, asked):
+            order = await request_of(ws.store, run_id)
+            if order is not None:
+                order = RunStatus.CANCELLED if part else order  # its run goes on with it, whoever stopped it how
+                if not await end_undriven(ws.store, ws.engine, SystemClock(), run_id, order):
                     raise FencedError(f"run {run_id} is driven by somebody else")
-                return asked
+                return order
         # One that is over, or was stopped by somebody, stays as it is.
-        lost = lost_drivers(await ws.store.load(run_id))
-        if not lost:
+        drivers = lost_drivers(await ws.store.load(run_id))
+        if not drivers:
             return (await ws.take_up(run_id)).status
-        async with self._suspects[part].begun(alone=lost > 1):
+        async with self._suspects[part].begun(alone=drivers > 1):
             driving = asyncio.create_task(ws.take_up(run_id), name=f"cluster:{run_id}")
             while not (driving.done() or self._parts.follows(run_id)) and lost_drivers(await ws.store.load(run_id)):
                 await asyncio.wait({driving}, timeout=_AGAIN_S)
@@ -353,10 +357,10 @@ class Worker:
                 for member in await self._members.dead():
                     runs = await self._jobs.put_back(member.id)
                     await self._members.bury(member)
-                    how = "is gone"
+                    reason = "is gone"
                     if member.locked:
-                        how = f"has not answered for {member.silent_s or 0.0:.1f} s"
-                    logger.warning("%s %s; %d of its runs are queued again", member.name, how, len(runs))
+                        reason = f"has not answered for {member.silent_s or 0.0:.1f} s"
+                    logger.warning("%s %s; %d of its runs are queued again", member.name, reason, len(runs))
             except ConnectionError as exc:
                 if self._present.is_set():
                     self._present.clear()
@@ -368,8 +372,8 @@ class Worker:
 
     async def _take_up_due(self) -> None:
         """Queue waiting runs that can go on, and what was accepted and not queued; one worker does it for all."""
-        tidied = looked = 0.0
-        refused: set[str] = set()
+        tidy_at = look_at = 0.0
+        refusals: set[str] = set()
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_DUE_S)
@@ -379,15 +383,15 @@ class Worker:
                 await self._put_back_orphans()
                 for version, count in (await self._jobs.hand_over(await self._members.codes())).items():
                     logger.warning("no worker has the code %s; %d of its runs are for others now", version, count)
-                for run_id in [*await self._ws.due(), *await self._unqueued()]:
-                    if run_id not in refused:
-                        await self._queue(run_id, refused)
-                if loop.time() - looked > _ORPHANS_S:
-                    looked = loop.time()
+                for run_id in [*await self._ws.due(), *await self._not_in_queue()]:
+                    if run_id not in refusals:
+                        await self._queue(run_id, refusals)
+                if loop.time() - look_at > _ORPHANS_S:
+                    look_at = loop.time()
                     await self._parts.end_orphans()
-                if loop.time() - tidied > _TIDY_S:
-                    tidied = loop.time()
-                    await self._jobs.forget((datetime.now(UTC) - _KEPT).isoformat())
+                if loop.time() - tidy_at > _TIDY_S:
+                    tidy_at = loop.time()
+                    await self._jobs.forget((datetime.now(UTC) - _KEEP).isoformat())
             except (StoreError, ConnectionError) as exc:
                 logger.warning("which runs are due cannot be seen: %s", exc)
 
@@ -398,22 +402,22 @@ class Worker:
             runs = await self._jobs.put_back(executor)
             logger.warning("a worker that does not answer took %d runs; they are queued again", len(runs))
 
-    async def _queue(self, run_id: str, refused: set[str]) -> None:
+    async def _queue(self, run_id: str, refusals: set[str]) -> None:
         try:
             await self._jobs.submit(run_id)
             self._seen.add(run_id)
         except UsageError as exc:
-            refused.add(run_id)  # once is enough
+            refusals.add(run_id)  # once is enough
             logger.warning("run %s is due and cannot be queued: %s", run_id, exc)
 
-    async def _unqueued(self) -> list[str]:
+    async def _not_in_queue(self) -> list[str]:
         """Return the runs that a server in front took on: it leaves them to the workers."""
-        found = await self._ws.store.unfinished(accepted=True)
-        taken_on = [one.id for one in found if one.id not in self._seen and standing(one) == "queued"]
-        self._seen &= {one.id for one in found}
+        runs = await self._ws.store.unfinished(accepted=True)
+        taken_on = [run.id for run in runs if run.id not in self._seen and standing(run) == "queued"]
+        self._seen &= {run.id for run in runs}
         if not taken_on:
             return []
-        self._seen |= {run_of(one.workflow_id) for one in await self._jobs.under_way()}
+        self._seen |= {run_of(job.workflow_id) for job in await self._jobs.under_way()}
         return [run_id for run_id in taken_on if run_id not in self._seen]
 
 

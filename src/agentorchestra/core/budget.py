@@ -57,12 +57,12 @@ class Usage(BaseModel, frozen=True):
 
     def charged(self, unknown_usd: float = 0.0) -> Bound:
         """Return what a budget counts: what was or may have been paid; `unknown_usd` for a cost without a price."""
-        paid = unknown_usd if self.cost_usd is None else self.cost_usd
-        return Bound(tokens=self.tokens + self.uncertain_tokens, cost_usd=paid + (self.uncertain_usd or 0.0))
+        dollars = unknown_usd if self.cost_usd is None else self.cost_usd
+        return Bound(tokens=self.tokens + self.uncertain_tokens, cost_usd=dollars + (self.uncertain_usd or 0.0))
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else round(one + other, 12)
+def _sum(left: float | None, other: float | None) -> float | None:
+    return None if left is None or other is None else round(left + other, 12)
 
 
 class Budget(BaseModel, frozen=True):

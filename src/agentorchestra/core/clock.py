@@ -12,8 +12,8 @@ _last: tuple[datetime | None, str] = (None, "")
 def stamp_utc(time: datetime) -> str:
     """Return a time in UTC as text of fixed width; cached: the end of an effect and its event have the same time."""
     global _last
-    known, text = _last
-    if time is not known:
+    moment, text = _last
+    if time is not moment:
         parts = time.year, time.month, time.day, time.hour, time.minute, time.second, time.microsecond
         # `isoformat` asks the zone for its offset, an f-string formats each part by a call of its own.
         text = "%04d-%02d-%02dT%02d:%02d:%02d.%06d+00:00" % parts  # noqa: UP031

@@ -41,7 +41,9 @@ class Conditions:
     def text(self) -> str:
         """All in words, a line for each kind; "" without any."""
         kinds = (("Before", self.before), ("After", self.after))
-        return "\n".join(f"{kind}: {'; '.join(one.text for one in several)}." for kind, several in kinds if several)
+        return "\n".join(
+            f"{kind}: {'; '.join(condition.text for condition in group)}." for kind, group in kinds if group
+        )
 
 
 NO_CONDITIONS = Conditions()
@@ -49,18 +51,18 @@ NO_CONDITIONS = Conditions()
 
 def untrue(conditions: Iterable[Condition], *args: Any) -> list[str]:
     """Return the texts of the conditions that do not hold with these arguments, or cannot be checked."""
-    found = []
-    for one in conditions:
+    problems = []
+    for condition in conditions:
         try:
-            if not one.holds(*args):
-                found.append(one.text)
+            if not condition.holds(*args):
+                problems.append(condition.text)
         except Exception as exc:  # somebody else's function: whatever it raises, the action has its answer
-            found.append(f"{one.text} (which cannot be told: {type(exc).__name__}: {exc})")
-    return found
+            problems.append(f"{condition.text} (which cannot be told: {type(exc).__name__}: {exc})")
+    return problems
 
 
 def conditions_of(environment: Any, action: str) -> Conditions:
     """Return the conditions of an action; none for an environment that does not say."""
-    declared = getattr(environment, "conditions", None)
-    found: Conditions = NO_CONDITIONS if declared is None else declared(action)
-    return found
+    method = getattr(environment, "conditions", None)
+    conditions: Conditions = NO_CONDITIONS if method is None else method(action)
+    return conditions

@@ -37,11 +37,11 @@ _RANK = {Trust.UNTRUSTED: 0, Trust.AGENT: 1, Trust.USER: 2, Trust.SYSTEM: 3}
 
 def lowest(*levels: Trust, default: Trust = Trust.SYSTEM) -> Trust:
     """Return the lowest of the levels, `default` for none."""
-    found, rank = default, 4
+    minimum, rank = default, 4
     for level in levels:
         if _RANK[level] < rank:
-            found, rank = level, _RANK[level]
-    return found
+            minimum, rank = level, _RANK[level]
+    return minimum
 
 
 class FieldMark:
@@ -123,7 +123,7 @@ def text_of(blocks: tuple[Block, ...] | list[Block]) -> str:
 _NUMBER = re.compile(r"(\d{1,9})(?:, characters \d{1,9}-\d{1,9})?\t")
 
 
-def unnumbered(block: Block) -> str:
+def without_numbers(block: Block) -> str:
     """Return a block's text as it stands in its source, without the numbers of lines that were read."""
     unit, _, span = ((block.source.place or "") if block.source else "").rpartition("!")[2].partition(" ")
     first = re.match(r"\d+", span)

@@ -112,9 +112,9 @@ def provenance_of(blocks: list[Block] | tuple[Block, ...]) -> tuple[Provenance, 
     return tuple(Provenance(kind=kind, ref=ref, trust=trust) for kind, ref, trust in sorted(seen))
 
 
-def joined(*groups: Iterable[Provenance]) -> tuple[Provenance, ...]:
+def union(*groups: Iterable[Provenance]) -> tuple[Provenance, ...]:
     """Return the distinct members of all groups, sorted."""
-    return tuple(sorted(set(chain(*groups)), key=lambda one: (one.kind, one.ref, one.trust.value)))
+    return tuple(sorted(set(chain(*groups)), key=lambda source: (source.kind, source.ref, source.trust.value)))
 
 
 class Effect(Frozen):
@@ -183,7 +183,7 @@ class Effect(Frozen):
     @property
     def lowest_trust(self) -> Trust:
         """The lowest trust among the sources in view."""
-        return lowest(*[one.trust for one in self.provenance]) if self.provenance else Trust.SYSTEM
+        return lowest(*[source.trust for source in self.provenance]) if self.provenance else Trust.SYSTEM
 
     @computed
     def fingerprint(self) -> str:
@@ -307,7 +307,7 @@ class Outcome(BaseModel, frozen=True):
         if self.usage is not NO_USAGE and self.usage != NO_USAGE:
             body["usage"] = self.usage.model_dump(mode="json", exclude_defaults=True)
         if self.artifacts:
-            body["artifacts"] = [one.model_dump(mode="json", exclude_defaults=True) for one in self.artifacts]
+            body["artifacts"] = [artifact.model_dump(mode="json", exclude_defaults=True) for artifact in self.artifacts]
         if self.trust is not Trust.UNTRUSTED:
             body["trust"] = self.trust.value
         if self.own_words:

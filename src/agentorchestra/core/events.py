@@ -55,10 +55,10 @@ class RunCreated(Body):
 
     def stored(self) -> dict[str, Any]:
         """Return the JSON, of the manifest with defaults: they may change in a later version, and it pins them."""
-        stored = {"manifest": self.manifest.model_dump(mode="json")}
+        body = {"manifest": self.manifest.model_dump(mode="json")}
         if self.begins is not None:
-            stored["begins"] = self.begins.model_dump(mode="json", exclude_defaults=True)
-        return stored
+            body["begins"] = self.begins.model_dump(mode="json", exclude_defaults=True)
+        return body
 
 
 class DrivingStarted(Body):
@@ -112,8 +112,8 @@ class EffectStarted(Body):
     def written(effect: dict[str, Any], fingerprint: str, bound: Bound, batch: int) -> dict[str, Any]:
         """Return what `stored` gives, without a walk through the effect, which is JSON already."""
         body: dict[str, Any] = {"effect": effect, "fingerprint": fingerprint}
-        if bound is not NO_COST and (held := bound.model_dump(mode="json", exclude_defaults=True)):
-            body["bound"] = held
+        if bound is not NO_COST and (limits := bound.model_dump(mode="json", exclude_defaults=True)):
+            body["bound"] = limits
         if batch:
             body["batch"] = batch
         return body

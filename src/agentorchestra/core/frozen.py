@@ -19,16 +19,16 @@ def constructed(model: type[M], values: dict[str, Any]) -> M:
 
     What `model_construct` does, at a tenth of its cost: the log makes an event for everything that happens.
     """
-    made = model.__new__(model)
-    _set(made, "__dict__", values)
-    _set(made, "__pydantic_fields_set__", _GIVEN.get(model) or _GIVEN.setdefault(model, set(values)))
-    _set(made, "__pydantic_extra__", None)
-    _set(made, "__pydantic_private__", None)
-    return made
+    instance = model.__new__(model)
+    _set(instance, "__dict__", values)
+    _set(instance, "__pydantic_fields_set__", _ALL_FIELDS.get(model) or _ALL_FIELDS.setdefault(model, set(values)))
+    _set(instance, "__pydantic_extra__", None)
+    _set(instance, "__pydantic_private__", None)
+    return instance
 
 
 _set = object.__setattr__
-_GIVEN: dict[type[BaseModel], set[str]] = {}
+_ALL_FIELDS: dict[type[BaseModel], set[str]] = {}
 """The names of all fields: one set serves all instances, since what is frozen never adds to it."""
 
 
@@ -66,11 +66,11 @@ class Frozen(BaseModel):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy; with an update, what was computed from the old values is computed anew."""
-        copied = super().model_copy(update=update, deep=deep)
+        copy = super().model_copy(update=update, deep=deep)
         if update:
-            for name in copied.__dict__.keys() - type(self).model_fields.keys():
-                del copied.__dict__[name]
-        return copied
+            for name in copy.__dict__.keys() - type(self).model_fields.keys():
+                del copy.__dict__[name]
+        return copy
 
 
 class Hashed(Frozen):

@@ -74,12 +74,12 @@ def is_flat(values: Mapping[Any, Any]) -> bool:
     return True
 
 
-def copied(value: Any) -> Any:
+def copy_json(value: Any) -> Any:
     """Return a copy of a JSON value; what cannot change is not copied."""
     if isinstance(value, dict):
-        return {key: copied(one) if isinstance(one, _NESTS) else one for key, one in value.items()}
+        return {key: copy_json(member) if isinstance(member, _NESTS) else member for key, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [copied(one) if isinstance(one, _NESTS) else one for one in value]
+        return [copy_json(member) if isinstance(member, _NESTS) else member for member in value]
     return value
 
 

@@ -48,7 +48,7 @@ class Society:
     """The agents of a run that write to each other, and their threads: all of it from recorded sends, in log order.
 
     A message of the leader opens its thread where there is none. A send whose arguments have an `op` is a change:
-    `found` (leader, members, topology), `create` (thread, participants), `add`, `remove` (thread, participant), `close`
+    `found` (leader, members, topology), `create` (thread, participants), `add`, `remove` (thread, peer), `close`
     (thread, summary). Calls of one decision run beside each other, so a change may come after one that made it idle.
     """
 
@@ -72,9 +72,9 @@ class Society:
             there = dict.fromkeys([self.leader, *map(str, arguments["participants"])])
             self.threads.setdefault(thread, Thread([*there]))
         elif op in ("add", "remove"):
-            one, participants = str(arguments["participant"]), self.threads[thread].participants
-            if (op == "add") != (one in participants):
-                (participants.append if op == "add" else participants.remove)(one)
+            name, participants = str(arguments["participant"]), self.threads[thread].participants
+            if (op == "add") != (name in participants):
+                (participants.append if op == "add" else participants.remove)(name)
         elif op == "close":
             self.threads[thread].closed = True
         return op is not None
@@ -104,20 +104,20 @@ class Society:
             if not name.strip() or name in self.threads:
                 return f"a thread {name!r} is there already or has no name; choose another name"
             return self._strangers(list(arguments["participants"]))
-        found = self.threads.get(name)
-        if found is None or found.closed:
+        thread = self.threads.get(name)
+        if thread is None or thread.closed:
             return self._no_thread(name)
         if op == "close":
             return ""
-        one = str(arguments["participant"])
+        peer = str(arguments["participant"])
         if op == "add":
-            return f"{one} is in {name!r} already" if one in found.participants else self._strangers([one])
-        return "" if one in found.participants and one != self.leader else f"{one} cannot be taken out of {name!r}"
+            return f"{peer} is in {name!r} already" if peer in thread.participants else self._strangers([peer])
+        return "" if peer in thread.participants and peer != self.leader else f"{peer} cannot be taken out of {name!r}"
 
     def message_problem(self, sender: str, arguments: Mapping[str, Any]) -> str:
         """Return why `sender` cannot send a message, "" if it can (003, sec. 3: the star)."""
         name, content = str(arguments.get("thread", "")), str(arguments.get("content", ""))
-        to = [str(one) for one in arguments.get("to") or []]
+        to = [str(recipient) for recipient in arguments.get("to") or []]
         thread = self.threads.get(name)
         if thread is None and sender == self.leader and name.strip():
             thread = self._opened(arguments)
@@ -140,9 +140,9 @@ class Society:
             return f"{sender} writes to {self.leader} alone, which passes on what others need; mention {self.leader}"
         return self._strangers(to) or next(
             (
-                f"{one} does not take part in {name!r}; its participants: {', '.join(thread.participants)}"
-                for one in to
-                if one not in thread.participants
+                f"{recipient} does not take part in {name!r}; its participants: {', '.join(thread.participants)}"
+                for recipient in to
+                if recipient not in thread.participants
             ),
             "",
         )
@@ -153,17 +153,17 @@ class Society:
 
     def _strangers(self, names: list[str]) -> str:
         """Return a sentence on the first name that no agent at work has, "" where each is one."""
-        known = [*self.members, self.leader]
-        unknown = [one for one in names if one not in known]
+        agents = [*self.members, self.leader]
+        unknown = [name for name in names if name not in agents]
         if unknown:
-            return f"there is no agent {unknown[0]!r}; the agents: {', '.join(known)}"
-        return next((f"{self.lost(one)}; ask another agent" for one in names if one in self.gone), "")
+            return f"there is no agent {unknown[0]!r}; the agents: {', '.join(agents)}"
+        return next((f"{self.lost(name)}; ask another agent" for name in names if name in self.gone), "")
 
     def lost(self, name: str) -> str:
         """Return a sentence on an agent that is gone."""
         return f"{name} works no more: {self.gone[name]}"
 
     def _no_thread(self, name: str) -> str:
-        open_ = [one for one, thread in self.threads.items() if not thread.closed]
-        why = "is closed" if name in self.threads else "does not exist"
-        return f"the thread {name!r} {why}; the open ones: {', '.join(open_) or 'none'}"
+        open_ = [name for name, thread in self.threads.items() if not thread.closed]
+        reason = "is closed" if name in self.threads else "does not exist"
+        return f"the thread {name!r} {reason}; the open ones: {', '.join(open_) or 'none'}"

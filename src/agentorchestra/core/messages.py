@@ -59,7 +59,7 @@ class Message(Hashed):
         Scripts outside ASCII have up to a token per character: their UTF-8 bytes keep the estimate an upper bound.
         """
         chars = len(self.text) + sum(len(call.name) + len(str(call.arguments)) for call in self.tool_calls)
-        chars += sum(len(thought.text) for thought in self.thoughts)
+        chars += sum(len(thinking.text) for thinking in self.thoughts)
         for block in self.content:
             if block.source is not None:
                 chars += _MARK_CHARS + len(block.source.ref)
@@ -158,14 +158,14 @@ class ModelRequest(Frozen):
     @cached_property
     def chain(self) -> tuple[str, ...]:
         """Chain hashes: element i identifies the first i+1 messages; the log stores only what is appended."""
-        return _chained((), self.messages)
+        return _chain_hashes((), self.messages)
 
     def after(self, earlier: ModelRequest | None) -> ModelRequest:
         """Return this request; what it shares with an earlier one of the conversation is not hashed again."""
         if earlier is not None and "chain" not in self.__dict__:
             differs = compress(count(), map(operator.is_not, self.messages, earlier.messages))
             shared = next(differs, min(len(self.messages), len(earlier.messages)))
-            self.__dict__["chain"] = _chained(earlier.chain[:shared], self.messages[shared:])
+            self.__dict__["chain"] = _chain_hashes(earlier.chain[:shared], self.messages[shared:])
         return self
 
     @cached_property
@@ -178,7 +178,7 @@ class ModelRequest(Frozen):
         return sha256_json([self.model, head, [tool.digest for tool in self.tools], settings])
 
 
-def _chained(front: tuple[str, ...], messages: tuple[Message, ...]) -> tuple[str, ...]:
+def _chain_hashes(front: tuple[str, ...], messages: tuple[Message, ...]) -> tuple[str, ...]:
     """Return the chain hashes of a conversation whose front is hashed already."""
     hashes = list(front)
     head = front[-1] if front else ""

@@ -465,7 +465,7 @@ class Store(Protocol):
 
     async def query(
         self,
-        wanted: LogQuery,
+        filters: LogQuery,
         *,
         after: tuple[str, int] | None = None,
         limit: int = 1000,

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from agentorchestra.core.events import Event
 from agentorchestra.core.ids import EffectKey, compact_encoder
 
-_WRITTEN = compact_encoder()
+_ENCODE = compact_encoder()
 
 
 class LogQuery(BaseModel, frozen=True):
@@ -76,5 +76,5 @@ class LogQuery(BaseModel, frozen=True):
         )
 
     def _held(self, event: Event) -> bool:
-        body = _WRITTEN(event.body)
-        return all(one in body for one in self.holds)
+        body = _ENCODE(event.body)
+        return all(text in body for text in self.holds)

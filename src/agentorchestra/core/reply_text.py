@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 PYTHON = ("python", "py", "python3")
-FENCED = re.compile(
+FENCE = re.compile(
     r"^[ \t]*(?P<marks>`{3,})[ \t]*+(?P<language>[\w+-]*+)[^\n`]*\n(?P<inside>.*?)"
     r"(?:^[ \t]*(?P=marks)`*[ \t]*$|(?P<open>\Z))",
     re.MULTILINE | re.DOTALL,
@@ -18,7 +18,7 @@ FENCED = re.compile(
 """A block between fences: its language, what is inside, and `open` (not None) where it has no end."""
 
 _NAMES = r"(?:antml:|seed:|mm:)?(?:think|thinking|thoughts?|reasoning|reflection|scratch_?pad)"
-_THOUGHT = re.compile(
+_THOUGHT_MARK = re.compile(
     rf"(?P<opens><{_NAMES}>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought\b"
     rf"|^Here(?:'s| is) my thought process:)|(?P<closes></{_NAMES}>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
     r"|<\|end_of_thought\|>|<channel\|>|^Here(?:'s| is) my response:)|(?P<fence>^[ \t]*`{3,})",
@@ -34,7 +34,7 @@ _ENDS = re.compile(
     r"(?:<\|(?:im_end|eot_id|eom_id|end|return|endoftext|END_OF_TURN_TOKEN)\|>|</s>|<eos>|<end_of_turn>|<turn\|>"
     r"|<｜end▁of▁sentence｜>|\s)+\Z"
 )
-_WRAPPED = re.compile(
+_WRAPPER = re.compile(
     r"(?:<(?P<tag>answer|response)>|<\|(?:START_RESPONSE|begin_of_solution)\|>)(?P<inside>.*)"
     r"(?:</(?P=tag)>|<\|(?:END_RESPONSE|end_of_solution)\|>)",
     re.DOTALL,
@@ -51,13 +51,13 @@ def split_thoughts(text: str) -> tuple[str, str]:
     rest = _without_ends(text)
     if (bare := rest.strip())[:1] in ("{", "[") and bare[-1:] in ("}", "]") and _is_json(bare):
         return "", rest
-    said, rest = _channels(rest)
-    marked, rest = _marked(rest)
-    thoughts = "\n\n".join(one.strip() for one in (*said, *marked) if one.strip())
-    if said or marked:
+    channel_thoughts, rest = _channels(rest)
+    tag_thoughts, rest = _tag_thoughts(rest)
+    thoughts = "\n\n".join(thought.strip() for thought in (*channel_thoughts, *tag_thoughts) if thought.strip())
+    if channel_thoughts or tag_thoughts:
         rest = _without_ends(rest).strip()
-    wrapped = _WRAPPED.fullmatch(rest) if thoughts else None
-    return thoughts, wrapped["inside"].strip() if wrapped is not None else rest
+    wrapper = _WRAPPER.fullmatch(rest) if thoughts else None
+    return thoughts, wrapper["inside"].strip() if wrapper is not None else rest
 
 
 def _without_ends(text: str) -> str:
@@ -73,29 +73,29 @@ def _channels(text: str) -> tuple[list[str], str]:
         text = _BARE_CHANNEL.sub(r"<|channel|>\1<|message|>", text)
     elif text.startswith(("commentary to=", "analysis to=")):
         text = f"<|channel|>{text}"
-    found = [*_CHANNEL.finditer(text)] if "<|message|>" in text else []
-    if not found:
+    matches = [*_CHANNEL.finditer(text)] if "<|message|>" in text else []
+    if not matches:
         return [], text
-    thoughts, rest = list[str](), [text[: found[0].start()]]
-    for match, end in zip(found, [*(one.start() for one in found[1:]), len(text)], strict=True):
+    thoughts, rest = list[str](), [text[: matches[0].start()]]
+    for match, end in zip(matches, [*(match.start() for match in matches[1:]), len(text)], strict=True):
         body = re.split(r"<\|(?:end|return|start)\|>", text[match.end() : end], maxsplit=1)[0]
         if "to=" in match[0]:
             rest.append(text[match.start() : end])
         else:
             (thoughts if match["channel"].startswith("analysis") else rest).append(body)
-    return thoughts, "\n".join(one.strip() for one in rest if one.strip())
+    return thoughts, "\n".join(part.strip() for part in rest if part.strip())
 
 
-def _marked(text: str) -> tuple[list[str], str]:
+def _tag_thoughts(text: str) -> tuple[list[str], str]:
     lower = text.casefold()
     if not any(word in lower for word in ("think", "thought", "reason", "reflection", "scratch")):
         return [], text
     thoughts, rest = list[str](), list[str]()
     at = start = depth = closed = 0
-    fenced = False
-    for mark in _THOUGHT.finditer(text):
-        if mark["fence"] or fenced:
-            fenced ^= bool(mark["fence"]) and not depth
+    in_fence = False
+    for mark in _THOUGHT_MARK.finditer(text):
+        if mark["fence"] or in_fence:
+            in_fence ^= bool(mark["fence"]) and not depth
         elif mark["opens"]:
             if not depth:
                 if not starts_line(text, mark.start(), at):
@@ -131,9 +131,9 @@ def whole_characters(text: str) -> str:
     return text
 
 
-def unfenced(text: str) -> str:
+def without_fence(text: str) -> str:
     """Return what is in a block between ``` where the text is nothing else, else the text."""
-    block = FENCED.match(text.strip())
+    block = FENCE.match(text.strip())
     whole = block is not None and block["open"] is None and block.end() == len(text.strip())
     return block["inside"].removesuffix("\n") if block is not None and whole else text
 
@@ -168,7 +168,7 @@ def read_json(text: str) -> Any:
 
     Also read are JSON in a fence, raw control characters, comments, trailing commas, and a plain Python literal.
     """
-    text = unfenced(text).strip()
+    text = without_fence(text).strip()
     try:
         return DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -191,15 +191,15 @@ def read_json(text: str) -> Any:
 
 def values_in(text: str) -> Iterator[Any]:
     """Yield the JSON objects and lists in a text, in order: what is inside of one is not yielded again."""
-    left, begun = _WORK * len(text) + _DEEP, _VALUE.search(text)
-    while begun is not None and left > 0:
-        end = begun.end()
+    left, start = _WORK * len(text) + _DEEP, _VALUE.search(text)
+    while start is not None and left > 0:
+        end = start.end()
         try:
-            value, end = DECODER.raw_decode(text, begun.start())
+            value, end = DECODER.raw_decode(text, start.start())
             yield value
         except json.JSONDecodeError as exc:
-            read = (len(text) if exc.msg.startswith("Unterminated") else exc.pos) - begun.start()
+            read = (len(text) if exc.msg.startswith("Unterminated") else exc.pos) - start.start()
             left -= read + exc.pos // 10 + 1  # the lines up to there are counted for the error
         except (ValueError, RecursionError):
             left -= _DEEP
-        begun = _VALUE.search(text, end)
+        start = _VALUE.search(text, end)

@@ -18,7 +18,7 @@ _MEMORY = "this process has too little memory (ulimit -v, or the limit of its co
 _SYSTEM = "the whole system has too many files open"
 _OF_ERRNO = {errno.EMFILE: "", errno.ENFILE: _SYSTEM, errno.ENOMEM: _MEMORY, errno.EAGAIN: _THREADS}
 _OF_LIBRARIES = re.compile(r"(?:os error |code: )(\d+)\b")  # as Rust says it
-_NOT_MAPPED = re.compile(r"failed to map segment|[Cc]annot allocate memory")  # as the loader of libraries says it
+_MAPPING_FAILURE = re.compile(r"failed to map segment|[Cc]annot allocate memory")  # as the loader of libraries says it
 _NO_THREAD = re.compile(r"can't start new thread|spawn (?:worker )?thread")
 
 
@@ -35,13 +35,13 @@ def shortage(exc: BaseException | None) -> str:
             return _MEMORY
         if isinstance(exc, OSError):
             number = exc.errno
-        elif isinstance(exc, ImportError) and _NOT_MAPPED.search(str(exc)):
+        elif isinstance(exc, ImportError) and _MAPPING_FAILURE.search(str(exc)):
             return _MEMORY
         elif isinstance(exc, RuntimeError) or type(exc).__name__ == "PanicException":
             if _NO_THREAD.search(str(exc)):
                 return _THREADS
-            said = _OF_LIBRARIES.search(str(exc))
-            number = int(said[1]) if said else None
+            match = _OF_LIBRARIES.search(str(exc))
+            number = int(match[1]) if match else None
         # A socket that would block says EAGAIN too, and is no shortage.
         if number in _OF_ERRNO and not isinstance(exc, BlockingIOError):
             return _OF_ERRNO[number] or _descriptors()
@@ -56,13 +56,13 @@ def refuse_small_limits() -> None:
     """
     import resource
 
-    for limit, least, what in (
+    for limit, least, resource_name in (
         (resource.RLIMIT_AS, LEAST_ADDRESS_SPACE, "bytes of address space (ulimit -v, in KiB)"),
         (resource.RLIMIT_NOFILE, LEAST_DESCRIPTORS, "open files (ulimit -n)"),
     ):
-        given = resource.getrlimit(limit)[0]
-        if given != resource.RLIM_INFINITY and given < least:
-            raise ResourceError(f"this process may have {given:,} {what}; allow at least {least:,}")
+        limit_value = resource.getrlimit(limit)[0]
+        if limit_value != resource.RLIM_INFINITY and limit_value < least:
+            raise ResourceError(f"this process may have {limit_value:,} {resource_name}; allow at least {least:,}")
 
 
 def descriptor_shortage() -> str:

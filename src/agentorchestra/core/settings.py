@@ -86,8 +86,8 @@ class ModelProfile(BaseModel, frozen=True, extra="forbid"):
     @property
     def may_force(self) -> bool:
         """True if a request may force the call of one tool."""
-        known = ":" in self.model and self.base_url is None
-        return self.tools and (known if self.forces_tools is None else self.forces_tools)
+        is_provider = ":" in self.model and self.base_url is None
+        return self.tools and (is_provider if self.forces_tools is None else self.forces_tools)
 
 
 Finish = Literal["done", "text"]
@@ -581,8 +581,8 @@ class ProgramSettings(BaseModel, frozen=True, extra="forbid"):
         for word in command:
             for name in PLACEHOLDER.findall(word):
                 if name not in PLACEHOLDERS:
-                    known = ", ".join(f"{{{one}}}" for one in PLACEHOLDERS)
-                    raise ValueError(f"there is no placeholder {{{name}}}; the placeholders: {known}")
+                    names = ", ".join(f"{{{placeholder}}}" for placeholder in PLACEHOLDERS)
+                    raise ValueError(f"there is no placeholder {{{name}}}; the placeholders: {names}")
         return command
 
 

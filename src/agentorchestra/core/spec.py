@@ -134,24 +134,24 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
         """Return the values that are given; refuse the usual mistakes, each in a sentence of its own."""
         if not isinstance(values, Mapping):
             return values
-        given = {name: value for name, value in values.items() if value is not None}
-        files, names = given.get("files", ()), given.get("environments", ())
-        if isinstance(files, str | Path) or not all(isinstance(one, str | Path) for one in files):
+        inputs = {name: value for name, value in values.items() if value is not None}
+        files, names = inputs.get("files", ()), inputs.get("environments", ())
+        if isinstance(files, str | Path) or not all(isinstance(path, str | Path) for path in files):
             raise FileInputError(f"files is {files!r}; give a list of paths, e.g. files=['contract.pdf']")
-        if isinstance(names, str) or not all(isinstance(one, str) for one in names):
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise SettingsError(f"environments is {names!r}; give a list of names, e.g. environments=['files']")
-        limits = given.get("budget")
+        limits = inputs.get("budget")
         if isinstance(limits, Mapping) and (unknown := sorted({*limits} - {*Budget.model_fields})):
             raise BudgetError(f"budget.{unknown[0]} is no limit; the limits: {', '.join(Budget.model_fields)}")
         for name, words in _CHOICES.items():
-            if name in given and given[name] not in words:
+            if name in inputs and inputs[name] not in words:
                 choice = ", ".join(map(repr, words[:-1])) + f" or {words[-1]!r}"
-                raise SettingsError(f"{name} is {given[name]!r}; it is {choice}")
-        for key, value in given.get("labels", {}).items():
+                raise SettingsError(f"{name} is {inputs[name]!r}; it is {choice}")
+        for key, value in inputs.get("labels", {}).items():
             if not isinstance(key, str) or not isinstance(value, str):
                 raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
-        named = given.get("components")
-        for key, version in named.items() if isinstance(named, Mapping) else ():
+        versions = inputs.get("components")
+        for key, version in versions.items() if isinstance(versions, Mapping) else ():
             kind, _, name = str(key).partition(":")
             if kind not in COMPONENT_KINDS or not name or not isinstance(version, str):
                 kinds = ", ".join(COMPONENT_KINDS)
@@ -159,14 +159,14 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
                     f"the component {key!r} = {version!r} names no version; write KIND:NAME and a version, e.g. "
                     f"{{'tool:price_of': '1.0.1'}}; the kinds: {kinds}"
                 )
-        if "options" in given:
-            given["options"] = to_jsonable_python(given["options"])
+        if "options" in inputs:
+            inputs["options"] = to_jsonable_python(inputs["options"])
         for name in ("task", "session", "labels", "options"):
-            if _HALF.search(json.dumps(given.get(name), ensure_ascii=False, default=str)):
+            if _HALF.search(json.dumps(inputs.get(name), ensure_ascii=False, default=str)):
                 raise SettingsError(
                     f"{name} holds half a character (a lone surrogate), which no log can; write it whole"
                 )
-        return given
+        return inputs
 
 
 _HALF = re.compile("[\ud800-\udfff]")
@@ -291,7 +291,7 @@ class AgentResult(BaseModel, frozen=True):
     def stored(self) -> dict[str, Any]:
         """Return it as JSON for the log; what came into it later stands there only where it says something."""
         body = self.model_dump(mode="json", exclude={"artifacts": {"__all__": {"made_for"}}})
-        return {name: one for name, one in body.items() if name not in _LATER or one not in (None, [])}
+        return {name: value for name, value in body.items() if name not in _LATER or value not in (None, [])}
 
 
 _LATER = frozenset({"findings", "artifacts", "errors", "cost_usd", "distrusted"})
@@ -311,9 +311,9 @@ class FileRef(BaseModel, frozen=True):
 
 def first_names(names: Iterable[str], most: int = 20) -> str:
     """Return names for a sentence: the first ones, how many more there are, `none` without any."""
-    listed = list(names)
-    shown = ", ".join(listed[:most]) or "none"
-    return f"{shown} and {len(listed) - most:,} more" if len(listed) > most else shown
+    members = list(names)
+    text = ", ".join(members[:most]) or "none"
+    return f"{text} and {len(members) - most:,} more" if len(members) > most else text
 
 
 SOURCE_MEDIA_TYPE = "text/x-agentorchestra-source"
@@ -344,7 +344,7 @@ class Exchange(BaseModel, frozen=True):
 CHECKS = 4  # the way in which new runs read replies and check answers; see `RunManifest.checks`
 
 # from it on a judge is shown a page once, tables of PDFs count once, and a window holds what its model counts
-COUNTED = 3
+PAGES_ONCE = 3
 
 TURN = 4  # from it on sources are asked for what this turn read, and numbers are compared by value
 
@@ -480,7 +480,7 @@ class RunManifest(ManifestHead, frozen=True):
     @property
     def earlier_words(self) -> tuple[str, ...]:
         """The session's earlier tasks as far as they are the user's words in this run: in a turn they allow nothing."""
-        return () if self.previous is not None else tuple(one.task for one in self.earlier)
+        return () if self.previous is not None else tuple(turn.task for turn in self.earlier)
 
 
 class Question(BaseModel, frozen=True):
@@ -601,28 +601,28 @@ class RunResult(BaseModel, Generic[Out]):
         """Return the answer and the status, or why there is none and what to do next."""
         if not self.has_answer:
             return str(self._not_completed())
-        said = self.answer_text or self.report
-        return f"{said}\n[{self.status.value}, {self.run_id}]".strip()
+        text = self.answer_text or self.report
+        return f"{text}\n[{self.status.value}, {self.run_id}]".strip()
 
     def _not_completed(self) -> RunNotCompleted:
-        run, why = f'"{self.run_id}"', self.error or self.report
+        run, reason = f'"{self.run_id}"', self.error or self.report
         goes_on = f"`await ws.resume({run})` goes on"
         if self.questions:
             first = self.questions[0]
-            why = f"it waits for an {'approval' if first.kind == 'approval' else 'answer'}: {first.question}"
+            reason = f"it waits for an {'approval' if first.kind == 'approval' else 'answer'}: {first.question}"
             settles = (
                 f"ws.approve({run})` or `ws.deny({run})" if first.kind == "approval" else f'ws.answer({run}, "...")'
             )
             goes_on = f"`{settles}`, then {goes_on}"
         elif self.until is not None:
-            why, goes_on = f"it waits until {self.until.isoformat(timespec='seconds')}", f"{goes_on} then"
+            reason, goes_on = f"it waits until {self.until.isoformat(timespec='seconds')}", f"{goes_on} then"
         elif self.has_answer:  # in words only
-            why, goes_on = "its answer has not the type that was asked for", "`result.answer` has it in words"
+            reason, goes_on = "its answer has not the type that was asked for", "`result.answer` has it in words"
         elif self.status in (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT):
             goes_on = f"`await ws.resume({run}, budget=Budget(...))` goes on with more"
         elif self.status in FINAL:
             goes_on = f'`await ws.session({run}).run("...")` asks further'
         if self.answer_text and not self.has_answer:
             goes_on += "; `result.answer_text` has what it wrote so far"
-        why = " ".join(why.split())[:500] or "it gave none"
-        return RunNotCompleted(self.run_id, status=self.status.value, reason=why, next_step=goes_on)
+        reason = " ".join(reason.split())[:500] or "it gave none"
+        return RunNotCompleted(self.run_id, status=self.status.value, reason=reason, next_step=goes_on)

@@ -21,5 +21,5 @@ def unpack(data: bytes, dimensions: int) -> list[list[float]]:
     numbers.frombytes(data)
     if sys.byteorder == "big":
         numbers.byteswap()
-    listed = numbers.tolist()
-    return [listed[start : start + dimensions] for start in range(0, len(listed), dimensions)]
+    floats = numbers.tolist()
+    return [floats[start : start + dimensions] for start in range(0, len(floats), dimensions)]

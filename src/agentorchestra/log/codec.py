@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.effects import Effect, Mode, Provenance
 from agentorchestra.core.errors import StoreError
-from agentorchestra.core.ids import copied, sha256_text
+from agentorchestra.core.ids import copy_json, sha256_text
 from agentorchestra.core.messages import Message, ModelRequest, ModelSettings, ToolSchema
 
 
@@ -35,7 +35,7 @@ class EffectCodec:
         if effect.content_hash:
             body["content_hash"] = effect.content_hash
         if effect.arguments:
-            body["arguments"] = copied(effect.arguments)
+            body["arguments"] = copy_json(effect.arguments)
         if effect.mode is not Mode.ONCE:
             body["mode"] = effect.mode._value_
         if effect.tags:

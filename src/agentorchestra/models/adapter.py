@@ -15,7 +15,7 @@ from agentorchestra.models.limits import answer_tokens
 from agentorchestra.models.media import has_media, kind_of, without_media
 
 # Never left out: without it an agent with native tools cannot finish. A request has no marks, so these are names.
-NEEDED = frozenset({"done", "complete", "submit", "submit_answer"})
+FINISHING = frozenset({"done", "complete", "submit", "submit_answer"})
 
 Note = Callable[[str], None]  # takes a line for the log
 
@@ -40,9 +40,9 @@ class RequestAdapter:
         """Return a request within this client's own limits; `note` hears of media that are not shown."""
         if any(map(has_media, request.messages)):
             request = self._with_media_taken(request, client, note)
-        refused = self._tools.get(id(client))
-        if refused:
-            tools = tuple(tool for tool in request.tools if tool.digest not in refused)
+        digests = self._tools.get(id(client))
+        if digests:
+            tools = tuple(tool for tool in request.tools if tool.digest not in digests)
             request = request.model_copy(update={"tools": tools})
         refused_parameters = self._without.get(id(client), ())
         changes: dict[str, object] = {name: _WITHOUT[name] for name in refused_parameters}
@@ -70,42 +70,42 @@ class RequestAdapter:
             self.once(f"{client.name} does not take {block.media_type}: it is named in the text, not shown", note)
         return without_media(request, left_out)
 
-    def relax(self, asked: ModelRequest, client: ModelClient, error: ModelError) -> str | None:
+    def relax(self, request: ModelRequest, client: ModelClient, error: ModelError) -> str | None:
         """Leave out what the client refused, and say so; None where asking again would change nothing."""
         if isinstance(error, ModelMediaError):
-            held = {kind_of(block.media_type) for block in chain.from_iterable(map(has_media, asked.messages))}
-            if held.isdisjoint(error.kinds):
+            kinds = {kind_of(block.media_type) for block in chain.from_iterable(map(has_media, request.messages))}
+            if kinds.isdisjoint(error.kinds):
                 return None
             self._blind[id(client)].update(error.kinds)
-            if asked.settings.media == "required":
+            if request.settings.media == "required":
                 error.elsewhere = True  # a fallback may take them
                 return None
             return f"{client.name} is asked again without what it does not take: {error}"
         if not isinstance(error, ModelSchemaError):
-            return self._with_less(asked, client, error)
+            return self._with_less(request, client, error)
         if error.tools:
-            blamed = {tool.digest for tool in asked.tools if tool.name in error.tools}
-            if not blamed or NEEDED & {*error.tools}:
+            digests = {tool.digest for tool in request.tools if tool.name in error.tools}
+            if not digests or FINISHING & {*error.tools}:
                 return None
-            self._tools[id(client)] |= blamed
+            self._tools[id(client)] |= digests
             return f"the request goes without {', '.join(error.tools)}: {error}"
-        if asked.settings.output_schema is None or asked.settings.output_mode == "prompted":
+        if request.settings.output_schema is None or request.settings.output_mode == "prompted":
             return None
         self._prompted.add(id(client))
         return f"{client.name} takes no schema for its output; it is asked for JSON by the prompt"
 
-    def _with_less(self, asked: ModelRequest, client: ModelClient, error: ModelError) -> str | None:
+    def _with_less(self, request: ModelRequest, client: ModelClient, error: ModelError) -> str | None:
         """Say what is left out after a refusal of a parameter, or of so long an answer; None where it was not that."""
-        room = refused_room(error, asked.settings.max_tokens or 0)
+        room = refused_room(error, request.settings.max_tokens or 0)
         if room is not None:
             self._longest[id(client)] = room
             return f"{client.name} does not give so long an answer; it is asked for at most {room} tokens: {error}"
-        sent = [name for name, without in _WITHOUT.items() if getattr(asked.settings, name) != without]
-        blamed = refused_parameter(error, sent)
-        if blamed is None:
+        parameters = [name for name, without in _WITHOUT.items() if getattr(request.settings, name) != without]
+        parameter = refused_parameter(error, parameters)
+        if parameter is None:
             return None
-        self._without[id(client)].add(blamed)
-        return f"{client.name} is asked without {blamed}, which it refuses: {error}"
+        self._without[id(client)].add(parameter)
+        return f"{client.name} is asked without {parameter}, which it refuses: {error}"
 
 
 _WITHOUT: dict[str, object] = {

@@ -28,13 +28,13 @@ class Allowance:
     def of(cls, request: ModelRequest, clients: Sequence[ModelClient], *, purpose: str) -> Allowance:
         """Return what a request can come to, whichever of the clients answers."""
         whole = estimate_input_tokens(request)
-        found = []
+        rows = []
         for client in clients:
             window = client.profile.context_window
             prompt = estimate_input_tokens(request, context_window=window) if whole > window else whole
             most = answer_tokens(request, client.profile, prompt=prompt, stands_in=client is not clients[0])
-            found.append((client, prompt, most))
-        return cls(tuple(found), purpose, max(most for _, _, most in found))
+            rows.append((client, prompt, most))
+        return cls(tuple(rows), purpose, max(most for _, _, most in rows))
 
     def bound(self, tokens: int) -> Bound:
         """Return what is held for an answer of so many tokens: whoever answers at last, the dearest of them."""
@@ -47,19 +47,19 @@ class Allowance:
         dearest = max(bound.cost_usd for bound in bounds)
         return bounds[0].model_copy(update={"cost_usd": dearest, "tokens": max(bound.tokens for bound in bounds)})
 
-    def afforded(self, needed: int, room: Callable[[Bound], Room]) -> tuple[int, int]:
+    def afforded(self, demand: int, room: Callable[[Bound], Room]) -> tuple[int, int]:
         """Return tokens for an answer that needs so many, and those kept for the last; `room` says what is left."""
-        usual, kept = min(self.most, needed), min(self.most, USUAL)
-        left = room(self.bound(kept))
+        usual, reserve = min(self.most, demand), min(self.most, USUAL)
+        left = room(self.bound(reserve))
         if left == Room():
-            return self.most, kept
-        nothing = self.bound(0)
-        shared = self._within(_part(nothing.tokens, left.free_tokens), _part(nothing.cost_usd, left.free_usd))
+            return self.most, reserve
+        base = self.bound(0)
+        shared = self._within(_part(base.tokens, left.free_tokens), _part(base.cost_usd, left.free_usd))
         if shared >= usual:
-            return shared, kept
+            return shared, reserve
         # It is no more than every request needs: it may queue behind others, and be shorter than it should be.
         fits = min(usual, self._within(left.tokens, left.cost_usd))
-        return (fits if fits >= min(usual, LEAST) else usual), kept
+        return (fits if fits >= min(usual, LEAST) else usual), reserve
 
     def _within(self, tokens: float, dollars: float) -> int:
         if self._fits(self.most, tokens, dollars):

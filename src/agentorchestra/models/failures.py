@@ -75,10 +75,10 @@ class Target:
     def address_advice(self) -> str:
         if not self.own_address:
             return "check the network connection"
-        where = f"base_url in {self.section}" if self.section.startswith("[") else self.section
-        return f"check {where}"
+        place = f"base_url in {self.section}" if self.section.startswith("[") else self.section
+        return f"check {place}"
 
-    def said(self, value: object) -> str:
+    def quote(self, value: object) -> str:
         text = " ".join(_TAG.sub(" ", _text(value)).split())
         if self.key:
             text = text.replace(self.key, "[key]")
@@ -123,30 +123,30 @@ def of_status(
     target: Target, status: int, body: object, *, retry_after_s: float | None = None, quota: bool = False
 ) -> ModelError:
     """Return the error for an HTTP status of 400 and above; with `quota` the account is used up."""
-    said = target.said(body)
-    told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+    quote = target.quote(body)
+    text = f"HTTP {status}: {quote}" if quote else f"HTTP {status}"
     if status in (401, 403):
-        return ModelAuthError(f"{target} refused the credentials ({told}); {target.key_advice}")
+        return ModelAuthError(f"{target} refused the credentials ({text}); {target.key_advice}")
     if quota or status == 402:
-        return ModelRequestError(f"{target} says that the account is used up ({told}); add credit or use another model")
+        return ModelRequestError(f"{target} says that the account is used up ({text}); add credit or use another model")
     if status == 429:
         wait = f"; it asks to wait {retry_after_s:g} s" if retry_after_s is not None else ""
         return ModelRateLimitError(
-            f"{target} is limiting the rate of requests ({told}){wait}; try again later or run fewer tasks at once",
+            f"{target} is limiting the rate of requests ({text}){wait}; try again later or run fewer tasks at once",
             retry_after_s=retry_after_s,
         )
     if status >= 500 or status == 408:
         return ModelUnavailableError(
-            f"{target} failed ({told}); try again later: a resumed run goes on from here", retry_after_s=retry_after_s
+            f"{target} failed ({text}); try again later: a resumed run goes on from here", retry_after_s=retry_after_s
         )
     if status == 404:
-        where = f" and {target.address_advice}" if target.own_address else ""
-        return ModelRequestError(f"{target} does not know this model or path ({told}); check the model's name{where}")
-    if status in (400, 413, 422) and _TOO_LONG.search(said or ""):
+        advice = f" and {target.address_advice}" if target.own_address else ""
+        return ModelRequestError(f"{target} does not know this model or path ({text}); check the model's name{advice}")
+    if status in (400, 413, 422) and _TOO_LONG.search(quote or ""):
         return ModelContextError(
-            f"{target} cannot read a prompt this long ({told}); set context_window of its profile to what it reads"
+            f"{target} cannot read a prompt this long ({text}); set context_window of its profile to what it reads"
         )
-    error = ModelRequestError(f"{target} refused the request ({told}); change what it names, or use another model")
+    error = ModelRequestError(f"{target} refused the request ({text}); change what it names, or use another model")
     error.elsewhere = False
     return error
 
@@ -159,18 +159,18 @@ _TOO_LONG = re.compile(
 """How providers and local servers say that a prompt does not fit; they have no common code for it."""
 
 
-def unreachable(target: Target, reason: object, *, refused: bool = False) -> ModelError:
-    """Return the error of a connection that could not be made (`refused`: by its machine) or broke before an answer."""
+def unreachable(target: Target, reason: object, *, by_machine: bool = False) -> ModelError:
+    """Return the error of a connection that could not be made (`by_machine`: refused) or broke before an answer."""
     advice = target.address_advice
-    if refused and is_loopback(target.address, nearby=True):
+    if by_machine and is_loopback(target.address, nearby=True):
         return ModelServerDownError(f"nothing listens at {target.address}; start the server, or {advice}")
     advice = f"is the server running? {advice}" if target.own_address else advice
-    return ModelUnavailableError(f"{target} cannot be reached ({target.said(reason) or 'no connection'}); {advice}")
+    return ModelUnavailableError(f"{target} cannot be reached ({target.quote(reason) or 'no connection'}); {advice}")
 
 
 def broken_off(target: Target, reason: object) -> ModelError:
     return ModelUnavailableError(
-        f"{target} broke the connection off before the answer was complete ({target.said(reason) or 'closed'}); "
+        f"{target} broke the connection off before the answer was complete ({target.quote(reason) or 'closed'}); "
         "try again: a resumed run goes on from here"
     )
 
@@ -179,7 +179,7 @@ def unreadable(target: Target, reason: object) -> ModelError:
     advice = (
         f"check that {target.address} is an OpenAI-compatible API" if target.own_address else "try again or use another"
     )
-    return ModelResponseError(f"{target} gave an answer that cannot be read ({target.said(reason)}); {advice}")
+    return ModelResponseError(f"{target} gave an answer that cannot be read ({target.quote(reason)}); {advice}")
 
 
 def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
@@ -198,15 +198,15 @@ def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
         wait = _seconds(exc.response.headers.get("retry-after", ""))
         quota = exc.code == "insufficient_quota"
         return of_status(target, exc.status_code, exc.body, retry_after_s=wait, quota=quota), False
-    broken = openai.APIConnectionError | raised.ModelConnectionError | OSError | EOFError
-    if isinstance(exc, broken) or _is_transport(exc):
+    connection_errors = openai.APIConnectionError | raised.ModelConnectionError | OSError | EOFError
+    if isinstance(exc, connection_errors) or _is_transport(exc):
         return _transport(exc, target)
     if isinstance(exc, raised.ModelAPIError):
         return _api(exc, target)
     if isinstance(exc, raised.UnexpectedModelBehavior):
         return unreadable(target, exc.message), False
     if isinstance(exc, raised.UserError):
-        return ModelRequestError(f"{target} cannot be asked this way ({target.said(exc.message)})"), False
+        return ModelRequestError(f"{target} cannot be asked this way ({target.quote(exc.message)})"), False
     return unreadable(target, f"{type(exc).__name__}: {exc}"), False
 
 
@@ -227,18 +227,18 @@ def _refusal(error: ModelError, *, unknown: bool = False) -> str | None:
     return _said_by(error) if status in (400, 422) else None
 
 
-def refused_room(error: ModelError, asked: int) -> int | None:
+def refused_room(error: ModelError, tokens: int) -> int | None:
     """Return how long an answer may be asked of a model that refused one of `asked` tokens; None for other refusals."""
     text = _refusal(error)
     if text is None or not isinstance(error, ModelRequestError):
         return None
-    if asked <= _LEAST_ROOM or not _TOO_MUCH_ROOM.search(text):
+    if tokens <= _LEAST_ROOM or not _TOO_MUCH_ROOM.search(text):
         return None
-    half = max(_LEAST_ROOM, asked // 2)
+    half = max(_LEAST_ROOM, tokens // 2)
     if "context" in text.casefold():
         return half  # it is too long together with the prompt, whose length the provider counts otherwise than we do
-    named = [int(number) for number in re.findall(r"\d+", text.replace(",", "").replace("_", ""))]
-    return max((one for one in named if _LEAST_ROOM <= one < asked), default=half)
+    numbers = [int(number) for number in re.findall(r"\d+", text.replace(",", "").replace("_", ""))]
+    return max((number for number in numbers if _LEAST_ROOM <= number < tokens), default=half)
 
 
 _LEAST_ROOM = 256
@@ -247,12 +247,12 @@ _TOO_MUCH_ROOM = re.compile(
 )
 
 
-def refused_parameter(error: ModelError, sent: Iterable[str]) -> str | None:
+def refused_parameter(error: ModelError, parameters: Iterable[str]) -> str | None:
     """Return which of the parameters that went along a refusal blames; None where it blames something else."""
     text = _refusal(error)
     if text is None or type(error) is not ModelRequestError:
         return None
-    return next((name for name in sent if _PARAMETERS[name].search(text)), None)
+    return next((name for name in parameters if _PARAMETERS[name].search(text)), None)
 
 
 _PARAMETERS = {
@@ -270,44 +270,44 @@ def of_schema(error: ModelError, request: ModelRequest, target: Target) -> Model
     text = _refusal(error, unknown=True)
     if text is None or type(error) is not ModelRequestError:
         return error
-    named = refused_tools(text, request.tools)
-    if named:
-        which = f"the schema of {', '.join(named)}"
+    names = refused_tools(text, request.tools)
+    if names:
+        subject = f"the schema of {', '.join(names)}"
     elif request.settings.output_schema is not None and _OUTPUT.search(text):
-        which = "the schema of the output"
+        subject = "the schema of the output"
     else:
         return error
-    said = target.said(_body(error))
-    refused = ModelSchemaError(f"{target} refuses {which} ({said}); change the schema", tools=named)
-    refused.elsewhere = error.elsewhere
-    refused.__cause__ = error.__cause__
-    return refused
+    quote = target.quote(_body(error))
+    schema_error = ModelSchemaError(f"{target} refuses {subject} ({quote}); change the schema", tools=names)
+    schema_error.elsewhere = error.elsewhere
+    schema_error.__cause__ = error.__cause__
+    return schema_error
 
 
 def of_media(error: ModelError, request: ModelRequest, target: Target) -> ModelError:
     """Return the error, as a ModelMediaError if a medium of the request was refused."""
-    held = {kind_of(block.media_type) for message in request.messages for block in message.media} & {*_MEDIA_WORDS}
+    media = {kind_of(block.media_type) for message in request.messages for block in message.media} & {*_MEDIA_WORDS}
     cause = error.__cause__
     status = getattr(cause, "status_code", None)
     local = status is None and isinstance(cause, NotImplementedError | RuntimeError)  # the library has no place for it
-    if not held or isinstance(error, ModelSchemaError | ModelContextError) or not (local or status in _REFUSING):
+    if not media or isinstance(error, ModelSchemaError | ModelContextError) or not (local or status in _REFUSING):
         return error
     text = _said_by(error)
-    kinds = tuple(sorted(kind for kind in held if _MEDIA_WORDS[kind].search(text)))
+    kinds = tuple(sorted(kind for kind in media if _MEDIA_WORDS[kind].search(text)))
     if not kinds and _ANY_MEDIA.search(text):
-        kinds = tuple(sorted(held))
-    if not kinds or (status not in (None, 400, 415, 422) and not _UNSUPPORTED.search(text)):
+        kinds = tuple(sorted(media))
+    if not kinds or (status not in (None, 400, 415, 422) and not _NO_SUPPORT.search(text)):
         return error
-    said = target.said(_body(error))
-    refused = ModelMediaError(
-        f"{target} does not take {' or '.join(kinds)} ({said}); say so in its profile", kinds=kinds
+    quote = target.quote(_body(error))
+    media_error = ModelMediaError(
+        f"{target} does not take {' or '.join(kinds)} ({quote}); say so in its profile", kinds=kinds
     )
-    refused.__cause__ = cause
-    return refused
+    media_error.__cause__ = cause
+    return media_error
 
 
 _REFUSING = (400, 404, 415, 422, 500, 501)  # small servers and routers have no better status for it
-_UNSUPPORTED = re.compile(r"not? (?:\w+ ){0,3}support|unsupported|does not take|no endpoints", re.IGNORECASE)
+_NO_SUPPORT = re.compile(r"not? (?:\w+ ){0,3}support|unsupported|does not take|no endpoints", re.IGNORECASE)
 _ANY_MEDIA = re.compile(r"multi-?modal|modalit|media|content.?(?:type|part)|binary", re.IGNORECASE)
 _MEDIA_WORDS = {
     "image": re.compile(r"image|vision|visual|picture", re.IGNORECASE),
@@ -327,12 +327,12 @@ def refused_tools(text: str, tools: Sequence[ToolSchema]) -> tuple[str, ...]:
     """Return names of the tools that a refusal blames: by name in quotation marks, or by their place in the list."""
     if "tool_choice" in text:
         return ()
-    named = [tool.name for tool in tools if re.search(rf"[\\'\"`“‘]{re.escape(tool.name)}[\\'\"`”’]", text)]
+    names = [tool.name for tool in tools if re.search(rf"[\\'\"`“‘]{re.escape(tool.name)}[\\'\"`”’]", text)]
     # Google counts declarations inside its one tool.
     places = [match for match in _PLACE.finditer(text) if match[0].lower().startswith("function")]
     places = places or list(_PLACE.finditer(text))
-    named += [tools[int(match[1])].name for match in places if int(match[1]) < len(tools)] if not named else []
-    return tuple(dict.fromkeys(named))
+    names += [tools[int(match[1])].name for match in places if int(match[1]) < len(tools)] if not names else []
+    return tuple(dict.fromkeys(names))
 
 
 def _seconds(text: str) -> float | None:
@@ -367,7 +367,7 @@ def _transport(exc: BaseException, target: Target) -> tuple[ModelError, bool]:
     while link is not None and link not in chain:
         chain.append(link)
         link = link.__cause__ or link.__context__
-    reason = next((text for one in reversed(chain) if (text := str(one).strip())), type(exc).__name__)
+    reason = next((text for cause in reversed(chain) if (text := str(cause).strip())), type(exc).__name__)
     never = (
         httpx2.ConnectError,
         httpx2.PoolTimeout,
@@ -375,11 +375,11 @@ def _transport(exc: BaseException, target: Target) -> tuple[ModelError, bool]:
         httpx2.UnsupportedProtocol,
         ConnectionRefusedError,
     )
-    if any(isinstance(one, never) for one in chain):
-        causes = [part for one in chain for part in getattr(one, "exceptions", (one,))]  # of each address of a name
-        refused = any(isinstance(one, ConnectionRefusedError) for one in causes)
-        return unreachable(target, reason, refused=refused), False
-    sent = (httpx2.ReadError, httpx2.ReadTimeout, httpx2.RemoteProtocolError, ConnectionResetError, httpx2.WriteError)
-    if any(isinstance(one, sent) or type(one).__name__ == "ServerDisconnectedError" for one in chain):
+    if any(isinstance(cause, never) for cause in chain):
+        causes = [part for cause in chain for part in getattr(cause, "exceptions", (cause,))]  # of a name's addresses
+        by_machine = any(isinstance(cause, ConnectionRefusedError) for cause in causes)
+        return unreachable(target, reason, by_machine=by_machine), False
+    late = (httpx2.ReadError, httpx2.ReadTimeout, httpx2.RemoteProtocolError, ConnectionResetError, httpx2.WriteError)
+    if any(isinstance(cause, late) or type(cause).__name__ == "ServerDisconnectedError" for cause in chain):
         return broken_off(target, reason), True
     return unreachable(target, reason), False

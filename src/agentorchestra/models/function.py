@@ -33,17 +33,17 @@ class FunctionModel(ScriptedModel):
             reply = self._asked(request.messages, request.tools)
             if inspect.isawaitable(reply):
                 reply = await reply
-            given = response_of(reply)
+            answer = response_of(reply)
         except ModelError:
             raise
         except Exception as exc:
             raise ModelRequestError(f"the model function {self.name!r} raised {type(exc).__name__}: {exc}") from exc
-        if given is None:
+        if answer is None:
             raise ModelRequestError(
                 f"the model function {self.name!r} returned {reply!r}; return a text, a call (`call(name, ...)`), a "
                 "list of calls, or a ModelResponse"
             )
-        response = self._finished(given, request)
+        response = self._finished(answer, request)
         if on_delta is not None:
             stream_whole(response, on_delta)
         return response

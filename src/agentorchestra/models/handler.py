@@ -72,12 +72,12 @@ class RequestModelHandler:
         if allowance is None or effect.request is None:
             return effect, NO_COST, NO_COST
         settings = effect.request.settings
-        needed = max(USUAL, settings.least_tokens) + (settings.thinking_tokens or 0)
-        tokens, kept = allowance.afforded(needed, room)
+        demand = max(USUAL, settings.least_tokens) + (settings.thinking_tokens or 0)
+        tokens, reserve = allowance.afforded(demand, room)
         if tokens < allowance.most:
             settings = settings.model_copy(update={"max_tokens": tokens})
             effect = effect.model_copy(update={"request": effect.request.model_copy(update={"settings": settings})})
-        return effect, allowance.bound(tokens), allowance.bound(kept)
+        return effect, allowance.bound(tokens), allowance.bound(reserve)
 
     def _allowance(self, effect: Effect) -> Allowance | None:
         if effect.request is None:
@@ -108,11 +108,11 @@ class RequestModelHandler:
             # The agent can do something about it: shorten its history and ask again.
             return failed("error", str(exc), error_type=type(exc).__name__)
         except ModelError as exc:
-            scripted = isinstance(exc, ScriptError) and effect.purpose in (PLAN, REVIEW)
-            if effect.purpose not in BESIDE or scripted:
+            is_script = isinstance(exc, ScriptError) and effect.purpose in (PLAN, REVIEW)
+            if effect.purpose not in BESIDE or is_script:
                 raise
-            refused: JsonValue = {"kinds": list(exc.kinds)} if isinstance(exc, ModelMediaError) else None
-            return failed("error", str(exc), error_type=type(exc).__name__, value=refused)
+            details: JsonValue = {"kinds": list(exc.kinds)} if isinstance(exc, ModelMediaError) else None
+            return failed("error", str(exc), error_type=type(exc).__name__, value=details)
         return Outcome(
             value=response.model_dump(mode="json", exclude_defaults=True),
             usage=response.usage,
@@ -121,9 +121,9 @@ class RequestModelHandler:
 
     def _chain(self, name: str) -> list[tuple[str, ModelClient]]:
         """Return the model and its fallbacks; a fallback that cannot be had (no key) is left out."""
-        first, *others = self._models.chain(name)
+        first, *fallbacks = self._models.chain(name)
         clients = [(first, self._models.client(first))]
-        for other in others:
+        for other in fallbacks:
             with contextlib.suppress(UsageError):
                 clients.append((other, self._models.client(other)))
         return clients
@@ -137,11 +137,11 @@ class RequestModelHandler:
         purpose: str,
     ) -> ModelResponse:
         """Ask a model or its fallbacks, each for what it can take; the cost is counted where the answer comes."""
-        usable = [clients[0], *(one for one in clients[1:] if one[1].native_tools or not request.tools)]
+        usable = [clients[0], *(pair for pair in clients[1:] if pair[1].native_tools or not request.tools)]
         if len(usable) < len(clients):
             names = ", ".join(name for name, client in clients if (name, client) not in usable)
-            said = f"{names} takes no native tool calls, so it cannot stand in for {clients[0][0]}"
-            self._adapter.once(said, partial(_note, ctx))
+            notice = f"{names} takes no native tool calls, so it cannot stand in for {clients[0][0]}"
+            self._adapter.once(notice, partial(_note, ctx))
 
         asked = request
         started = begin_by is None
@@ -157,8 +157,8 @@ class RequestModelHandler:
             listener: OnDelta | None = stream(purpose) if stream is not None else None
             response = await client.request(asked, media=_media(ctx), on_delta=listener)
             thoughts, text = split_thoughts(response.text)
-            thinking = "\n\n".join(one for one in (response.thinking, thoughts) if one)
-            update = {"usage": priced(client, response.usage), "model": response.model or client.name}
+            thinking = "\n\n".join(part for part in (response.thinking, thoughts) if part)
+            update = {"usage": with_cost(client, response.usage), "model": response.model or client.name}
             return response.model_copy(update={**update, "text": text, "thinking": thinking})
 
         return await self._first_answer(
@@ -178,7 +178,7 @@ class RequestModelHandler:
             try:
                 return await self._attempts(name, client, ask, ctx, patient=not waiting, mend=mend)
             except ModelError as exc:
-                waiting = [one for one in waiting if _helps(exc, client, one[1])]
+                waiting = [pair for pair in waiting if _helps(exc, client, pair[1])]
                 if not waiting:
                     raise
                 if not isinstance(exc, ModelContextError | ModelMediaError):
@@ -201,15 +201,15 @@ class RequestModelHandler:
                 try:
                     return await ask(client)
                 except ModelError as exc:
-                    mended = mend(client, exc) if mend is not None else None
-                    if mended is not None:
-                        _note(ctx, mended)  # something else is asked: it repeats nothing
-                    delay = 0.0 if mended is not None else retries.pause(exc)
-                    spent = priced(client, spent_by(exc))
+                    remedy = mend(client, exc) if mend is not None else None
+                    if remedy is not None:
+                        _note(ctx, remedy)  # something else is asked: it repeats nothing
+                    delay = 0.0 if remedy is not None else retries.pause(exc)
+                    usage = with_cost(client, spent_by(exc))
                     affords = getattr(ctx, "affords", None)
-                    if spent.uncertain and affords is not None and not affords(spent):
+                    if usage.uncertain and affords is not None and not affords(usage):
                         delay = None
-                    await attempt.fail(exc, usage=spent, target=client.name, retry_in_s=delay)
+                    await attempt.fail(exc, usage=usage, target=client.name, retry_in_s=delay)
                     if delay is None:
                         raise
             if delay:
@@ -229,7 +229,7 @@ def _note(ctx: Any, message: str) -> None:
         run.note(message, level="warning")
 
 
-def priced(client: ModelClient, usage: Usage) -> Usage:
+def with_cost(client: ModelClient, usage: Usage) -> Usage:
     """Return the usage with its cost; a cost that the client named itself stays."""
     if "cost_usd" in usage.model_fields_set or not (usage.requests or usage.tokens):
         return usage
@@ -241,7 +241,7 @@ def _media(ctx: Any) -> Media:
     if blob is not None:
         return blob
 
-    async def none(sha256: str) -> bytes:
+    async def no_blobs(sha256: str) -> bytes:
         raise ModelRequestError(f"the bytes of medium {sha256[:12]} cannot be read: this context keeps no blobs")
 
-    return none
+    return no_blobs

@@ -14,7 +14,7 @@ UNKNOWN = 16_384
 """Asked of a model whose limit nobody knows; one that refuses so many is asked for fewer (models/adapter.py)."""
 
 SHORTEST = 16  # asked for where the window leaves nothing: the provider says that the prompt is too long
-_PUBLISHED: dict[str, tuple[tuple[str, int], ...]] = {
+_LIMITS: dict[str, tuple[tuple[str, int], ...]] = {
     "anthropic": (
         ("claude-3-haiku", 4_096),
         ("claude-3-opus", 4_096),
@@ -41,13 +41,13 @@ _PUBLISHED: dict[str, tuple[tuple[str, int], ...]] = {
 
 def longest_answer(profile: ModelProfile) -> int:
     """Return how many tokens one answer of a model may have, where nobody asks for another number."""
-    return profile.max_tokens or _published(profile) or UNKNOWN
+    return profile.max_tokens or _family_limit(profile) or UNKNOWN
 
 
-def _published(profile: ModelProfile) -> int | None:
+def _family_limit(profile: ModelProfile) -> int | None:
     provider, _, model = profile.model.partition(":")
-    family = next((name for name in _PUBLISHED if provider.startswith(name)), "")
-    return next((limit for start, limit in _PUBLISHED.get(family, ()) if model.startswith(start)), None)
+    family = next((name for name in _LIMITS if provider.startswith(name)), "")
+    return next((limit for start, limit in _LIMITS.get(family, ()) if model.startswith(start)), None)
 
 
 def answer_tokens(
@@ -56,9 +56,9 @@ def answer_tokens(
     """Return the tokens an answer may have: what is wanted, the model's own limit, the rest of its window."""
     if prompt is None:
         prompt = estimate_input_tokens(request, context_window=profile.context_window)
-    wanted = request.settings.max_tokens
-    if wanted is None:
-        wanted = longest_answer(profile)
+    length = request.settings.max_tokens
+    if length is None:
+        length = longest_answer(profile)
     elif stands_in or profile.max_tokens is None:
-        wanted = min(wanted, profile.max_tokens or _published(profile) or wanted)
-    return max(SHORTEST, min(wanted, profile.context_window - prompt))
+        length = min(length, profile.max_tokens or _family_limit(profile) or length)
+    return max(SHORTEST, min(length, profile.context_window - prompt))

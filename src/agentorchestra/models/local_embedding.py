@@ -42,7 +42,7 @@ class LocalEmbedder:
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         """Return a vector of length 1 for each text, at no cost; raise ModelRequestError, MissingExtraError."""
         async with self._busy:
-            vectors, tokens = await asyncio.to_thread(self._embedded, list(texts))
+            vectors, tokens = await asyncio.to_thread(self._vectors, list(texts))
         return vectors, Usage(requests=1, input_tokens=tokens, cost_usd=0.0)
 
     def price(self, usage: Usage) -> float:
@@ -74,7 +74,7 @@ class LocalEmbedder:
             self._loaded = tokenizer, session
         return self._loaded
 
-    def _embedded(self, texts: list[str]) -> tuple[list[list[float]], int]:
+    def _vectors(self, texts: list[str]) -> tuple[list[list[float]], int]:
         tokenizer, session = self._load()
         read = tokenizer.encode_batch(texts)
         vectors: list[list[float]] = [[] for _ in texts]
@@ -82,26 +82,26 @@ class LocalEmbedder:
         order = sorted(range(len(texts)), key=lambda place: len(read[place].ids))
         for start in range(0, len(order), TOGETHER):
             places = order[start : start + TOGETHER]
-            found = self._run(session, [read[place].ids for place in places])
-            for place, vector in zip(places, found, strict=True):
+            batch = self._run(session, [read[place].ids for place in places])
+            for place, vector in zip(places, batch, strict=True):
                 vectors[place] = vector
-        return vectors, sum(len(one.ids) for one in read)
+        return vectors, sum(len(encoding.ids) for encoding in read)
 
     def _run(self, session: Any, ids: list[list[int]]) -> list[list[float]]:
         import numpy
 
-        width = max(1, *(len(one) for one in ids))
+        width = max(1, *(len(sequence) for sequence in ids))
         tokens = numpy.zeros((len(ids), width), dtype=numpy.int64)
         mask = numpy.zeros_like(tokens)
-        for row, one in enumerate(ids):
-            tokens[row, : len(one)], mask[row, : len(one)] = one, 1
-        given = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": numpy.zeros_like(tokens)}
-        wanted = [one.name for one in session.get_inputs()]
-        unknown = sorted(set(wanted) - set(given))
+        for row, sequence in enumerate(ids):
+            tokens[row, : len(sequence)], mask[row, : len(sequence)] = sequence, 1
+        inputs = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": numpy.zeros_like(tokens)}
+        names = [node.name for node in session.get_inputs()]
+        unknown = sorted(set(names) - set(inputs))
         if unknown:
             raise ModelRequestError(f"{self.name} wants the inputs {', '.join(unknown)}, which no text gives")
         try:
-            hidden = session.run(None, {name: given[name] for name in wanted})[0]
+            hidden = session.run(None, {name: inputs[name] for name in names})[0]
         except Exception as exc:  # the library's errors have no common class
             raise ModelRequestError(f"{self.name} failed: {str(exc)[:200]}") from exc
         if hidden.ndim == 3:
@@ -115,7 +115,7 @@ class LocalEmbedder:
 def model_files(name: str) -> tuple[Path, Path]:
     """Return the network and the tokenizer of `local:FOLDER`; raise SettingsError if one is missing."""
     folder = Path(name.removeprefix(LOCAL)).expanduser()
-    network = next((one for one in (folder / "model.onnx", folder / "onnx" / "model.onnx") if one.is_file()), None)
+    network = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
     words = folder / "tokenizer.json"
     if network is None or not words.is_file():
         missing = "model.onnx (there or in onnx/)" if network is None else "tokenizer.json"

@@ -23,7 +23,7 @@ from agentorchestra.models.endpoint import LOCAL
 WEIGHTS = "model.bin"
 """By this file a folder is one of a model that hears, and not one that embeds (models/local_embedding.py)."""
 
-_NEEDED = (WEIGHTS, "config.json", "tokenizer.json")
+_FILES = (WEIGHTS, "config.json", "tokenizer.json")
 
 
 class LocalTranscriber:
@@ -49,7 +49,7 @@ class LocalTranscriber:
         stop = threading.Event()
         async with self._busy:
             try:
-                text = await asyncio.to_thread(self._heard, data, name, stop)
+                text = await asyncio.to_thread(self._transcript, data, name, stop)
             finally:
                 stop.set()  # nobody awaits a cancelled call's thread: it stops after a sentence
         return text, Usage(requests=1, cost_usd=0.0)
@@ -76,18 +76,18 @@ class LocalTranscriber:
                 raise ModelRequestError(f"{self.name} cannot be read: {str(exc)[:200]}") from exc
         return self._loaded
 
-    def _heard(self, data: bytes, name: str, stop: threading.Event) -> str:
+    def _transcript(self, data: bytes, name: str, stop: threading.Event) -> str:
         model = self._load()
-        said: list[str] = []
+        texts: list[str] = []
         try:
             sentences, _ = model.transcribe(io.BytesIO(data))
             for sentence in sentences:
                 if stop.is_set():
                     break
-                said.append(sentence.text.strip())
+                texts.append(sentence.text.strip())
         except Exception as exc:  # see above; broken recordings come as errors of the decoder
             raise ModelRequestError(f"{self.name} cannot write down {name}: {str(exc)[:200]}") from exc
-        return " ".join(said)
+        return " ".join(texts)
 
 
 def hears(name: str) -> bool:
@@ -98,7 +98,7 @@ def hears(name: str) -> bool:
 def speech_folder(name: str) -> Path:
     """Return the folder of `local:FOLDER`; raise SettingsError or MissingExtraError with what is missing."""
     folder = Path(name.removeprefix(LOCAL)).expanduser()
-    missing = [one for one in _NEEDED if not (folder / one).is_file()]
+    missing = [file for file in _FILES if not (folder / file).is_file()]
     if missing:
         raise SettingsError(
             f"model {name!r}: {folder} holds no {' and no '.join(missing)}; give the folder of a Whisper model in the "

@@ -102,9 +102,9 @@ class ModelManager:
 
     def check(self, name: str) -> None:
         """Raise UnknownModelError, MissingExtraError, MissingKeyError or SettingsError; imports and opens nothing."""
-        for one in self.chain(name):
-            if one not in self._extra:
-                self._resolve(one)
+        for link in self.chain(name):
+            if link not in self._extra:
+                self._resolve(link)
 
     def named(self) -> dict[str, tuple[str, ...]]:
         """Every model that the settings or the code name, and what for: `default`, `role judge`, `embeddings`, ..."""
@@ -112,28 +112,28 @@ class ModelManager:
         uses: dict[str, list[str]] = {settings.model: ["default"]}
         for name in (*settings.models, *self._extra):
             uses.setdefault(name, [])
-        for role, chosen in settings.roles.items():
-            if chosen.model:
-                uses.setdefault(chosen.model, []).append(f"role {role}")
+        for role, choice in settings.roles.items():
+            if choice.model:
+                uses.setdefault(choice.model, []).append(f"role {role}")
         for name, use in ((settings.embedding_model, "embeddings"), (settings.transcription_model, "transcription")):
             if name:
                 uses.setdefault(name, []).append(use)
-        return {name: tuple(found) for name, found in uses.items()}
+        return {name: tuple(purposes) for name, purposes in uses.items()}
 
     def chain(self, name: str) -> tuple[str, ...]:
         """Return a model and its fallbacks in order, each once; raise SettingsError if a fallback names no model."""
-        found: list[str] = []
+        names: list[str] = []
         waiting = [(name, "")]
         while waiting:
-            one, owner = waiting.pop(0)
-            if one in found:
+            link, owner = waiting.pop(0)
+            if link in names:
                 continue
-            profile = self._extra[one].profile if one in self._extra else self._profiles.get(one)
-            if owner and profile is None and one != "offline" and not self._is_provider(one):
-                raise SettingsError(f"fallbacks of [models.{owner}] names {one!r}: {self._unknown(one)}")
-            found.append(one)
-            waiting += [(fallback, one) for fallback in (profile.fallbacks if profile is not None else ())]
-        return tuple(found)
+            profile = self._extra[link].profile if link in self._extra else self._profiles.get(link)
+            if owner and profile is None and link != "offline" and not self._is_provider(link):
+                raise SettingsError(f"fallbacks of [models.{owner}] names {link!r}: {self._unknown(link)}")
+            names.append(link)
+            waiting += [(fallback, link) for fallback in (profile.fallbacks if profile is not None else ())]
+        return tuple(names)
 
     def profile(self, name: str) -> ModelProfile:
         """Return the profile of a model, whether or not it can be asked."""
@@ -161,18 +161,18 @@ class ModelManager:
         """Ask a model last for a minute, or for the seconds that the provider asked for if they are more: it failed."""
         self._resting[name] = asyncio.get_running_loop().time() + max(REST_S, seconds or 0.0)
 
-    def rested(self, named: Sequence[tuple[str, ModelClient]]) -> list[tuple[str, ModelClient]]:
+    def rested(self, clients: Sequence[tuple[str, ModelClient]]) -> list[tuple[str, ModelClient]]:
         if not self._resting:
-            return list(named)
+            return list(clients)
         now = asyncio.get_running_loop().time()
-        return sorted(named, key=lambda one: self._resting.get(one[0], 0.0) > now)
+        return sorted(clients, key=lambda pair: self._resting.get(pair[0], 0.0) > now)
 
     def client(self, name: str) -> ModelClient:
         """Return the client of a name, made when first asked for; raise as `check`."""
-        found = self._extra.get(name) or self._clients.get(name)
-        if found is None:
-            found = self._clients[name] = self._make(self._resolve(name))
-        return found
+        client = self._extra.get(name) or self._clients.get(name)
+        if client is None:
+            client = self._clients[name] = self._make(self._resolve(name))
+        return client
 
     def price_known(self, name: str) -> bool:
         """Return True if dollars can be counted for this model; raise as `check`."""
@@ -195,7 +195,7 @@ class ModelManager:
     def dollars(self, name: str) -> tuple[float, float] | None:
         """Return US dollars per million input and output tokens, None where that is not known."""
         try:
-            prices = [self._price(name, one) for one in (_INPUT, _OUTPUT)]
+            prices = [self._price(name, usage) for usage in (_INPUT, _OUTPUT)]
         except UsageError:
             return None
         return None if prices[0] is None or prices[1] is None else (prices[0], prices[1])
@@ -204,8 +204,8 @@ class ModelManager:
         """Return the keys in the environment that models may use, by the name of their variable."""
         names = {env for entry in PROVIDERS.values() for env in entry.key_envs}
         names.update(profile.api_key_env for profile in self._profiles.values() if profile.api_key_env)
-        held = {name: self._environ[name] for name in sorted(names) if name in self._environ}
-        return {name: value for name, value in held.items() if value}
+        keys = {name: self._environ[name] for name in sorted(names) if name in self._environ}
+        return {name: value for name, value in keys.items() if value}
 
     async def aclose(self) -> None:
         """Close the clients made here; idempotent."""
@@ -299,8 +299,8 @@ class ModelManager:
         if endpoint.provider == "offline":
             from agentorchestra.models.offline.model import OfflineModel
 
-            made = OfflineModel(profile=endpoint.profile) if endpoint.in_settings else OfflineModel()
-            return cast("ModelClient", made)
+            model = OfflineModel(profile=endpoint.profile) if endpoint.in_settings else OfflineModel()
+            return cast("ModelClient", model)
         if endpoint.provider == "local":
             return self._local(endpoint.name, endpoint.profile)
         from agentorchestra.models.openai import PydanticAIClient
@@ -320,27 +320,27 @@ class ModelManager:
         return ":" in name and (name.partition(":")[0] in PROVIDERS or name.startswith(LOCAL))
 
     def _unknown(self, name: str) -> str:
-        known = list(dict.fromkeys([*self._profiles, *self._extra, "offline"]))
-        called = [own for own, profile in self._profiles.items() if model_id(profile.model) == name]
-        guess = called[0] if len(called) == 1 else self._guess(name, known)
+        names = list(dict.fromkeys([*self._profiles, *self._extra, "offline"]))
+        aliases = [own for own, profile in self._profiles.items() if model_id(profile.model) == name]
+        guess = aliases[0] if len(aliases) == 1 else self._guess(name, names)
         if name and not guess and Path(name).exists():
             return (
                 f"{name!r} is a file or folder, not a model's name; have a server read it (llama.cpp: llama-server -m "
                 "FILE), and describe the server in the settings: [models.NAME] with model and base_url"
             )
         sentence = f"no model {name!r}" + (f", did you mean {guess!r}?" if guess else "")
-        if guess in called:
+        if guess in aliases:
             sentence = f"no model {name!r}: {name!r} is called {guess!r} here"
         providers = f"; providers: {', '.join(PROVIDERS)}" if ":" in name and not guess else ""
         if ":" not in name and not guess:
             providers = f"; of a server on this machine: ollama:{name}, vllm:{name} or a profile with base_url"
         return (
-            f"{sentence} (known here: {', '.join(known)}; any other model as provider:model, e.g. openai:gpt-5"
+            f"{sentence} (known here: {', '.join(names)}; any other model as provider:model, e.g. openai:gpt-5"
             f"{providers})"
         )
 
-    def _guess(self, name: str, known: list[str]) -> str | None:
-        if near := nearest(name, known):
+    def _guess(self, name: str, names: list[str]) -> str | None:
+        if near := nearest(name, names):
             return near[0]
         provider, sep, model = name.partition(":" if ":" in name else "/")
         if sep:

@@ -15,7 +15,7 @@ Kind = Literal["image", "audio", "video", "document", "text", "other"]
 
 _SAME = {"audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg", "image/jpg": "image/jpeg"}
 _COMMON = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf"})
-_TAKEN: dict[str, frozenset[str]] = {
+_FORMATS: dict[str, frozenset[str]] = {
     "anthropic": _COMMON | {"image/gif"},
     "google": _COMMON
     | {"image/heic", "image/heif"}
@@ -46,22 +46,23 @@ def takes(media_type: str, *, provider: str, profile: ModelProfile) -> bool:
     kind = kind_of(media_type)
     if kind == "text":
         return True
-    said = {"image": profile.vision, "audio": profile.audio, "document": profile.document}.get(kind)
-    formats = _TAKEN.get("google" if provider.startswith("google") else provider, _OPENAI)
+    support = {"image": profile.vision, "audio": profile.audio, "document": profile.document}.get(kind)
+    formats = _FORMATS.get("google" if provider.startswith("google") else provider, _OPENAI)
     if kind == "video" and not profile.video:
         return False
-    return said is not False and plain_type(media_type) in formats
+    return support is not False and plain_type(media_type) in formats
 
 
 def without_media(request: ModelRequest, left_out: Callable[[MediaBlock], bool]) -> ModelRequest:
     """Return the request with some media named in place of shown."""
     messages = tuple(
-        message if not any(map(left_out, message.media)) else _named(message, left_out) for message in request.messages
+        message if not any(map(left_out, message.media)) else _without_media(message, left_out)
+        for message in request.messages
     )
     return request.model_copy(update={"messages": messages})
 
 
-def _named(message: Message, left_out: Callable[[MediaBlock], bool]) -> Message:
+def _without_media(message: Message, left_out: Callable[[MediaBlock], bool]) -> Message:
     blocks: list[Block] = []
     for block in message.content:
         if isinstance(block, MediaBlock) and left_out(block):

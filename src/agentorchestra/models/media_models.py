@@ -26,25 +26,25 @@ def media_models(
     medium costs one request. (A recording is rather written down, where a `transcription_model` is named.) What the
     settings name for the role counts also where the run's model was given by hand: it may not see.
     """
-    found = {}
+    by_kind = {}
     for kind, role in ROLES.items():
-        named = [one[role].model for one in (roles, settings.roles) if role in one and one[role].model]
+        role_models = [table[role].model for table in (roles, settings.roles) if role in table and table[role].model]
         says = [name for name in (model, *settings.models) if _says(models.profile(name), kind)]
-        chosen = [one for one in (*named, *says) if _may(models, one, kind)]
-        if not chosen and not (kind == "audio" and settings.transcription_model) and _may(models, model, kind):
-            chosen = [model]
-        if chosen:
-            found[kind] = tuple(dict.fromkeys(chosen))
+        choice = [name for name in (*role_models, *says) if _may(models, name, kind)]
+        if not choice and not (kind == "audio" and settings.transcription_model) and _may(models, model, kind):
+            choice = [model]
+        if choice:
+            by_kind[kind] = tuple(dict.fromkeys(choice))
     # Documents as they are only to models of which it is said: every model can be given their text.
     documents = [name for name in (model, *settings.models) if _says(models.profile(name), "document")]
-    if chosen := [one for one in documents if _may(models, one, "document")]:
-        found["document"] = tuple(dict.fromkeys(chosen))
-    return found
+    if choice := [name for name in documents if _may(models, name, "document")]:
+        by_kind["document"] = tuple(dict.fromkeys(choice))
+    return by_kind
 
 
 def _says(profile: ModelProfile, kind: str) -> bool:
-    said = {"image": profile.vision, "audio": profile.audio, "video": profile.video, "document": profile.document}
-    return said[kind] is True
+    support = {"image": profile.vision, "audio": profile.audio, "video": profile.video, "document": profile.document}
+    return support[kind] is True
 
 
 def _may(models: ModelManager, name: str, kind: str) -> bool:

@@ -53,10 +53,10 @@ class PydanticAIClient:
             room = {"max_tokens": answer_tokens(request, self.profile)}
             request = request.model_copy(update={"settings": request.settings.model_copy(update=room)})
         try:
-            return await self._asked(
-                lambda wire, heard: wire.ask(request, media=media, on_delta=on_delta, heard=heard),
+            return await self._ask(
+                lambda wire, on_piece: wire.ask(request, media=media, on_delta=on_delta, on_piece=on_piece),
                 request.settings.timeout_s,
-                lambda: self._lost(most_usage(request)),
+                lambda: self._loss(most_usage(request)),
             )
         except ModelError as error:
             cause = error.__cause__
@@ -68,18 +68,18 @@ class PydanticAIClient:
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         tokens = sum(estimate_text_tokens(text) for text in texts)
-        return await self._asked(
-            lambda wire, heard: wire.embed(texts),
+        return await self._ask(
+            lambda wire, on_piece: wire.embed(texts),
             self.profile.timeout_s,
-            lambda: self._lost(Usage(input_tokens=tokens)),
+            lambda: self._loss(Usage(input_tokens=tokens)),
         )
 
     async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage]:
         """Return what is said in a recording, and what it cost; raise as `request`."""
         longest = sound_seconds(len(data), media_type)
         most = uncertain(sound_usage(longest), self.sound_price(sound_usage(longest), longest))
-        text, usage, seconds = await self._asked(
-            lambda wire, heard: wire.transcribe(data, name, media_type), self.profile.timeout_s, lambda: most
+        text, usage, seconds = await self._ask(
+            lambda wire, on_piece: wire.transcribe(data, name, media_type), self.profile.timeout_s, lambda: most
         )
         cost = self.sound_price(usage, longest if seconds is None else seconds)
         return text, usage.model_copy(update={"cost_usd": cost})
@@ -88,11 +88,11 @@ class PydanticAIClient:
         """Return US dollars for a transcription; None when the price is unknown."""
         return price_of_sound(self.profile, usage, seconds, address=self._endpoint.address)
 
-    def _lost(self, most: Usage) -> Usage:
+    def _loss(self, most: Usage) -> Usage:
         """Return the bound of a request that reached the provider and brought no answer (docs/door.md)."""
         return uncertain(most, most_dollars(most, self.price))
 
-    async def _asked(
+    async def _ask(
         self, ask: Callable[[Wire, Callable[[], None]], Awaitable[T]], timeout_s: float, at_most: Callable[[], Usage]
     ) -> T:
         """Ask, and give up after so much silence: each piece of an answer starts the time anew."""
@@ -122,9 +122,9 @@ class PydanticAIClient:
     async def _connect(self) -> Wire:
         async with self._making:
             if self._wire is None:
-                made = await asyncio.to_thread(_make, self._endpoint)
-                await made.open()
-                self._wire = made
+                wire = await asyncio.to_thread(_make, self._endpoint)
+                await wire.open()
+                self._wire = wire
             return self._wire
 
 

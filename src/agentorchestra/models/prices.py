@@ -40,7 +40,7 @@ def price_of(profile: ModelProfile, usage: Usage, *, address: str | None = None)
     if address is not None and is_loopback(address):
         return None
     provider, _, model = profile.model.partition(":")
-    return _published(provider, model, usage)
+    return _list_price(provider, model, usage)
 
 
 def price_of_sound(profile: ModelProfile, usage: Usage, seconds: float, *, address: str | None = None) -> float | None:
@@ -77,9 +77,9 @@ def _at(price: Price, usage: Usage) -> float:
     return round(total / _MILLION, 12)
 
 
-def _published(provider: str, model: str, usage: Usage) -> float | None:
-    known = _known_as(provider, model)
-    if known is None:
+def _list_price(provider: str, model: str, usage: Usage) -> float | None:
+    provider_id = _known_as(provider, model)
+    if provider_id is None:
         return None
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
@@ -91,7 +91,7 @@ def _published(provider: str, model: str, usage: Usage) -> float | None:
         output_tokens=usage.output_tokens,
     )
     try:
-        return round(float(calc_price(tokens, model, provider_id=known).total_price), 12)
+        return round(float(calc_price(tokens, model, provider_id=provider_id).total_price), 12)
     except (LookupError, ValueError):
         return None
 
@@ -193,8 +193,8 @@ def bound_of(prompt: int, answer: int, *, price: Callable[[Usage], float | None]
 
 def most_dollars(usage: Usage, price: Callable[[Usage], float | None]) -> float | None:
     """Return the most that tokens can cost (writing to a cache may cost more); None for an unknown price."""
-    written = usage.model_copy(update={"cache_write_tokens": usage.input_tokens})
-    costs = [cost for cost in (price(usage), price(written)) if cost is not None]
+    cache_writes = usage.model_copy(update={"cache_write_tokens": usage.input_tokens})
+    costs = [cost for cost in (price(usage), price(cache_writes)) if cost is not None]
     return max(costs) if costs else None
 
 

@@ -22,18 +22,18 @@ class ProviderEntry:
 
     @property
     def installed(self) -> bool:
-        if self.module in _FOUND:
+        if self.module in _PRESENT:
             return True
         try:
-            found = importlib.util.find_spec(self.module) is not None
+            present = importlib.util.find_spec(self.module) is not None
         except ModuleNotFoundError:
             return False
-        if found:
-            _FOUND.add(self.module)
-        return found
+        if present:
+            _PRESENT.add(self.module)
+        return present
 
 
-_FOUND: set[str] = set()  # modules that were found once: each new run asks for some of them
+_PRESENT: set[str] = set()  # modules that were found once: each new run asks for some of them
 
 
 def _own(key_envs: tuple[str, ...], module: str, extra: str, price_id: str) -> ProviderEntry:

@@ -53,7 +53,7 @@ def _lines(blocks: Sequence[Block]) -> Iterator[str]:
         if origin is None:
             yield from (text_of((block,)) for block in group)
         else:
-            yield _marked(origin, [(_place(block), block.text) for block in group if isinstance(block, TextBlock)])
+            yield _frame(origin, [(_place(block), block.text) for block in group if isinstance(block, TextBlock)])
 
 
 def _origin(block: Block) -> Source | None:
@@ -67,7 +67,7 @@ def _place(block: Block) -> str:
     return (block.source.place or "") if block.source is not None else ""
 
 
-def _marked(origin: Source, pieces: list[tuple[str, str]]) -> str:
+def _frame(origin: Source, pieces: list[tuple[str, str]]) -> str:
     """Return the pieces, as place and text, between one pair of marks."""
     source = f"{origin.kind}:{origin.ref}"
     id_ = _free_id(source, pieces)
@@ -133,11 +133,11 @@ def _marks(text: str) -> Iterator[_Mark]:
             at = head.end()
             continue
         at = end + len(close)
-        source, place = _said(head["source"]), _said(head["place"] or '""')
+        source, place = _unquote(head["source"]), _unquote(head["place"] or '""')
         yield _Mark(head.start(), at, head["id"], source, place, text[head.end() : end])
 
 
-def _said(string: str) -> str:
+def _unquote(string: str) -> str:
     try:
         return str(json.loads(string))
     except ValueError:
@@ -145,12 +145,12 @@ def _said(string: str) -> str:
 
 
 def parse_contents(text: str) -> list[RenderedContent]:
-    found = []
+    contents = []
     for mark in _marks(text):
         kind, _, ref = mark.source.partition(":")
         for place, piece in _pieces(mark):
-            found.append(RenderedContent(kind=kind, ref=ref, place=place, text=piece))
-    return found
+            contents.append(RenderedContent(kind=kind, ref=ref, place=place, text=piece))
+    return contents
 
 
 def _pieces(mark: _Mark) -> list[tuple[str, str]]:
@@ -160,7 +160,8 @@ def _pieces(mark: _Mark) -> list[tuple[str, str]]:
         return [(mark.place, mark.inner)]
     ends = [*(head.start() for head in heads[1:]), len(mark.inner)]
     return [
-        (_said(f'"{head["place"] or ""}"'), mark.inner[head.end() : end]) for head, end in zip(heads, ends, strict=True)
+        (_unquote(f'"{head["place"] or ""}"'), mark.inner[head.end() : end])
+        for head, end in zip(heads, ends, strict=True)
     ]
 
 
@@ -170,8 +171,8 @@ def content_spans(text: str) -> list[tuple[int, int]]:
 
 
 def without_contents(text: str) -> str:
-    kept, at = [], 0
+    rest, at = [], 0
     for start, end in content_spans(text):
-        kept.append(text[at:start])
+        rest.append(text[at:start])
         at = end
-    return "".join([*kept, text[at:]])
+    return "".join([*rest, text[at:]])

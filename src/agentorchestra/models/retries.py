@@ -33,18 +33,18 @@ class RetryPolicy:
     def of(cls, profile: ModelProfile, chance: random.Random, *, last: bool) -> RetryPolicy:
         """Return the policy of a model; `last` means that no fallback waits behind it."""
         attempts = profile.max_attempts if last else min(profile.max_attempts, BEFORE_OTHERS)
-        limited = profile.rate_limit_s if last else min(profile.rate_limit_s, MAX_WAIT_S)
+        patience_s = profile.rate_limit_s if last else min(profile.rate_limit_s, MAX_WAIT_S)
         down = attempts if "max_attempts" in profile.model_fields_set else min(attempts, DOWN)
-        return cls(attempts, limited, profile.backoff_s, chance, down)
+        return cls(attempts, patience_s, profile.backoff_s, chance, down)
 
     def pause(self, error: ModelError) -> float | None:
         """Return the seconds until the next attempt after a failed one, None where there is none."""
         if not error.retryable:
             return None
-        asked = None if error.retry_after_s is None else max(error.retry_after_s, 0.0)
+        server_wait = None if error.retry_after_s is None else max(error.retry_after_s, 0.0)
         if isinstance(error, ModelRateLimitError):
             self._limited += 1
-            wait = self._doubled(self._limited) if asked is None else asked
+            wait = self._backoff(self._limited) if server_wait is None else server_wait
             if self._limited > BEFORE_OTHERS:
                 wait = max(wait, self.backoff_s)  # so short a time as it names did not help
             self._waited += wait
@@ -54,10 +54,10 @@ class RetryPolicy:
         most = self.down if isinstance(error, ModelServerDownError) else self.attempts
         if self._failed >= most or self._unsure >= UNSURE:
             return None
-        wait = self._doubled(self._failed) if asked is None else asked
+        wait = self._backoff(self._failed) if server_wait is None else server_wait
         return wait if wait <= max(self.rate_limit_s, MAX_WAIT_S) else None
 
-    def _doubled(self, count: int) -> float:
+    def _backoff(self, count: int) -> float:
         """Return a pause that doubles, with jitter: many agents that failed together do not come back together."""
         ceiling = min(self.backoff_s * 2.0 ** (count - 1), MAX_WAIT_S)
         return ceiling * (0.5 + self.chance.random() / 2)

@@ -25,40 +25,40 @@ _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "d
 _NOT_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required"})
 
 
-def constrained(schema: Mapping[str, Any]) -> dict[str, Any]:
+def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema with closed objects, explicit unions and no empty list of properties."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in schema.items():
         if name in _MAPS and isinstance(value, Mapping):
             if value or name != "properties":
-                found[name] = {key: _inner(one) for key, one in value.items()}
+                result[name] = {key: _inner(subschema) for key, subschema in value.items()}
         else:
-            found[name] = value if name in _NOT_SCHEMAS else _inner(value)
-    types = found.get("type")
+            result[name] = value if name in _NOT_SCHEMAS else _inner(value)
+    types = result.get("type")
     if isinstance(types, list):
-        return _union(found, types)
-    open_to_all = "additionalProperties" not in found and "patternProperties" not in found
-    if types == "object" and "properties" in found and open_to_all:
-        found["additionalProperties"] = False
-    return found
+        return _union(result, types)
+    open_to_all = "additionalProperties" not in result and "patternProperties" not in result
+    if types == "object" and "properties" in result and open_to_all:
+        result["additionalProperties"] = False
+    return result
 
 
 def _inner(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return constrained(value)
-    return [_inner(one) for one in value] if isinstance(value, list) else value
+        return strict_schema(value)
+    return [_inner(member) for member in value] if isinstance(value, list) else value
 
 
 def _union(schema: dict[str, Any], types: list[Any]) -> dict[str, Any]:
     """Return one schema for each type of a list; what says something about one type goes with it."""
     parts = []
-    for one in types:
-        family = "number" if one == "integer" else one
+    for type_name in types:
+        family = "number" if type_name == "integer" else type_name
         own = {key: value for key, value in schema.items() if key in _OF_TYPE.get(family, ())}
         if "enum" in schema:
-            own["enum"] = [value for value in schema["enum"] if _is(value, one)]
+            own["enum"] = [value for value in schema["enum"] if _is(value, type_name)]
         if own.get("enum") != []:
-            parts.append(constrained({"type": one, **own}))
+            parts.append(strict_schema({"type": type_name, **own}))
     every = frozenset[str]().union(*_OF_TYPE.values()) | {"type", "enum"}
     rest = {key: value for key, value in schema.items() if key not in every}
     if len(parts) == 1:

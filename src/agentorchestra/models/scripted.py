@@ -129,7 +129,7 @@ class ScriptedModel:
         if purpose in self._beside:
             beside, requests = self._beside[purpose]
             requests.append(request)
-            return self._finished(ModelResponse(text=self._stated(purpose, beside, request)), request)
+            return self._finished(ModelResponse(text=self._statement(purpose, beside, request)), request)
         self.requests.append(request)
         # Taken before anything is awaited: steps go out in the order in which requests arrive.
         step = self._next(request)
@@ -185,7 +185,7 @@ class ScriptedModel:
                 return step
         raise ScriptError(
             f"the scripted model {self.name!r} has no step left for request {len(self.requests)} "
-            f"({_shown(request)}); add a step to the script, or find out why one more was asked for"
+            f"({_tail(request)}); add a step to the script, or find out why one more was asked for"
         )
 
     async def _answer(self, function: ScriptFunction, request: ModelRequest) -> Reply:
@@ -197,11 +197,11 @@ class ScriptedModel:
         except Exception as exc:
             # The door would show a tool's sort of failure to the loop; a broken script must end the test.
             raise ScriptError(
-                f"the script of {self.name!r} failed on request {len(self.requests)} ({_shown(request)}): "
+                f"the script of {self.name!r} failed on request {len(self.requests)} ({_tail(request)}): "
                 f"{type(exc).__name__}: {exc}"
             ) from exc
 
-    def _stated(self, purpose: str | None, beside: _Beside, request: ModelRequest) -> str:
+    def _statement(self, purpose: str | None, beside: _Beside, request: ModelRequest) -> str:
         """Return the plan or the review as text; raise ScriptError for one that is neither JSON nor text."""
         try:
             reply = beside(request) if callable(beside) else beside
@@ -216,8 +216,8 @@ class ScriptedModel:
 
     def _finished(self, response: ModelResponse, request: ModelRequest) -> ModelResponse:
         calls = tuple(
-            one if one.id else one.model_copy(update={"id": f"call_{request.digest[:12]}_{index}"})
-            for index, one in enumerate(response.tool_calls)
+            call if call.id else call.model_copy(update={"id": f"call_{request.digest[:12]}_{index}"})
+            for index, call in enumerate(response.tool_calls)
         )
         text = response.text
         if calls and not self.native_tools:
@@ -227,11 +227,11 @@ class ScriptedModel:
             reason = "tool_calls" if calls else "stop"
         usage = response.usage
         if "usage" not in response.model_fields_set:
-            said = text + response.thinking + "".join(one.name + str(one.arguments) for one in calls)
+            output = text + response.thinking + "".join(call.name + str(call.arguments) for call in calls)
             usage = Usage(
                 requests=1,
                 input_tokens=estimate_input_tokens(request),
-                output_tokens=min(estimate_text_tokens(said), request.settings.max_tokens or USUAL),
+                output_tokens=min(estimate_text_tokens(output), request.settings.max_tokens or USUAL),
             )
         elif not usage.requests:
             usage = usage.model_copy(update={"requests": 1})
@@ -254,7 +254,7 @@ def response_of(reply: object) -> ModelResponse | None:
         return ModelResponse(text=reply)
     if isinstance(reply, ToolCall):
         return ModelResponse(tool_calls=(reply,))
-    if isinstance(reply, list | tuple) and reply and all(isinstance(one, ToolCall) for one in reply):
+    if isinstance(reply, list | tuple) and reply and all(isinstance(call, ToolCall) for call in reply):
         return ModelResponse(tool_calls=tuple(reply))
     return None
 
@@ -265,7 +265,7 @@ def _response(reply: Reply, request: ModelRequest) -> ModelResponse:
     if (response := response_of(reply)) is not None:
         return response
     raise ScriptError(
-        f"the script answered {reply!r} to a request ({_shown(request)}); give a ModelResponse, a text, a ToolCall, "
+        f"the script answered {reply!r} to a request ({_tail(request)}); give a ModelResponse, a text, a ToolCall, "
         "a list of ToolCall, or an exception"
     )
 
@@ -277,11 +277,11 @@ def _as_text(response: ModelResponse) -> str:
         fields = None
     if not isinstance(fields, dict):
         fields = {"thinking": response.text}
-    fields["tool"] = [{"name": one.name, "args": one.arguments} for one in response.tool_calls]
+    fields["tool"] = [{"name": call.name, "args": call.arguments} for call in response.tool_calls]
     return canonical_json(fields)
 
 
-def _shown(request: ModelRequest) -> str:
+def _tail(request: ModelRequest) -> str:
     tools = ", ".join(tool.name for tool in request.tools) or "none"
     if not request.messages:
         return f"no messages; tools offered: {tools}"

@@ -12,7 +12,7 @@ from agentorchestra.core.effects import Effect, Outcome, failed
 from agentorchestra.core.errors import BudgetError, ModelError, ModelRequestError, UsageError
 from agentorchestra.core.vectors import pack
 from agentorchestra.models.client import ModelClient
-from agentorchestra.models.handler import RequestModelHandler, priced
+from agentorchestra.models.handler import RequestModelHandler, with_cost
 from agentorchestra.models.prices import estimate_text_tokens, sound_seconds, sound_usage
 from agentorchestra.models.providers import model_id
 
@@ -37,21 +37,21 @@ class _ServiceHandler(RequestModelHandler):
     def _cost(self, effect: Effect, client: ModelClient) -> float | None:
         raise NotImplementedError
 
-    async def _served(
+    async def _serve(
         self, effect: Effect, ctx: Any, ask: Callable[[ModelClient], Awaitable[tuple[T, Usage]]]
     ) -> tuple[T, Usage, str] | Outcome:
         name = str(effect.arguments.get("model", ""))
 
-        async def one(client: ModelClient) -> tuple[T, Usage, str]:
+        async def attempt(client: ModelClient) -> tuple[T, Usage, str]:
             value, usage = await ask(client)
-            return value, priced(client, usage), client.name
+            return value, with_cost(client, usage), client.name
 
         try:
             clients = self._chain(name)
             if any(node.limits.cost_usd is not None for node in ctx.node.chain()):
-                for known, client in clients:
-                    self._require_price(effect, known, client)
-            return await self._first_answer(clients, one, ctx)
+                for model, client in clients:
+                    self._require_price(effect, model, client)
+            return await self._first_answer(clients, attempt, ctx)
         except (UsageError, ModelError) as exc:
             # What is done beside an agent's work is an observation: the agent may go on without it.
             return failed("error", str(exc), error_type=type(exc).__name__)
@@ -73,9 +73,9 @@ class EmbedHandler(_ServiceHandler):
 
     def _chain(self, name: str) -> list[tuple[str, ModelClient]]:
         # Vectors of different models cannot be compared: only the same model elsewhere can stand in.
-        first, *others = super()._chain(name)
+        first, *fallbacks = super()._chain(name)
         same = model_id(first[1].profile.model)
-        return [first, *(one for one in others if model_id(one[1].profile.model) == same)]
+        return [first, *(pair for pair in fallbacks if model_id(pair[1].profile.model) == same)]
 
     def _most(self, effect: Effect) -> Usage:
         return Usage(input_tokens=sum(estimate_text_tokens(text) for text in _texts(effect)))
@@ -89,14 +89,14 @@ class EmbedHandler(_ServiceHandler):
         async def ask(client: ModelClient) -> tuple[list[list[float]], Usage]:
             return await _able(client, "embed")(texts)  # type: ignore[no-any-return]
 
-        answer = await self._served(effect, ctx, ask)
+        answer = await self._serve(effect, ctx, ask)
         if isinstance(answer, Outcome):
             return answer
         vectors, usage, name = answer
-        kept = await ctx.artifact("vectors", pack(vectors))
+        blob = await ctx.artifact("vectors", pack(vectors))
         dimensions = len(vectors[0]) if vectors else 0
         return Outcome(
-            value={"vectors": kept.sha256, "dimensions": dimensions, "count": len(vectors), "model": name},
+            value={"vectors": blob.sha256, "dimensions": dimensions, "count": len(vectors), "model": name},
             usage=usage,
             trust=effect.lowest_trust,
         )
@@ -119,14 +119,14 @@ class TranscribeHandler(_ServiceHandler):
         """Return what is said in the file; untrusted, like everything from a file."""
         name, media_type = str(effect.arguments.get("file", "")), str(effect.arguments.get("media_type", ""))
         digest = str(effect.arguments.get("sha256", ""))
-        given = any(ref.name == name and ref.sha256 == digest for ref in ctx.manifest.files)
+        is_input = any(ref.name == name and ref.sha256 == digest for ref in ctx.manifest.files)
         # Bytes of files lie in the run's folder, those of artifacts and media among the blobs.
-        data = await asyncio.to_thread(ctx.file(name).read_bytes) if given else await ctx.blob(digest)
+        data = await asyncio.to_thread(ctx.file(name).read_bytes) if is_input else await ctx.blob(digest)
 
         async def ask(client: ModelClient) -> tuple[str, Usage]:
             return await _able(client, "transcribe")(data, name, media_type)  # type: ignore[no-any-return]
 
-        answer = await self._served(effect, ctx, ask)
+        answer = await self._serve(effect, ctx, ask)
         if isinstance(answer, Outcome):
             return answer
         text, usage, model = answer
@@ -134,8 +134,8 @@ class TranscribeHandler(_ServiceHandler):
 
 
 def _texts(effect: Effect) -> list[str]:
-    given = effect.arguments.get("texts")
-    return [str(text) for text in given] if isinstance(given, list) else []
+    texts = effect.arguments.get("texts")
+    return [str(text) for text in texts] if isinstance(texts, list) else []
 
 
 def _seconds(effect: Effect) -> float:
@@ -143,8 +143,8 @@ def _seconds(effect: Effect) -> float:
     return sound_seconds(size if isinstance(size, int) else 0, str(effect.arguments.get("media_type", "")))
 
 
-def _able(client: ModelClient, what: str) -> Callable[..., Awaitable[Any]]:
-    found = getattr(client, what, None)
-    if found is None:
-        raise ModelRequestError(f"{client.name} cannot {what}; name another model for it in agentorchestra.toml")
-    return found  # type: ignore[no-any-return]
+def _able(client: ModelClient, service: str) -> Callable[..., Awaitable[Any]]:
+    method = getattr(client, service, None)
+    if method is None:
+        raise ModelRequestError(f"{client.name} cannot {service}; name another model for it in agentorchestra.toml")
+    return method  # type: ignore[no-any-return]

@@ -39,15 +39,15 @@ def tokens_by_source(ledger: Ledger) -> tuple[SourceTokens, ...]:
         for source, tokens in _parts(request):
             parts[source] = parts.get(source, 0) + tokens
         whole = sum(parts.values())
-        counted = record.outcome.usage.input_tokens or whole
+        input_tokens = record.outcome.usage.input_tokens or whole
         for source, tokens in parts.items():
-            share = counted * tokens / whole if whole else 0.0
+            share = input_tokens * tokens / whole if whole else 0.0
             sums.setdefault(source, []).append(share)
-    found = [
-        SourceTokens(source=source, requests=len(one), tokens=round(sum(one)), largest=round(max(one)))
-        for source, one in sums.items()
+    rows = [
+        SourceTokens(source=source, requests=len(shares), tokens=round(sum(shares)), largest=round(max(shares)))
+        for source, shares in sums.items()
     ]
-    return tuple(sorted(found, key=lambda one: (-one.tokens, one.source)))
+    return tuple(sorted(rows, key=lambda row: (-row.tokens, row.source)))
 
 
 def _parts(request: ModelRequest) -> Iterator[tuple[str, int]]:
@@ -59,8 +59,8 @@ def _parts(request: ModelRequest) -> Iterator[tuple[str, int]]:
         if message.tool_calls or not message.content:
             yield "calls" if message.tool_calls else message.role, around
         for block in message.content:
-            one = Message(role=message.role, content=(block,))
-            yield _name(block), estimate_messages_tokens((one,))
+            part = Message(role=message.role, content=(block,))
+            yield _name(block), estimate_messages_tokens((part,))
 
 
 def _name(block: Block) -> str:

@@ -53,7 +53,7 @@ from agentorchestra.models.media import kind_of, plain_type, takes
 from agentorchestra.models.prices import estimate_input_tokens, estimate_text_tokens, is_loopback
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 from agentorchestra.models.render import render_block, render_blocks, render_message
-from agentorchestra.models.schemas import constrained
+from agentorchestra.models.schemas import strict_schema
 
 if TYPE_CHECKING:
     from pydantic_ai.embeddings import EmbeddingModel
@@ -93,10 +93,10 @@ class _PlainCompletions(AsyncCompletions):
         body = {name: value for name, value in fields.items() if not isinstance(value, Omit | NotGiven)}
         shape = body.get("response_format")
         if isinstance(shape, dict) and "json_schema" in shape:  # the library adds empty lists of properties again
-            named = shape["json_schema"]
-            body["response_format"] = {**shape, "json_schema": {**named, "schema": constrained(named["schema"])}}
-        given = {"headers": extra_headers, "params": extra_query, "extra_json": extra_body}
-        options: Any = {name: value for name, value in given.items() if value is not None}
+            output = shape["json_schema"]
+            body["response_format"] = {**shape, "json_schema": {**output, "schema": strict_schema(output["schema"])}}
+        request = {"headers": extra_headers, "params": extra_query, "extra_json": extra_body}
+        options: Any = {name: value for name, value in request.items() if value is not None}
         if not isinstance(timeout, NotGiven):
             options["timeout"] = timeout
         answer = await self._client.post(
@@ -107,10 +107,10 @@ class _PlainCompletions(AsyncCompletions):
             stream=stream,
             stream_cls=AsyncStream[ChatCompletionChunk],
         )
-        return await _checked(answer)
+        return await _check(answer)
 
 
-async def _checked(answer: Any) -> Any:
+async def _check(answer: Any) -> Any:
     """Return the answer if it can be one; the library takes whatever a server says and fails later."""
     if isinstance(answer, AsyncStream):
         kind = answer.response.headers.get("content-type", "").partition(";")[0].strip()
@@ -190,75 +190,77 @@ class Wire:
             await self._http.aclose()
 
     async def ask(
-        self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None, heard: Callable[[], None]
+        self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None, on_piece: Callable[[], None]
     ) -> ModelResponse:
-        """Ask the model once; `heard` is told of each streamed piece. Raise whatever the library raises."""
-        marked = self._anthropic and request.settings.cached and _goes_on(request)
+        """Ask the model once; `on_piece` is told of each streamed piece. Raise whatever the library raises."""
+        cache_marks = self._anthropic and request.settings.cached and _goes_on(request)
         messages = await to_theirs(
             request.messages,
             media=media,
-            sent=self._sent,
+            is_sent=self._sent,
             provider=self._model.system,
             says_errors=self._says_errors,
-            marked=marked,
+            cache_marks=cache_marks,
         )
         parameters = ModelRequestParameters(function_tools=[_definition(tool) for tool in request.tools])
         if request.settings.output_schema is not None and not request.tools:
-            parameters = self._structured(parameters, request.settings.output_schema, request.settings.output_mode)
+            parameters = self._output_parameters(
+                parameters, request.settings.output_schema, request.settings.output_mode
+            )
         settings = self._settings(request)
         if self._google:
             settings["timeout"] = request.settings.timeout_s + 5.0  # the only form its client takes
         if self._http is None:
             # Our own client has it already, and would be copied for every request.
             settings["max_retries"] = 0
-        given: Any = {"model_settings": settings, "model_request_parameters": parameters}
+        options: Any = {"model_settings": settings, "model_request_parameters": parameters}
         if not (request.settings.stream and self._endpoint.profile.stream):
-            answer = await model_request(self._model, messages, **given)
+            answer = await model_request(self._model, messages, **options)
             return to_ours(answer, request, name=self._name)
-        async with model_request_stream(self._model, messages, **given) as stream:
-            heard()
+        async with model_request_stream(self._model, messages, **options) as stream:
+            on_piece()
             calls: dict[int, str] = {}
             async for event in stream:
-                heard()
+                on_piece()
                 if on_delta is not None:
                     _tell(event, calls, on_delta)
             return to_ours(stream.get(), request, name=self._name)
 
     def _settings(self, request: ModelRequest) -> TheirSettings:
-        ours = request.settings
+        options = request.settings
         # The client counts the silence; this limit only must not come first.
-        limit: Any = httpx2.Timeout(ours.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, ours.timeout_s))
-        settings: dict[str, Any] = {"max_tokens": ours.max_tokens or UNKNOWN, "timeout": limit}
-        choice = ours.tool_choice if request.tools else "auto"
+        limit: Any = httpx2.Timeout(options.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, options.timeout_s))
+        settings: dict[str, Any] = {"max_tokens": options.max_tokens or UNKNOWN, "timeout": limit}
+        choice = options.tool_choice if request.tools else "auto"
         if choice in ("required", "none"):
             settings["tool_choice"] = choice
         elif choice != "auto" and self._endpoint.profile.may_force:
             settings["tool_choice"] = [choice]  # asked for in words too: a fallback may not take it
-        given = {"temperature": ours.temperature, "top_p": ours.top_p, "seed": ours.seed}
-        settings |= {name: value for name, value in given.items() if value is not None}
+        sampling = {"temperature": options.temperature, "top_p": options.top_p, "seed": options.seed}
+        settings |= {name: value for name, value in sampling.items() if value is not None}
         more: dict[str, Any] = {}
-        if self._anthropic and ours.cached:
+        if self._anthropic and options.cached:
             # The front of the prompt is the same in every step: this provider serves it from its cache if told to.
             more |= _CACHED
-        elif self._keyed and ours.cached and request.chain:
+        elif self._keyed and options.cached and request.chain:
             # Requests of one conversation go to the machine that has its front in its cache.
             more["openai_prompt_cache_key"] = request.chain[min(1, len(request.chain) - 1)][:_KEY_CHARS]
-        if ours.thinking_tokens is not None and self._anthropic:
+        if options.thinking_tokens is not None and self._anthropic:
             # They are part of the answer, and need room for the words after them.
-            room = min(ours.thinking_tokens, (ours.max_tokens or UNKNOWN) - LEAST)
+            room = min(options.thinking_tokens, (options.max_tokens or UNKNOWN) - LEAST)
             if room >= _LEAST_THOUGHT:
                 more["anthropic_thinking"] = {"type": "enabled", "budget_tokens": room}
-        elif ours.thinking_tokens is not None and self._google:
-            more["google_thinking_config"] = {"thinking_budget": ours.thinking_tokens}
-        elif ours.reasoning_effort is not None and isinstance(self._model, OpenAIChatModel):
-            more["openai_reasoning_effort"] = ours.reasoning_effort
-        elif ours.reasoning_effort is not None:
-            more["thinking"] = False if ours.reasoning_effort == "none" else ours.reasoning_effort
+        elif options.thinking_tokens is not None and self._google:
+            more["google_thinking_config"] = {"thinking_budget": options.thinking_tokens}
+        elif options.reasoning_effort is not None and isinstance(self._model, OpenAIChatModel):
+            more["openai_reasoning_effort"] = options.reasoning_effort
+        elif options.reasoning_effort is not None:
+            more["thinking"] = False if options.reasoning_effort == "none" else options.reasoning_effort
         if self._anthropic and (more.get("anthropic_thinking") or more.get("thinking")):
             return cast("TheirSettings", {k: v for k, v in settings.items() if k not in _NOT_WHILE_THINKING} | more)
         return cast("TheirSettings", {**settings, **more})
 
-    def _structured(
+    def _output_parameters(
         self, parameters: ModelRequestParameters, schema: dict[str, Any], mode: str
     ) -> ModelRequestParameters:
         """Ask for JSON: by the provider's parameter unless that would change what the schema means."""
@@ -267,9 +269,9 @@ class Wire:
         if native and self._anthropic:
             # Its structured output is always strict, where maps of free names are emptied.
             transformer = self._model.profile.get("json_schema_transformer")
-            native = transformer is None or _kept(transformer, schema)
+            native = transformer is None or _keeps_meaning(transformer, schema)
         if native:
-            schema = constrained(schema)
+            schema = strict_schema(schema)
         output = OutputObjectDefinition(json_schema=schema, name="answer", strict=strict if native else None)
         return dataclasses.replace(parameters, output_mode="native" if native else "prompted", output_object=output)
 
@@ -291,8 +293,8 @@ class Wire:
         if self._client is not None:
             return OpenAIEmbeddingModel(self._endpoint.model, provider=OpenAIProvider(openai_client=self._client))
         provider = await self._further.enter_async_context(_provider(self._endpoint.provider, self._endpoint))
-        named = f"{self._endpoint.provider}:{self._endpoint.model}"
-        return infer_embedding_model(named, provider_factory=lambda name: provider)
+        model_name = f"{self._endpoint.provider}:{self._endpoint.model}"
+        return infer_embedding_model(model_name, provider_factory=lambda name: provider)
 
     async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage, float | None]:
         """Return what a recording says, its usage and the seconds counted; raise whatever the SDK raises."""
@@ -301,25 +303,25 @@ class Wire:
                 f"{self._name} transcribes nothing here: only OpenAI and servers with its API do; name such a model "
                 "with transcription_model in agentorchestra.toml"
             )
-        said = await self._client.audio.transcriptions.create(
+        transcript = await self._client.audio.transcriptions.create(
             model=self._endpoint.model, file=(name, data, media_type), response_format="json"
         )
-        text = getattr(said, "text", None)
+        text = getattr(transcript, "text", None)
         if not isinstance(text, str):
-            raise Unreadable(f"no transcript but {str(said)[:200]!r}")
-        counted = getattr(said, "usage", None)
-        seconds = getattr(counted, "seconds", None)
+            raise Unreadable(f"no transcript but {str(transcript)[:200]!r}")
+        counts = getattr(transcript, "usage", None)
+        seconds = getattr(counts, "seconds", None)
         usage = Usage(
             requests=1,
-            input_tokens=int(getattr(counted, "input_tokens", 0) or 0),
-            output_tokens=int(getattr(counted, "output_tokens", 0) or 0),
+            input_tokens=int(getattr(counts, "input_tokens", 0) or 0),
+            output_tokens=int(getattr(counts, "output_tokens", 0) or 0),
         )
         return text, usage, None if seconds is None else float(seconds)
 
     def _build(self, endpoint: Endpoint) -> Model:
         entry = PROVIDERS.get(endpoint.provider)
-        spoken = endpoint.provider in ("openai", "openai-chat")
-        if spoken or (endpoint.address is not None and (entry is None or entry.compatible)):
+        is_openai = endpoint.provider in ("openai", "openai-chat")
+        if is_openai or (endpoint.address is not None and (entry is None or entry.compatible)):
             return self._compatible(endpoint)
         return infer_model(f"{endpoint.provider}:{endpoint.model}", lambda name: _provider(name, endpoint))
 
@@ -364,7 +366,7 @@ def _goes_on(request: ModelRequest) -> bool:
     return bool(request.tools) or any(message.role == "assistant" for message in request.messages)
 
 
-def _kept(transformer: Any, schema: dict[str, Any]) -> bool:
+def _keeps_meaning(transformer: Any, schema: dict[str, Any]) -> bool:
     """Return True if strict output keeps a schema's meaning: it refuses recursion and empties free maps."""
     if _holds_map(schema):
         return False
@@ -388,13 +390,13 @@ def _holds_map(schema: Any) -> bool:
 
 def _provider(name: str, endpoint: Endpoint) -> Provider[Any]:
     """Return a provider with the key that was looked up, not the one in the process's environment."""
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if endpoint.key is not None:
-        given["api_key"] = endpoint.key
+        options["api_key"] = endpoint.key
     if endpoint.address is not None:
-        given["base_url"] = endpoint.address
-        given.setdefault("api_key", "no-key")  # else the library sends the environment's
-    return infer_provider_class(name)(**given)
+        options["base_url"] = endpoint.address
+        options.setdefault("api_key", "no-key")  # else the library sends the environment's
+    return infer_provider_class(name)(**options)
 
 
 def _tell(event: Any, calls: dict[int, str], on_delta: OnDelta) -> None:
@@ -425,10 +427,10 @@ async def to_theirs(
     messages: Sequence[Message],
     *,
     media: Media,
-    sent: Callable[[str], bool],
+    is_sent: Callable[[str], bool],
     provider: str,
     says_errors: bool,
-    marked: bool = False,
+    cache_marks: bool = False,
 ) -> list[theirs.ModelMessage]:
     """Return our messages as pydantic-ai's. Text is written by render.py, as for every model.
 
@@ -441,13 +443,13 @@ async def to_theirs(
     passing = len(messages) - 1 if messages and messages[-1].role == "user" else len(messages)
     result: list[theirs.ModelMessage] = []
     parts: list[theirs.ModelRequestPart] = []
-    shown: list[theirs.UserContent] = []  # media that tools returned: they follow the tools' texts
+    tool_media: list[theirs.UserContent] = []  # media that tools returned: they follow the tools' texts
     names: dict[str, str] = {}
 
     def end_results() -> None:
-        if shown:
-            parts.append(theirs.UserPromptPart(content=list(shown)))
-            shown.clear()
+        if tool_media:
+            parts.append(theirs.UserPromptPart(content=list(tool_media)))
+            tool_media.clear()
 
     def end_request() -> None:
         end_results()
@@ -456,7 +458,7 @@ async def to_theirs(
             parts.clear()
 
     for index, message in enumerate(messages):
-        if marked and index == passing > 0 and messages[index - 1].role != "system":
+        if cache_marks and index == passing > 0 and messages[index - 1].role != "system":
             end_results()
             parts.append(theirs.UserPromptPart(content=[theirs.CachePoint()]))
         if message.role == "assistant":
@@ -478,15 +480,15 @@ async def to_theirs(
                 )
             )
             for block in message.content:
-                if isinstance(block, MediaBlock) and sent(block.media_type):
-                    shown.extend([render_block(block), await _binary(block, media)])
+                if isinstance(block, MediaBlock) and is_sent(block.media_type):
+                    tool_media.extend([render_block(block), await _binary(block, media)])
         elif message.role == "system":
             end_results()
             parts.append(theirs.SystemPromptPart(content=render_message(message)))
         else:
             end_results()
-            parts.append(theirs.UserPromptPart(content=await _user_content(message, media, sent)))
-    if marked and passing == len(messages) and messages[-1].role == "tool":
+            parts.append(theirs.UserPromptPart(content=await _user_content(message, media, is_sent)))
+    if cache_marks and passing == len(messages) and messages[-1].role == "tool":
         end_results()
         parts.append(theirs.UserPromptPart(content=[theirs.CachePoint()]))
     end_request()
@@ -495,19 +497,21 @@ async def to_theirs(
 
 def _with_words(messages: Sequence[Message]) -> Sequence[Message]:
     """Return the conversation as providers take it, see `to_theirs`."""
-    kept = [one for one in messages if one.role != "user" or one.media or one.text.strip()]
-    if not kept:
+    remaining = [message for message in messages if message.role != "user" or message.media or message.text.strip()]
+    if not remaining:
         return messages
-    if all(one.role == "system" for one in kept):
-        kept[-1] = kept[-1].model_copy(update={"role": "user"})
-    return kept if len(kept) < len(messages) or kept[-1] is not messages[-1] else messages
+    if all(message.role == "system" for message in remaining):
+        remaining[-1] = remaining[-1].model_copy(update={"role": "user"})
+    return remaining if len(remaining) < len(messages) or remaining[-1] is not messages[-1] else messages
 
 
 def _answer(message: Message, provider: str) -> theirs.ModelResponse:
     parts: list[theirs.ModelResponsePart] = [
-        theirs.ThinkingPart(content=one.text, signature=one.signature, id=one.id, provider_name=one.provider)
-        for one in message.thoughts
-        if one.provider == provider
+        theirs.ThinkingPart(
+            content=thought.text, signature=thought.signature, id=thought.id, provider_name=thought.provider
+        )
+        for thought in message.thoughts
+        if thought.provider == provider
     ]
     text = render_message(message)
     if text:
@@ -518,14 +522,16 @@ def _answer(message: Message, provider: str) -> theirs.ModelResponse:
     return theirs.ModelResponse(parts=parts)
 
 
-async def _user_content(message: Message, media: Media, sent: Callable[[str], bool]) -> str | list[theirs.UserContent]:
-    if not any(sent(block.media_type) for block in message.media):
+async def _user_content(
+    message: Message, media: Media, is_sent: Callable[[str], bool]
+) -> str | list[theirs.UserContent]:
+    if not any(is_sent(block.media_type) for block in message.media):
         return render_message(message)
     content: list[theirs.UserContent] = []
     before: list[Block] = []
     for block in message.content:
         before.append(block)
-        if isinstance(block, MediaBlock) and sent(block.media_type):
+        if isinstance(block, MediaBlock) and is_sent(block.media_type):
             content.extend([render_blocks(before), await _binary(block, media)])
             before = []
     if before:
@@ -581,15 +587,15 @@ def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -
     if isinstance(refusal, str) and not text:
         text.append(refusal)
         reason = "content_filter"
-    said = whole_characters("".join(text))
+    content = whole_characters("".join(text))
     return ModelResponse(
-        text=said,
+        text=content,
         thinking=whole_characters("\n".join(thinking)),
         thoughts=tuple(thoughts),
         tool_calls=tuple(calls),
         finish_reason="tool_calls" if calls and reason == "stop" else reason,
         model=name,
-        usage=_usage(answer, request, said, calls),
+        usage=_usage(answer, request, content, calls),
     )
 
 
@@ -604,31 +610,31 @@ def _arguments(args: Any) -> dict[str, JsonValue] | str:
         return whole_characters(raw)
     if not isinstance(value, dict):
         return whole_characters(raw)
-    cleaned = whole_characters(text)
-    found: dict[str, JsonValue] = value if cleaned == text else json.loads(cleaned)
-    return found
+    clean = whole_characters(text)
+    arguments: dict[str, JsonValue] = value if clean == text else json.loads(clean)
+    return arguments
 
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _usage(answer: theirs.ModelResponse, request: ModelRequest, said: str, calls: list[ToolCall]) -> Usage:
+def _usage(answer: theirs.ModelResponse, request: ModelRequest, text: str, calls: list[ToolCall]) -> Usage:
     """Return tokens by class; estimated for servers that do not count, so that budgets hold there too."""
-    given = answer.usage
-    if not given.input_tokens and not given.output_tokens:
-        written = said + "".join(call.name + str(call.arguments) for call in calls)
+    counts = answer.usage
+    if not counts.input_tokens and not counts.output_tokens:
+        output = text + "".join(call.name + str(call.arguments) for call in calls)
         return Usage(
             requests=1,
             input_tokens=estimate_input_tokens(request),
-            output_tokens=min(estimate_text_tokens(written), request.settings.max_tokens or UNKNOWN),
+            output_tokens=min(estimate_text_tokens(output), request.settings.max_tokens or UNKNOWN),
         )
     return Usage(
         requests=1,
-        input_tokens=given.input_tokens,
-        cache_read_tokens=given.cache_read_tokens,
-        cache_write_tokens=given.cache_write_tokens,
-        output_tokens=given.output_tokens,
+        input_tokens=counts.input_tokens,
+        cache_read_tokens=counts.cache_read_tokens,
+        cache_write_tokens=counts.cache_write_tokens,
+        output_tokens=counts.output_tokens,
         # Google's word for it; Anthropic counts them with the rest only.
-        reasoning_tokens=given.details.get("reasoning_tokens") or given.details.get("thoughts_tokens", 0),
+        reasoning_tokens=counts.details.get("reasoning_tokens") or counts.details.get("thoughts_tokens", 0),
     )

@@ -29,18 +29,18 @@ async def settle(
     `asked` is the event with which it was asked, as whoever answers saw it; None for as it is asked now.
     """
     key = EffectKey.parse(question)
-    given: int | None = None
+    own_seq: int | None = None
     while True:
         events = await store.load(run)
         ledger = Ledger.of(events)
-        held = ledger.answered.get(question)
-        if held is not None:
-            return Holding(held, held.seq == given)
+        first = ledger.answered.get(question)
+        if first is not None:
+            return Holding(first, first.seq == own_seq)
         record = ledger.records.get(key)
         anew = record is not None and asked not in (None, record.began)
-        if record is None or anew or record.outcome is not None or given is not None:
+        if record is None or anew or record.outcome is not None or own_seq is not None:
             return Holding(None)  # superseded, and perhaps asked anew: an answer to the old question is none
-        earlier = sum(1 for one in events if one.type == "answered" and one.body.get("question") == question)
+        earlier = sum(1 for row in events if row.type == "answered" and row.body.get("question") == question)
         event = new_event(
             Answered(question=question, answer=answer, by=by, asked=record.began),
             ts=now,
@@ -49,7 +49,7 @@ async def settle(
             actor=by,
         )
         try:
-            (given,) = await wait_for(store.append(run, None, [event]))
+            (own_seq,) = await wait_for(store.append(run, None, [event]))
         except DuplicateEventError:
             continue  # somebody was faster
 
@@ -59,9 +59,9 @@ def _number(question: str) -> int:
     return -1 - int.from_bytes(hashlib.sha256(question.encode()).digest()[:7])
 
 
-def answered_already(run: str, held: Event) -> str:
-    by = f" by {held.body['by']}" if held.body.get("by") else ""
+def earlier_answer(run: str, event: Event) -> str:
+    by = f" by {event.body['by']}" if event.body.get("by") else ""
     return (
-        f"question {held.body['question']} of run {run} was answered already{by}, at "
-        f"{held.ts:%Y-%m-%d %H:%M:%S} UTC; that answer holds: `agentorchestra show {run}`"
+        f"question {event.body['question']} of run {run} was answered already{by}, at "
+        f"{event.ts:%Y-%m-%d %H:%M:%S} UTC; that answer holds: `agentorchestra show {run}`"
     )

@@ -174,5 +174,5 @@ class Branch(ABC):
 
 @lru_cache(maxsize=4096)
 def segment(name: str) -> str:
-    made = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40] or "x"
-    return f"{made}_" if made in _OF_THE_DOOR else made  # no component takes the place of a question
+    text = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40] or "x"
+    return f"{text}_" if text in _OF_THE_DOOR else text  # no component takes the place of a question

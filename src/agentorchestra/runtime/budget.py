@@ -83,7 +83,7 @@ class BudgetNode:
     def _check(self, bound: Bound, *, final: bool, decision: bool) -> bool:
         """Return True if the bound fits now, False if only holds are in the way; BudgetShort if it cannot fit."""
         fits = True
-        mine = self._reserves()
+        reserves = self._reserves()
         for node in self.chain():
             for resource in _RESOURCES:
                 limit = getattr(node.limits, resource)
@@ -92,23 +92,23 @@ class BudgetNode:
                 used = node._used(resource)
                 own = float(getattr(bound, resource))
                 # The final reserve of another agent is never this one's to spend.
-                kept = 0.0 if final and node in mine else float(getattr(node.final_reserve, resource))
+                reserve = 0.0 if final and node in reserves else float(getattr(node.final_reserve, resource))
                 # Only decisions start by the clock: a call that is already decided runs until the limit itself.
                 if own <= 0 and not (resource == "active_s" and (decision or final)):
                     continue
-                if used + own + kept > limit + 1e-12 or (resource == "active_s" and used >= limit):
+                if used + own + reserve > limit + 1e-12 or (resource == "active_s" and used >= limit):
                     hard = used + own > limit + 1e-12 or (resource == "active_s" and used >= limit)
                     raise BudgetShort(
                         node._sentence(resource, used, own, limit), node=node, resource=resource, soft=not hard
                     )
-                if used + float(getattr(node.held, resource)) + own + kept > limit + 1e-12:
+                if used + float(getattr(node.held, resource)) + own + reserve > limit + 1e-12:
                     fits = False
         return fits
 
     def _sentence(self, resource: str, used: float, own: float, limit: float) -> str:
-        whose = "the run's budget" if self.parent is None else f"the budget of {self.scope}"
+        owner = "the run's budget" if self.parent is None else f"the budget of {self.scope}"
         return (
-            f"{whose} of {limit:g} {_UNITS[resource]} does not cover the next effect "
+            f"{owner} of {limit:g} {_UNITS[resource]} does not cover the next effect "
             f"({used:.6g} spent, up to {own:.6g} more needed); raise it with {_OPTIONS[resource]} and resume"
         )
 
@@ -117,17 +117,17 @@ class BudgetNode:
 
         `keep` is what is to be kept for this agent's last answer (`final`), None for what is kept already.
         """
-        mine = self._reserves()
+        reserves = self._reserves()
         left = {"tokens": math.inf, "cost_usd": math.inf}
         free = dict(left)
         for node in self.chain():
-            reserve = keep if keep is not None and node in mine else node.final_reserve
+            reserve = keep if keep is not None and node in reserves else node.final_reserve
             for resource in left:
                 limit = getattr(node.limits, resource)
                 if limit is None:
                     continue
-                kept = 0.0 if final and node in mine else float(getattr(reserve, resource))
-                rest = max(0.0, limit - node._used(resource) - kept)
+                share = 0.0 if final and node in reserves else float(getattr(reserve, resource))
+                rest = max(0.0, limit - node._used(resource) - share)
                 left[resource] = min(left[resource], rest)
                 free[resource] = min(free[resource], max(0.0, rest - float(getattr(node.held, resource))))
         return Room(
@@ -141,17 +141,17 @@ class BudgetNode:
             scopes: branches that work at the same time, so each has all of the active time.
             spent: what a branch has spent already, as the log says.
         """
-        paid = [spent(scope) for scope in scopes]
+        costs = [spent(scope) for scope in scopes]
         parts: dict[str, float] = {}
         for node in self.chain():
             for resource in ("steps", "tokens", "cost_usd"):
                 limit = getattr(node.limits, resource)
                 if limit is not None:
-                    left = limit - node._used(resource) + sum(float(getattr(one, resource)) for one in paid)
+                    left = limit - node._used(resource) + sum(float(getattr(cost, resource)) for cost in costs)
                     part = left / len(scopes) if resource == "cost_usd" else left // len(scopes)
                     parts[resource] = min(parts.get(resource, math.inf), max(part, _LEAST[resource]))
         limits = Budget(**parts)  # type: ignore[arg-type]
-        return [BudgetNode(scope, limits, self, spent=one) for scope, one in zip(scopes, paid, strict=True)]
+        return [BudgetNode(scope, limits, self, spent=cost) for scope, cost in zip(scopes, costs, strict=True)]
 
     def lend(self, ways: int) -> tuple[Budget, Hold] | None:
         """Hold a part of what is free for work elsewhere; return it as limits, None where not enough is left.
@@ -164,8 +164,8 @@ class BudgetNode:
                 limit = getattr(node.limits, resource)
                 if limit is None:
                     continue
-                kept = float(getattr(node.held, resource)) + float(getattr(node.final_reserve, resource))
-                part = limit - node._used(resource) - kept
+                taken_up = float(getattr(node.held, resource)) + float(getattr(node.final_reserve, resource))
+                part = limit - node._used(resource) - taken_up
                 if resource != "active_s":  # time runs for all of them at once
                     part /= 1 if node is self else ways
                 if resource in ("steps", "tokens"):
@@ -257,15 +257,15 @@ class Hold:
             return
         for node in self._node.chain():
             node.spent = node.spent + cost
-            held = node.held
+            holds = node.held
             node.held = Bound(
-                steps=max(0, held.steps - self._bound.steps),
-                tokens=max(0, held.tokens - self._bound.tokens),
-                cost_usd=max(0.0, held.cost_usd - self._bound.cost_usd),
-                active_s=max(0.0, held.active_s - self._bound.active_s),
+                steps=max(0, holds.steps - self._bound.steps),
+                tokens=max(0, holds.tokens - self._bound.tokens),
+                cost_usd=max(0.0, holds.cost_usd - self._bound.cost_usd),
+                active_s=max(0.0, holds.active_s - self._bound.active_s),
             )
         self._node.notify()
 
 
-def exhausted(short: BudgetShort) -> BudgetExhaustedError:
+def budget_error(short: BudgetShort) -> BudgetExhaustedError:
     return BudgetExhaustedError(str(short), resource=short.resource, scope=short.node.scope)

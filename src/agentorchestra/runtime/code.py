@@ -18,11 +18,11 @@ class CodeHandler:
         self._interpreters = dict(interpreters)
 
     def _of(self, effect: Effect) -> Handler:
-        found = self._interpreters.get(effect.name)
-        if found is None:
-            known = ", ".join(sorted(self._interpreters)) or "none"
-            raise UnknownComponentError(f"there is no interpreter {effect.name!r} here; the interpreters: {known}")
-        return found
+        interpreter = self._interpreters.get(effect.name)
+        if interpreter is None:
+            names = ", ".join(sorted(self._interpreters)) or "none"
+            raise UnknownComponentError(f"there is no interpreter {effect.name!r} here; the interpreters: {names}")
+        return interpreter
 
     def mode(self, effect: Effect) -> Mode:
         return self._of(effect).mode(effect)

@@ -45,17 +45,17 @@ class _Attempt:
     ) -> None:
         """Log the failed attempt durably; what it cost is paid."""
         ctx, run = self._ctx, self._ctx.run
-        paid = usage or Usage()
+        cost = usage or Usage()
         body = AttemptFailed(
             error=run.redactor.text(str(error)),
             error_type=type(error).__name__,
-            usage=paid,
+            usage=cost,
             target=target,
             retry_in_s=retry_in_s,
         )
-        run.account(target, paid)
+        run.account(target, cost)
         if ctx.hold is not None:
-            ctx.hold.charge(paid)
+            ctx.hold.charge(cost)
         await wait_for(run.append(run.body(body, **ctx.about_owner())))
 
 
@@ -297,7 +297,7 @@ class BranchContext(Branch, Generic[Deps]):
     def mail(self, outcome: Outcome) -> list[Mail]:
         value = outcome.value if isinstance(outcome.value, dict) else {}
         ids = value.get("messages", [])
-        return self.run.mail.by_ids([str(one) for one in ids] if isinstance(ids, list) else [])
+        return self.run.mail.by_ids([str(text) for text in ids] if isinstance(ids, list) else [])
 
     # -- the door --------------------------------------------------------------------------------------------------
 
@@ -376,15 +376,15 @@ class BranchContext(Branch, Generic[Deps]):
             stopped: dict[str, str] = {}
             for index in indices:
                 key, effect = EffectKey(self.branch, numbers[index]), effects[index]
-                why = behind or stopped.get(effect.name)
-                if why is not None:
-                    effect = effect.model_copy(update={"invalid": why})
-                outcome = await through(self, key, effect, local, skipped=why is not None)
+                reason = behind or stopped.get(effect.name)
+                if reason is not None:
+                    effect = effect.model_copy(update={"invalid": reason})
+                outcome = await through(self, key, effect, local, skipped=reason is not None)
                 results[index] = outcome
                 local.update(outcome.writes)
                 if outcome.status == "uncertain":
                     behind = f"not started: {effect.name} at {key} before it may or may not have happened"
-                elif why is None and not outcome.ok and stops_at_failure(self.run, effect):
+                elif reason is None and not outcome.ok and stops_at_failure(self.run, effect):
                     stopped[effect.name] = (
                         f"not done, because {effect.arguments.get('action')} before it in the same decision failed; "
                         f"look at the state of {effect.name} and decide anew"
@@ -445,10 +445,10 @@ class BranchContext(Branch, Generic[Deps]):
     async def adopt(self, candidate: BranchContext[Any]) -> None:
         """Continue with a candidate's state: its writes, its time; environments follow by their snapshots."""
         chain: list[Branch] = []
-        one: Branch | None = candidate
-        while one is not None and one is not self:
-            chain.append(one)
-            one = one.parent
+        branch: Branch | None = candidate
+        while branch is not None and branch is not self:
+            chain.append(branch)
+            branch = branch.parent
         for ctx in reversed(chain):
             self.vars.writes.update(ctx.vars.writes)
             self.seen.adopt(ctx.seen)

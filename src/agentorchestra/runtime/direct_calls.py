@@ -84,12 +84,12 @@ class DirectCalls:
             if self._root is not None:
                 return self._root
             run_id, manifest = await self._create()
-            begun: asyncio.Future[BranchContext[Any]] = asyncio.get_running_loop().create_future()
+            root_future: asyncio.Future[BranchContext[Any]] = asyncio.get_running_loop().create_future()
 
             async def main(root: BranchContext[Any]) -> AgentResult:
                 root.capabilities = None  # whoever calls here is the user
                 root.actor = "user"
-                begun.set_result(root)
+                root_future.set_result(root)
                 await self._over.wait()
                 if self._open:
                     await self._idle.wait()
@@ -101,11 +101,11 @@ class DirectCalls:
                 return await job.drive(run, main, owner=self._engine.owner)
 
             self._job = asyncio.create_task(self._engine.submit(run_id, drive))
-            either: set[asyncio.Future[Any]] = {begun, self._job}
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if not begun.done():
+            futures: set[asyncio.Future[Any]] = {root_future, self._job}
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+            if not root_future.done():
                 await self._job  # says why it did not begin
-            self._root = begun.result()
+            self._root = root_future.result()
             return self._root
 
     async def close(self) -> None:
@@ -116,7 +116,7 @@ class DirectCalls:
         self._root = None
 
 
-async def repeated(root: BranchContext[Any]) -> AgentResult:
+async def repeat(root: BranchContext[Any]) -> AgentResult:
     """Make the calls of such a run again, from its log: for a replay, and for a resume after a crash."""
     root.capabilities, root.actor = None, "user"
     ledger = root.run.ledger

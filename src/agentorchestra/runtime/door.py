@@ -45,10 +45,10 @@ from agentorchestra.core.spec import AgentSpec
 from agentorchestra.log.folders import MAIN
 from agentorchestra.log.ledger import Record, within
 from agentorchestra.runtime.branch import Branch, Turn, segment
-from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
+from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, budget_error
 from agentorchestra.runtime.elsewhere import done_elsewhere, let_begin, short_of, turn_elsewhere
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
-from agentorchestra.runtime.permission import ask, capabilities_of_agent, capabilities_of_effect, judge, refused
+from agentorchestra.runtime.permission import ask, capabilities_of_agent, capabilities_of_effect, denial, judge
 from agentorchestra.runtime.run import LOOKED_AT, Run, observe, wait_for
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.runtime.worlds import may_be_tried, obvious_mistake, world_of
@@ -195,9 +195,9 @@ async def ledger(passage: Passage) -> Outcome | None:
     if run.replaying:
         run.visited.add(key)
         # What the door itself asked about this effect has no code that asks again.
-        asked = [EffectKey(f"{key.path}.approval", 1), review_key(key)]
-        asked += [EffectKey(f"{key.path}.uncertain", n) for n in range(1, passage.attempt)]
-        run.visited.update(one for one in asked if one in run.ledger.records)
+        keys = [EffectKey(f"{key.path}.approval", 1), review_key(key)]
+        keys += [EffectKey(f"{key.path}.uncertain", n) for n in range(1, passage.attempt)]
+        run.visited.update(row_key for row_key in keys if row_key in run.ledger.records)
     if earlier is not None:
         change = None if passage.skipped else run.ledger.compare(key, passage.effect, earlier)
         if change is not None and run.part is not None:
@@ -208,33 +208,33 @@ async def ledger(passage: Passage) -> Outcome | None:
             return await _hit(passage, earlier, earlier.outcome)
     if not run.replaying:
         if run.part is not None:
-            composite, begun = passage.mode is Mode.COMPOSITE, earlier is not None and earlier.started
-            if passage.effect.kind is EffectKind.SPAWN and begun and not run.part.leads(key):
+            composite, is_started = passage.mode is Mode.COMPOSITE, earlier is not None and earlier.started
+            if passage.effect.kind is EffectKind.SPAWN and is_started and not run.part.leads(key):
                 return passage.branch.spawns.add_absent(key, passage.effect)
-            await let_begin(passage.branch, key, passage.effect, composite=composite, begun=begun)
+            await let_begin(passage.branch, key, passage.effect, composite=composite, begun=is_started)
         return None
     if passage.effect.kind in run.sealed:
         _visit_below(passage)
     elif passage.mode is Mode.COMPOSITE and earlier is not None:
-        entered = await _enter_again(passage)
+        entry = await _enter_again(passage)
         if passage.effect.kind is EffectKind.SPAWN:
-            return entered
+            return entry
     raise ReplayEnd(str(key))
 
 
 async def _hit(passage: Passage, earlier: Record, outcome: Outcome) -> Outcome:
     """Return a recorded outcome; a replay enters a composite again and compares."""
     run, branch, effect = passage.run, passage.branch, passage.effect
-    composite, sealed = passage.mode is Mode.COMPOSITE, effect.kind in run.sealed
-    told = outcome.status == "error" and _reports_outage(effect)  # the requests that failed are not in the recording
-    if run.replaying and composite and not sealed and outcome.status in ("ok", "error") and not told:
+    composite, is_sealed = passage.mode is Mode.COMPOSITE, effect.kind in run.sealed
+    is_outage = outcome.status == "error" and _reports_outage(effect)  # its failed requests are not recorded
+    if run.replaying and composite and not is_sealed and outcome.status in ("ok", "error") and not is_outage:
         again = await _enter_again(passage)
         if effect.kind is EffectKind.SPAWN:
             return again
         if (again.status, again.value) != (outcome.status, outcome.value):
-            raise _diverged(passage, "; its code changed since the recording")
+            raise _divergence(passage, "; its code changed since the recording")
         return outcome
-    if run.replaying and (composite or (sealed and earlier.mode is Mode.COMPOSITE)):
+    if run.replaying and (composite or (is_sealed and earlier.mode is Mode.COMPOSITE)):
         _visit_below(passage)
     if effect.kind is EffectKind.SPAWN and earlier.started:  # one that was refused was never started
         return branch.spawns.add_recorded(passage.key, effect, outcome)
@@ -251,15 +251,15 @@ def _visit_below(passage: Passage) -> None:
 async def _enter_again(passage: Passage) -> Outcome:
     child = passage.open_branch(1)
     if passage.effect.kind is EffectKind.SPAWN:
-        return passage.branch.spawns.start(passage.key, passage.effect, partial(_spawned, passage))
-    outcome = await _executed(passage, passage.effect)
+        return passage.branch.spawns.start(passage.key, passage.effect, partial(_run_spawn, passage))
+    outcome = await _run_handler(passage, passage.effect)
     return outcome.model_copy(update={"writes": {**_handed_back(child, passage.effect), **outcome.writes}})
 
 
-def _diverged(passage: Passage, why: str = "") -> DivergedError:
+def _divergence(passage: Passage, reason: str = "") -> DivergedError:
     key = passage.key
     return DivergedError(
-        f"the replay diverged at {key}: {passage.effect.name} gave another result than recorded{why}",
+        f"the replay diverged at {key}: {passage.effect.name} gave another result than recorded{reason}",
         branch=key.branch,
         n=key.n,
     )
@@ -278,7 +278,7 @@ async def policy(passage: Passage) -> Outcome | None:
         own = effect.declared is None or effect.declared.trust is not Trust.UNTRUSTED
         trust = lowest(Trust.AGENT, effect.lowest_trust)
         return await _write(passage, failed(status, effect.invalid, trust=trust, own_words=own))
-    refusal = refused(branch, effect) or _tried_in_vain(branch, effect)
+    refusal = denial(branch, effect) or _tried_in_vain(branch, effect)
     if refusal is None and earlier is None and (mistake := obvious_mistake(passage.run, effect, branch)) is not None:
         return await _write(passage, failed("mistake", mistake))
     if refusal is None and (earlier is None or not earlier.started):
@@ -309,13 +309,13 @@ async def _uncertain(passage: Passage, doubted: int) -> Outcome | None:
     Leave to repeat it holds for the attempt in doubt only: one that is lost too is asked about anew.
     """
     effect = passage.effect
-    how = passage.run.manifest.on_uncertain
-    if how == "ask":
+    choice = passage.run.manifest.on_uncertain
+    if choice == "ask":
         question = f"{effect.name} may have happened before the crash. Do it again?"
         details: dict[str, JsonValue] = {"component": effect.component, "arguments": effect.arguments}
         answer = await ask(passage.branch, passage.key, question, details, passage.base, "uncertain", doubted)
-        how = "retry" if answer.ok and answer.value is True else "report"
-    if how == "retry":
+        choice = "retry" if answer.ok and answer.value is True else "report"
+    if choice == "retry":
         return None
     sentence = (
         f"{effect.name} was started before the run was interrupted and may have happened; check before doing it again"
@@ -335,7 +335,7 @@ async def reserve(passage: Passage) -> Outcome | None:
     """Hold the most that an effect can cost; return its outcome over a limit, BudgetExhaustedError over the run's."""
     run, effect, node = passage.run, passage.effect, passage.branch.node
     decision, final = passage.decision, passage.final
-    passage.acting, bound, keep = _sized(passage)
+    passage.acting, bound, keep = _size(passage)
     if decision:
         once = {"steps": 1, "active_s": run.longest_decision_s}
         bound, keep = bound.model_copy(update=once), keep.model_copy(update=once)
@@ -356,11 +356,11 @@ async def reserve(passage: Passage) -> Outcome | None:
         rival = passage.branch.world != MAIN
         if rival or effect.purpose in BESIDE or (not final and (short.soft or short.node is not run.budget)):
             return await _write(passage, failed("limited", str(short)))
-        raise exhausted(short) from None
+        raise budget_error(short) from None
     return None
 
 
-def _sized(passage: Passage) -> tuple[Effect, Bound, Bound]:
+def _size(passage: Passage) -> tuple[Effect, Bound, Bound]:
     """Return the effect to execute, the most it can cost, and what is kept for its agent's last answer.
 
     How much is left depends on what runs beside it, so it is neither compared nor logged as what was asked for.
@@ -400,7 +400,7 @@ async def _mark(passage: Passage) -> None:
     encoded = run.ledger.codec.encode(effect)
     body = EffectStarted.written(encoded, effect.fingerprint, passage.bound, passage.branch.batch)
     row = run.written(EffectStarted, body, **passage.branch.about(key, passage.attempt))
-    marked = passage.marked = run.append(row)
+    mark = passage.marked = run.append(row)
     started = run.ledger.records[key] = Record(
         fingerprint=effect.fingerprint,
         effect=run.ledger.codec.kept(encoded, effect),
@@ -412,9 +412,9 @@ async def _mark(passage: Passage) -> None:
     )
     run.ledger.attempts[key] = passage.attempt
     if passage.mode is Mode.COMPOSITE:
-        observe(marked)  # its children's rows come after it in the same log
+        observe(mark)  # its children's rows come after it in the same log
         return
-    (seq,) = await wait_for(marked)
+    (seq,) = await wait_for(mark)
     if earlier is None:
         started.began = seq
 
@@ -427,7 +427,7 @@ async def execute(passage: Passage) -> Outcome | None:
     child, hold = passage.open_branch(passage.attempt), passage.hold
     child.hold = hold
     if passage.effect.kind is EffectKind.SPAWN:
-        return passage.branch.spawns.start(passage.key, passage.effect, partial(_spawned, passage))
+        return passage.branch.spawns.start(passage.key, passage.effect, partial(_run_spawn, passage))
     if passage.decision:
         passage.began = passage.run.clock.monotonic()
     try:
@@ -435,12 +435,12 @@ async def execute(passage: Passage) -> Outcome | None:
             done = await done_elsewhere(child, passage.effect, passage.marked)
             if done is not None:
                 return done
-        passage.outcome = await _executed(passage, passage.acting)
+        passage.outcome = await _run_handler(passage, passage.acting)
     except (asyncio.CancelledError, ModelError, BudgetExhaustedError) as exc:
         if hold is not None:
             cancelled = isinstance(exc, asyncio.CancelledError)
-            lost = cancelled and passage.mode is not Mode.PURE and not child.between_attempts
-            hold.keep() if lost else hold.release()
+            uncertain = cancelled and passage.mode is not Mode.PURE and not child.between_attempts
+            hold.keep() if uncertain else hold.release()
         if passage.mode is not Mode.PURE:
             # Queued synchronously: a cancelled task may not get to await anything any more.
             child.interrupted(exc)
@@ -452,7 +452,7 @@ async def execute(passage: Passage) -> Outcome | None:
     return None
 
 
-async def _executed(passage: Passage, effect: Effect) -> Outcome:
+async def _run_handler(passage: Passage, effect: Effect) -> Outcome:
     """Return what became of an effect: errors are outcomes, but for those that concern the run."""
     branch, child = passage.branch, passage.child
     limit: asyncio.Timeout | None = None
@@ -479,8 +479,8 @@ async def _executed(passage: Passage, effect: Effect) -> Outcome:
     except (AgentOrchestraError, ReplayEnd) as exc:
         if not isinstance(exc, CONTROL):
             refuse_shortage(exc)
-        reported = isinstance(exc, ModelError) and _reports_outage(effect)
-        if passage.is_top or (isinstance(exc, CONTROL) and not reported):
+        is_outage = isinstance(exc, ModelError) and _reports_outage(effect)
+        if passage.is_top or (isinstance(exc, CONTROL) and not is_outage):
             raise
         return failed("error", str(exc), error_type=type(exc).__name__)
     except Exception as exc:  # a handler's bug is the effect's failure, never the run's
@@ -503,11 +503,11 @@ def _reports_outage(effect: Effect) -> bool:
     return rival or (effect.kind in OF_AGENTS and effect.arguments.get("on_demand") is True)
 
 
-async def _spawned(passage: Passage) -> Outcome:
+async def _run_spawn(passage: Passage) -> Outcome:
     """Execute a spawned agent and record it; in a replay, compare it with the recording."""
     run = passage.run
     try:
-        outcome = await _executed(passage, passage.effect)
+        outcome = await _run_handler(passage, passage.effect)
         if not run.replaying:
             return await _write(passage, outcome, passage.child)
     except asyncio.CancelledError as exc:
@@ -517,10 +517,10 @@ async def _spawned(passage: Passage) -> Outcome:
     finally:
         if run.part is not None and run.part.leads(passage.key):
             run.part.over.set()
-    recorded = run.ledger.records[passage.key].outcome
-    if recorded is not None and recorded.value != outcome.value:
-        raise _diverged(passage)
-    return recorded or outcome
+    recording = run.ledger.records[passage.key].outcome
+    if recording is not None and recording.value != outcome.value:
+        raise _divergence(passage)
+    return recording or outcome
 
 
 # -- record ------------------------------------------------------------------------------------------------------------
@@ -529,26 +529,26 @@ async def _spawned(passage: Passage) -> Outcome:
 async def record(passage: Passage) -> Outcome:
     run, hold = passage.run, passage.hold
     try:
-        recorded = await _write(passage, passage.outcome, passage.child)
+        result = await _write(passage, passage.outcome, passage.child)
     finally:
         if hold is not None:
             hold.settle(passage.outcome.usage, steps=1 if passage.decision else 0)
     if passage.decision:
         run.longest_decision_s = max(run.longest_decision_s, run.clock.monotonic() - passage.began)
         run.steps += 1
-    return recorded
+    return result
 
 
 async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None) -> Outcome:
     """Write exactly what the agent sees, and take it into the ledger; without `child` it was not executed."""
     run, key, effect, branch = passage.run, passage.key, passage.effect, passage.branch
     attempt = passage.attempt if child is None else child.attempt_number
-    written = None if child is None else _handed_back(child, effect)
-    writes = {**written, **outcome.writes} if written else outcome.writes
+    handback = None if child is None else _handed_back(child, effect)
+    writes = {**handback, **outcome.writes} if handback else outcome.writes
     now = run.clock.now()
     outcome = run.redactor.outcome(constructed(Outcome, {**outcome.__dict__, "ended_at": now, "writes": writes}))
-    held = run.ledger.records.get(key)
-    encoded = run.ledger.codec.encode(effect) if held is None or not held.started else None
+    prior = run.ledger.records.get(key)
+    encoded = run.ledger.codec.encode(effect) if prior is None or not prior.started else None
     batch = branch.batch if encoded is not None else 0
     body = EffectCompleted.written(outcome.stored(), effect.fingerprint, encoded, batch)
     event = {"branch": key.branch, "n": key.n, "attempt": attempt, "type": EffectCompleted.type}
@@ -563,23 +563,23 @@ async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None
             (seq,) = await wait_for(future)
     else:
         (seq,) = await wait_for(future)
-    stored = held.effect if held is not None else {}
+    encoded_effect = prior.effect if prior is not None else {}
     if encoded is not None:
-        stored = run.ledger.codec.kept(encoded, effect)
+        encoded_effect = run.ledger.codec.kept(encoded, effect)
     if branch.apart and effect.kind is EffectKind.INVOKE_TOOL and outcome.ok and not (outcome.artifacts or writes):
         # Only a replay comes back to it, which reads the log: any number of calls costs no memory.
-        if held is not None:
+        if prior is not None:
             run.ledger.forget(key)
     else:
         run.ledger.records[key] = Record(
-            fingerprint=effect.fingerprint, effect=stored, attempt=attempt, outcome=outcome, seq=seq
+            fingerprint=effect.fingerprint, effect=encoded_effect, attempt=attempt, outcome=outcome, seq=seq
         )
         run.ledger.attempts[key] = attempt
     if passage.mode is not Mode.COMPOSITE or effect.kind in OF_AGENTS:
         model = str(outcome.value.get("model", "")) if isinstance(outcome.value, dict) else ""
         run.account(model if effect.kind in OF_MODELS else "", outcome.usage)
     if effect.kind in LOOKED_AT or effect.purpose == PLAN:
-        run.received.result(stored, outcome)
+        run.received.result(encoded_effect, outcome)
     if passage.let_through and outcome.status in UNDONE:
         run.received.undone(effect.called)
     if effect.kind is EffectKind.SEND_MESSAGE and outcome.ok:

@@ -64,8 +64,8 @@ async def _leave(
     if run.part is not None or child.world != MAIN or not (again or (have is not None and have.makes)):
         return False
     name, below = part_id(run.id, first), first == child.key
-    recorded = run.ledger.records
-    anew = not any(within(one.branch, first.path) for one in recorded) if below else first not in recorded
+    records = run.ledger.records
+    anew = not any(within(key.branch, first.path) for key in records) if below else first not in records
     if have is None:
         await _refuse_lost(run, name, child.key, anew=anew)
         return False
@@ -105,8 +105,8 @@ async def _refuse_lost(run: Run, name: str, key: EffectKey, *, anew: bool) -> No
 def _may_leave(run: Run, effect: Effect) -> bool:
     """Return True if an agent needs nothing that only its run's process has."""
     tools = effect.arguments.get("tools")
-    named = [str(one) for one in tools if one in run.services.environments] if isinstance(tools, list) else []
-    return all(asked_environment(run, name).branching == "stateless" for name in named)
+    names = [str(tool) for tool in tools if tool in run.services.environments] if isinstance(tools, list) else []
+    return all(asked_environment(run, name).branching == "stateless" for name in names)
 
 
 async def _take_over(child: Branch, effect: Effect, away: Away) -> None:
@@ -157,8 +157,8 @@ async def let_begin(branch: Branch, key: EffectKey, effect: Effect, *, composite
     if part.leads(key) and begun and composite:
         return
     if within(key.branch, part.key.path):
-        if not begun and effect.invalid is None and (why := _beyond(run, effect)):
-            raise part.ended(why)
+        if not begun and effect.invalid is None and (reason := _beyond(run, effect)):
+            raise part.ended(reason)
         return
     number = part.number_on(key.branch)
     if key.n <= number and not (branch.batch and branch.batch <= number <= branch.last_n):
@@ -176,8 +176,8 @@ def _beyond(run: Run, effect: Effect) -> str:
         return f"the environment {effect.name} is the run's"
     if isinstance(run.policy, Separable):
         return "" if run.policy.alone(effect, run.view()) else f"{effect.name} is judged by what the whole run does"
-    judged = effect.kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE)
-    return f"the policy may judge {effect.name} by what the whole run does" if judged else ""
+    has_policy = effect.kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE)
+    return f"the policy may judge {effect.name} by what the whole run does" if has_policy else ""
 
 
 def short_of(run: Run, scope: str, bound: Bound, usual: Bound) -> bool:

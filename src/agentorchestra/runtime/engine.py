@@ -56,12 +56,12 @@ def owner_of(pid: int) -> Owner:
 
 
 @cache  # the start time is reckoned from the boot time, which moves when the clock is set
-def _this(pid: int) -> Owner:
+def _this_process(pid: int) -> Owner:
     return owner_of(pid)
 
 
 def this_process() -> Owner:
-    return _this(os.getpid())
+    return _this_process(os.getpid())
 
 
 def is_dead(owner: Owner) -> bool:
@@ -135,7 +135,7 @@ class LocalEngine:
             raise FencedError(f"run {run} is already being driven by this process; wait for it or cancel it")
         _DRIVEN_HERE.add(run)  # before anything is awaited: of two at the same time only one gets it
         try:
-            return await self._claimed(run)
+            return await self._claim(run)
         except BaseException:
             _DRIVEN_HERE.discard(run)
             raise
@@ -145,7 +145,7 @@ class LocalEngine:
         _DRIVEN_HERE.discard(run)
         await asyncio.shield(self._store.release(run, epoch))
 
-    async def _claimed(self, run: str) -> int:
+    async def _claim(self, run: str) -> int:
         job = await self._store.job(run)
         epoch = None
         # This process asking again, without driving it, means that an earlier attempt of its own ended.
@@ -161,8 +161,8 @@ class LocalEngine:
         """Claim the run, `drive(epoch)` under a heartbeat, release it; FencedError if another process drives it."""
         epoch = await self.claim(run)
         task = asyncio.ensure_future(drive(epoch))
-        driven = _Driven(epoch, task)
-        self._driven[run] = driven
+        job = _Driven(epoch, task)
+        self._driven[run] = job
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.create_task(self._keep())
         try:
@@ -171,12 +171,12 @@ class LocalEngine:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
-            if driven.lost:
+            if job.lost:
                 raise FencedError(_driven_elsewhere(run, await self._store.job(run))) from None
             raise
         finally:
             del self._driven[run]
-            if driven.lost:
+            if job.lost:
                 _DRIVEN_HERE.discard(run)
             else:
                 await self.release(run, epoch)
@@ -185,20 +185,20 @@ class LocalEngine:
 
     def attach(self, run: Run) -> None:
         """Let the watcher hand external events to a driven run."""
-        driven = self._driven.get(run.id)
-        if driven is not None:
-            driven.run = run
-            driven.seen = run.ledger.last_seq
-            if driven.leaving:
+        job = self._driven.get(run.id)
+        if job is not None:
+            job.run = run
+            job.seen = run.ledger.last_seq
+            if job.leaving:
                 run.leave()
 
     def leave(self, run: str) -> None:
         """Have a run that is driven here begin no further effect, and stay `running` for who takes it up next."""
-        driven = self._driven.get(run)
-        if driven is not None:
-            driven.leaving = True
-            if driven.run is not None:
-                driven.run.leave()
+        job = self._driven.get(run)
+        if job is not None:
+            job.leaving = True
+            if job.run is not None:
+                job.run.leave()
 
     async def cancel(self, run: str, *, reason: str = "", by: str = "") -> None:
         event = new_event(CancelRequested(reason=reason, by=by), ts=self._clock.now(), actor=by)
@@ -207,12 +207,12 @@ class LocalEngine:
 
     async def poke(self, run: str) -> None:
         """Look for external events of a run driven here at once."""
-        driven = self._driven.get(run)
-        if driven is not None:
-            await self._look(run, driven)
+        job = self._driven.get(run)
+        if job is not None:
+            await self._look(run, job)
 
     async def close(self) -> None:
-        tasks = [driven.task for driven in self._driven.values()]
+        tasks = [job.task for job in self._driven.values()]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -232,31 +232,31 @@ class LocalEngine:
             await asyncio.sleep(_WATCH_S)
             try:
                 if await self._store.changed():
-                    for run, driven in list(self._driven.items()):
-                        await self._look(run, driven)
+                    for run, job in list(self._driven.items()):
+                        await self._look(run, job)
                 if self._clock.monotonic() - last >= self._lease_s / 3:
                     last = self._clock.monotonic()
-                    epochs = {run: driven.epoch for run, driven in self._driven.items()}
+                    epochs = {run: job.epoch for run, job in self._driven.items()}
                     for run in await self._store.heartbeat(epochs, lease_s=self._lease_s):
-                        lost = self._driven.get(run)
-                        if lost is not None and lost.epoch == epochs[run]:
-                            lost.lost = True
-                            lost.task.cancel()
+                        dead = self._driven.get(run)
+                        if dead is not None and dead.epoch == epochs[run]:
+                            dead.lost = True
+                            dead.task.cancel()
             except StoreError:
                 # The writers of the runs meet the same failure and say it; the keeper only tries again.
                 continue
 
-    async def _look(self, run: str, driven: _Driven) -> None:
-        if driven.run is None:
+    async def _look(self, run: str, job: _Driven) -> None:
+        if job.run is None:
             return
-        events = await self._store.load(run, after=driven.seen)
+        events = await self._store.load(run, after=job.seen)
         if not events:
             return
-        driven.seen = max(event.seq for event in events)
-        if driven.run.on_external([event for event in events if not event.branch]):
-            driven.task.cancel()
+        job.seen = max(event.seq for event in events)
+        if job.run.on_external([event for event in events if not event.branch]):
+            job.task.cancel()
 
 
 def _driven_elsewhere(run: str, job: Job | None) -> str:
-    who = f" ({job.owner.host}, pid {job.owner.pid})" if job is not None and job.owner is not None else ""
-    return f"run {run} is being driven by another process{who}; it goes on there: `agentorchestra show {run}`"
+    owner = f" ({job.owner.host}, pid {job.owner.pid})" if job is not None and job.owner is not None else ""
+    return f"run {run} is being driven by another process{owner}; it goes on there: `agentorchestra show {run}`"

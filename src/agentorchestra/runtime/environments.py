@@ -47,38 +47,38 @@ class EnvironmentHandler(BaseHandler):
 
     async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         if effect.kind is EffectKind.INVOKE_ACTION and effect.mode is Mode.COMPOSITE:
-            composed = await self._composed(effect, ctx)
-            if composed is not None:
-                return composed
+            outcome = await self._compose(effect, ctx)
+            if outcome is not None:
+                return outcome
         instance = effect.instance or effect.name
-        place, held, run = (effect.world, instance), _instances_above(ctx), ctx.run
-        if place in held:
+        place, busy, run = (effect.world, instance), _instances_above(ctx), ctx.run
+        if place in busy:
             return failed(
                 "mistake",
                 f"{instance} is in the middle of an action of its own, out of which this one came; it cannot act "
                 "on itself",
             )
-        if _would_deadlock(place, held, run.wanted):
+        if _would_deadlock(place, busy, run.wanted):
             return failed(
                 "mistake",
-                f"{instance} waits for {held[0][1]}, out of whose action this one came: each would wait for the other; "
+                f"{instance} waits for {busy[0][1]}, out of whose action this one came: each would wait for the other; "
                 "try again later",
             )
         ctx.acting_on = place
-        for one in held:
-            run.wanted[one].append(place)
+        for holder in busy:
+            run.wanted[holder].append(place)
         try:
             # Agents at work at the same time share it: nobody restores it while another one acts.
             await run.using[place].acquire()
         finally:
-            for one in held:
-                run.wanted[one].remove(place)
+            for holder in busy:
+                run.wanted[holder].remove(place)
         try:
             return await self._act(effect, instance, ctx)
         finally:
             run.using[place].release()
 
-    async def _composed(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome | None:
+    async def _compose(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome | None:
         """Return what an action gives that is made of effects; None for an action of an environment with a state.
 
         It holds no instance: the effects that it performs act on it, one after the other.
@@ -88,13 +88,13 @@ class EnvironmentHandler(BaseHandler):
         if composes is None or not composes(action):
             return None
         environment = new_environment(ctx.run, effect.name)
-        given = effect.arguments.get("arguments")
-        value = await environment.act(action, dict(given) if isinstance(given, dict) else {}, ctx)
+        values = effect.arguments.get("arguments")
+        value = await environment.act(action, dict(values) if isinstance(values, dict) else {}, ctx)
         return await self._outcome(value, effect, action, ctx)
 
     async def _outcome(self, value: Any, effect: Effect, action: str, ctx: BranchContext[Any]) -> Outcome:
         result = value if isinstance(value, ToolResult) else ToolResult(value)
-        recorded, whole = await cut_result(
+        content, whole = await cut_result(
             result_value(
                 result.content, Trust.UNTRUSTED, result.sources, origin=Source(kind="environment", ref=effect.name)
             ),
@@ -102,67 +102,67 @@ class EnvironmentHandler(BaseHandler):
             ctx,
             max_chars=self._max_chars,
         )
-        return Outcome(value=recorded, artifacts=result.artifacts + whole, trust=Trust.UNTRUSTED)
+        return Outcome(value=content, artifacts=result.artifacts + whole, trust=Trust.UNTRUSTED)
 
     async def _act(self, effect: Effect, instance: str, ctx: BranchContext[Any]) -> Outcome:
         name = f"{ENV_STATE}{instance}"
-        stood = ctx.vars.get(name)
-        ref = stood if isinstance(stood, str) else None
+        state = ctx.vars.get(name)
+        ref = state if isinstance(state, str) else None
         try:
-            live, lost = await self._instance(effect, instance, ref, ctx)
+            live, loss = await self._instance(effect, instance, ref, ctx)
         except EnvironmentLostError as exc:
             return failed("environment_lost", str(exc))
         except ToolError as exc:
             return failed("error", f"{instance} could not be opened: {exc}", error_type=type(exc).__name__)
-        if lost is not None:
+        if loss is not None:
             if live.alone:
                 ctx.vars[name] = None
             else:  # what lies on disk is there still: from here on that is the state
                 await self._try_to_keep(live, name, ctx)
-            return failed("environment_lost", lost)
+            return failed("environment_lost", loss)
         environment = live.members[effect.name]
         if effect.kind is EffectKind.SNAPSHOT:
             await self._keep(live, name, ctx)
             return Outcome(value={"snapshot": live.ref}, trust=Trust.SYSTEM)
         if effect.kind is EffectKind.RESTORE:
-            wanted = str(effect.arguments.get("snapshot", ""))
-            await live.keeper.restore(await ctx.blob(wanted))
-            live.stands_at(wanted)
-            ctx.vars[name] = wanted
-            return Outcome(value={"snapshot": wanted}, trust=Trust.SYSTEM)
+            snapshot = str(effect.arguments.get("snapshot", ""))
+            await live.keeper.restore(await ctx.blob(snapshot))
+            live.stands_at(snapshot)
+            ctx.vars[name] = snapshot
+            return Outcome(value={"snapshot": snapshot}, trust=Trust.SYSTEM)
         action = str(effect.arguments.get("action", ""))
         if action == STATE_ACTION:
             look = getattr(environment, "state_for", None)
-            shown = await (environment.state() if look is None else look(ctx))
-            return Outcome.of(blocks_value(shown), usage=NO_USAGE, trust=Trust.UNTRUSTED)
-        known = [schema.name for schema in environment.actions()]
-        if action not in known:
-            return failed("mistake", f"{effect.name} has no action {action!r}; its actions: {', '.join(known)}")
-        given = effect.arguments.get("arguments")
-        arguments = dict(given) if isinstance(given, dict) else {}
+            view = await (environment.state() if look is None else look(ctx))
+            return Outcome.of(blocks_value(view), usage=NO_USAGE, trust=Trust.UNTRUSTED)
+        names = [schema.name for schema in environment.actions()]
+        if action not in names:
+            return failed("mistake", f"{effect.name} has no action {action!r}; its actions: {', '.join(names)}")
+        values = effect.arguments.get("arguments")
+        arguments = dict(values) if isinstance(values, dict) else {}
         conditions = conditions_of(environment, action)
         missing = untrue(conditions.before, arguments)
         if missing:
             return failed("mistake", f"{instance} does not allow {action} now: not true that {' and '.join(missing)}")
         mutates = environment.mutates(action)
-        unkept: str | None = None
+        problem: str | None = None
         try:
             value = await environment.act(action, arguments, ctx)
         finally:
             # A failed action may have changed something too: the snapshot tells where the instance really stands.
             if mutates and environment.branching == "snapshot":
-                unkept = await self._try_to_keep(live, name, ctx)
+                problem = await self._try_to_keep(live, name, ctx)
         if mutates and not environment.durable and environment.branching == "none":
             live.stands_at(CHANGED)
             ctx.vars[name] = CHANGED
-        broken = untrue(conditions.after, arguments, value)
-        if broken:
+        violations = untrue(conditions.after, arguments, value)
+        if violations:
             return failed(
-                "error", f"{action} was done on {instance}, but then it was not true that {' and '.join(broken)}"
+                "error", f"{action} was done on {instance}, but then it was not true that {' and '.join(violations)}"
             )
-        notes: tuple[str, ...] = getattr(live.keeper, "notes", tuple)() if mutates and unkept is None else ()
-        if unkept is not None:  # what the action gave must not be lost with it
-            notes = (f"{action} was done on {instance}, but how it stands now could not be kept: {unkept}",)
+        notes: tuple[str, ...] = getattr(live.keeper, "notes", tuple)() if mutates and problem is None else ()
+        if problem is not None:  # what the action gave must not be lost with it
+            notes = (f"{action} was done on {instance}, but how it stands now could not be kept: {problem}",)
         return await self._outcome(_with_notes(value, notes), effect, action, ctx)
 
     async def _try_to_keep(self, live: OpenEnvironment, name: str, ctx: BranchContext[Any]) -> str | None:
@@ -203,7 +203,7 @@ class EnvironmentHandler(BaseHandler):
             else:
                 live.members.pop(name)
             await member.close()
-        lost: str | None = None
+        loss: str | None = None
         if run.replaying:
             # An action that is entered again finds what it found then, whichever branch is faster today. Actions on one
             # instance were recorded in the order in which they were done.
@@ -223,7 +223,7 @@ class EnvironmentHandler(BaseHandler):
             if not run.replaying:
                 live.past |= past_snapshots(run.ledger, place)
             if ref == CHANGED:
-                lost = (
+                loss = (
                     f"the state of {instance} was lost with the process that held it; it was opened anew, "
                     "look at its state before going on"
                 )
@@ -233,10 +233,10 @@ class EnvironmentHandler(BaseHandler):
                 raise ToolError(f"{instance!r} is the instance of {', '.join(live.members)}, not of {name!r}")
             await live.join(environment, ctx)
         # To an older state of the same instance nothing is put back.
-        if lost is None and ref is not None and ref != CHANGED and ref not in live.past:
+        if loss is None and ref is not None and ref != CHANGED and ref not in live.past:
             await live.keeper.restore(await ctx.blob(ref))
             live.stands_at(ref)
-        return live, lost
+        return live, loss
 
 
 def _with_notes(value: Any, notes: Sequence[str]) -> Any:
@@ -244,34 +244,34 @@ def _with_notes(value: Any, notes: Sequence[str]) -> Any:
         return value
     if isinstance(value, ToolResult):
         return replace(value, content=_with_notes(value.content, notes))
-    text = "\n".join(f"[{one}]" for one in notes)
+    text = "\n".join(f"[{note}]" for note in notes)
     if isinstance(value, TextBlock | MediaBlock):
         value = [value]
-    if isinstance(value, list | tuple) and value and all(isinstance(one, TextBlock | MediaBlock) for one in value):
+    if isinstance(value, list | tuple) and value and all(isinstance(part, TextBlock | MediaBlock) for part in value):
         return [*value, TextBlock(text=text)]
     return f"{value if isinstance(value, str) else canonical_json(to_jsonable_python(value))}\n{text}"
 
 
 def _instances_above(ctx: BranchContext[Any]) -> list[Place]:
     """Return the instances in the middle of whose actions this effect comes, the nearest first: they wait for it."""
-    found = []
-    one = ctx.parent
-    while one is not None:
-        if one.acting_on is not None:
-            found.append(one.acting_on)
-        one = one.parent
-    return found
+    places = []
+    branch = ctx.parent
+    while branch is not None:
+        if branch.acting_on is not None:
+            places.append(branch.acting_on)
+        branch = branch.parent
+    return places
 
 
-def _would_deadlock(place: Place, held: list[Place], wanted: Mapping[Place, list[Place]]) -> bool:
+def _would_deadlock(place: Place, holding: list[Place], waits: Mapping[Place, list[Place]]) -> bool:
     """Return True if an action on this instance waits, through others, for one that is held here."""
     seen: set[Place] = set()
     open_ = [place]
     while open_:
-        one = open_.pop()
-        if one in held:
+        current = open_.pop()
+        if current in holding:
             return True
-        if one not in seen:
-            seen.add(one)
-            open_ += wanted.get(one, ())
+        if current not in seen:
+            seen.add(current)
+            open_ += waits.get(current, ())
     return False

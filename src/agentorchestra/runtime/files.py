@@ -38,13 +38,13 @@ def made_files(ledger: Ledger, folder: Sequence[RunFile] = ()) -> tuple[RunFile,
         folder: what it made or changed in its folder. These keep their names, since they may name each other.
     """
     # The latest of several files with one name has it, the earlier ones get a number.
-    made = reversed(_artifacts(ledger))
-    names, kept = _Names(), dict[tuple[str, str], RunFile]()
-    for one in (*folder, *made):
-        name = clean_name(one.name)
-        if (name, one.sha256) not in kept:
-            kept[name, one.sha256] = one.model_copy(update={"name": names.take(name), "path": None})
-    return tuple(sorted(kept.values(), key=lambda one: one.name))
+    artifacts = reversed(_artifacts(ledger))
+    names, files = _Names(), dict[tuple[str, str], RunFile]()
+    for file in (*folder, *artifacts):
+        name = clean_name(file.name)
+        if (name, file.sha256) not in files:
+            files[name, file.sha256] = file.model_copy(update={"name": names.take(name), "path": None})
+    return tuple(sorted(files.values(), key=lambda file: file.name))
 
 
 def clean_name(name: str) -> str:
@@ -54,7 +54,7 @@ def clean_name(name: str) -> str:
     return "/".join(parts[-MOST_PARTS:]) or "file"
 
 
-def numbered(name: str) -> Iterator[str]:
+def numbered_names(name: str) -> Iterator[str]:
     """Yield the name of a file or folder, then further ones: `a.png`, `a-2.png`, `a-3.png`."""
     yield name
     dot = name.rfind(".")
@@ -82,27 +82,31 @@ class _Names:
         *folders, last = name.split("/")
         place = ""
         for part in folders:
-            folder = next(one for one in self._below(place, part) if one not in self._files)
+            folder = next(candidate for candidate in self._below(place, part) if candidate not in self._files)
             self._folders.add(folder)
             place = f"{folder}/"
-        free = next(one for one in self._below(place, last) if one not in self._files and one not in self._folders)
+        free = next(
+            candidate
+            for candidate in self._below(place, last)
+            if candidate not in self._files and candidate not in self._folders
+        )
         self._files.add(free)
         return free
 
     @staticmethod
     def _below(place: str, name: str) -> Iterator[str]:
-        return (f"{place}{one}" for one in numbered(name))
+        return (f"{place}{candidate}" for candidate in numbered_names(name))
 
 
 def _artifacts(ledger: Ledger) -> list[RunFile]:
     standing = _standing(ledger)
-    made: dict[tuple[object, ...], RunFile] = {}
-    for key, record in sorted(ledger.records.items(), key=lambda one: one[1].seq):
+    files: dict[tuple[object, ...], RunFile] = {}
+    for key, record in sorted(ledger.records.items(), key=lambda pair: pair[1].seq):
         if record.outcome is None:
             continue
         removed, place = _removed(record), _agent_of(ledger, key)
         for name in removed or ():
-            made.pop((place, name), None)
+            files.pop((place, name), None)
         rival = record.effect.get("world", MAIN) != MAIN
         for ref in record.outcome.artifacts:
             if not _is_for_user(ref, removed) or (rival and (ref.name, ref.sha256) not in standing):
@@ -110,9 +114,9 @@ def _artifacts(ledger: Ledger) -> list[RunFile]:
             # Programs of one agent work in one folder, where a later file takes the place of an earlier one.
             slot = (place, ref.name) if removed is not None else ("", ref.name, ref.sha256)
             if removed is not None:
-                made.pop(slot, None)
-            made.setdefault(slot, _file(ref, _maker(ledger, key, record)))
-    return [*made.values()]
+                files.pop(slot, None)
+            files.setdefault(slot, _file(ref, _maker(ledger, key, record)))
+    return [*files.values()]
 
 
 def _is_for_user(ref: ArtifactRef, removed: Sequence[str] | None) -> bool:
@@ -126,19 +130,19 @@ def _removed(record: Record) -> tuple[str, ...] | None:
     if record.effect.get("kind") != EffectKind.RUN_CODE or not isinstance(value, dict):
         return None
     removed = value.get("removed")
-    return tuple(str(one) for one in removed) if isinstance(removed, list) else None
+    return tuple(str(name) for name in removed) if isinstance(removed, list) else None
 
 
 def _standing(ledger: Ledger) -> set[tuple[str, str]]:
     """Return the files of programs that the run's state has at its end, the winner's of rival worlds among them."""
     state: dict[str, JsonValue] = {}
-    for key, record in sorted(ledger.records.items(), key=lambda one: one[1].seq):
+    for key, record in sorted(ledger.records.items(), key=lambda pair: pair[1].seq):
         if key.branch == "/" and record.outcome is not None:
-            state |= {name: one for name, one in record.outcome.writes.items() if name.startswith(STATE)}
+            state |= {name: value for name, value in record.outcome.writes.items() if name.startswith(STATE)}
     return {
-        (name.removeprefix(STATE), str(one["sha256"]))
-        for name, one in state.items()
-        if isinstance(one, dict) and "sha256" in one
+        (name.removeprefix(STATE), str(value["sha256"]))
+        for name, value in state.items()
+        if isinstance(value, dict) and "sha256" in value
     }
 
 
@@ -152,12 +156,12 @@ def _above(ledger: Ledger, key: EffectKey) -> Iterator[tuple[EffectKey, Record]]
 
 
 def _agent_of(ledger: Ledger, key: EffectKey) -> EffectKey | None:
-    return next((at for at, one in _above(ledger, key) if one.effect.get("kind") in OF_AGENTS), None)
+    return next((at for at, record in _above(ledger, key) if record.effect.get("kind") in OF_AGENTS), None)
 
 
 def _maker(ledger: Ledger, key: EffectKey, record: Record) -> str:
-    named = (one for _, one in _above(ledger, key) if one.effect.get("kind") in _MAKERS)
-    return name_of(next(named, record))
+    makers = (above for _, above in _above(ledger, key) if above.effect.get("kind") in _MAKERS)
+    return name_of(next(makers, record))
 
 
 def name_of(record: Record) -> str:

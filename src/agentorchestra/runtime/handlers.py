@@ -35,9 +35,9 @@ class AskHumanHandler(BaseHandler):
         A question whose arguments have `otherwise` takes that as its answer where nobody answers in place.
         """
         run, key = ctx.run, str(ctx.key)
-        answered = run.ledger.answers.get(key)
-        if answered is not None:
-            return Outcome(value=answered.answer, trust=Trust.USER)
+        answer_event = run.ledger.answers.get(key)
+        if answer_event is not None:
+            return Outcome(value=answer_event.answer, trust=Trust.USER)
         if not ctx.asks:
             return failed("denied", "nobody is asked about what this agent does; do without it")
         approval = effect.purpose == "approval"
@@ -55,13 +55,13 @@ class AskHumanHandler(BaseHandler):
 
     async def _settle(self, run: Run, question: Question, answer: str | bool) -> JsonValue:
         """Log an answer; return the one that holds: somebody elsewhere may have been faster."""
-        said: JsonValue = run.redactor.json(answer)
+        value: JsonValue = run.redactor.json(answer)
         by = str(getattr(run.services.asker, "by", "asker"))
-        held = await settle(run.services.store, run.id, question.key, said, by=by, now=run.clock.now())
-        if held.event is not None:
-            run.take_answer(held.event)
-            said = held.event.body["answer"]
-        return said
+        holding = await settle(run.services.store, run.id, question.key, value, by=by, now=run.clock.now())
+        if holding.event is not None:
+            run.take_answer(holding.event)
+            value = holding.event.body["answer"]
+        return value
 
     async def _ask_in_place(self, run: Run, question: Question) -> str | bool | None:
         """Return what is answered in place; None where a pause leaves the question open."""
@@ -72,8 +72,8 @@ class AskHumanHandler(BaseHandler):
             await asyncio.wait({asking, pause}, return_when=asyncio.FIRST_COMPLETED)
             return asking.result() if asking.done() else None
         finally:
-            for one in (asking, pause):
-                one.cancel()
+            for task in (asking, pause):
+                task.cancel()
             await asyncio.gather(asking, pause, return_exceptions=True)
 
 
@@ -85,8 +85,8 @@ class SendMessageHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         society = ctx.run.mail.society
         founds = effect.arguments.get("op") == "found"
-        if not founds and (forged := society.forged(ctx.actor, ctx.home)):
-            return failed("denied", forged)
+        if not founds and (forgery := society.forged(ctx.actor, ctx.home)):
+            return failed("denied", forgery)
         if "op" in effect.arguments:
             problem = society.problem(ctx.actor, effect.arguments)
             if founds and not problem and ctx.key.branch != ctx.home:
@@ -111,10 +111,10 @@ class ReceiveHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         cursor = ctx.vars.get("inbox", 0)
         after = cursor if isinstance(cursor, int) else 0
-        found = [(seq, told.text) for seq, told in ctx.run.ledger.told if seq > after and not told.to]
-        if found:
-            ctx.vars["inbox"] = found[-1][0]
-        return Outcome(value=[text for _, text in found], trust=Trust.USER)
+        texts = [(seq, message.text) for seq, message in ctx.run.ledger.told if seq > after and not message.to]
+        if texts:
+            ctx.vars["inbox"] = texts[-1][0]
+        return Outcome(value=[text for _, text in texts], trust=Trust.USER)
 
 
 class WaitHandler(BaseHandler):
@@ -132,8 +132,8 @@ class WaitHandler(BaseHandler):
         actor = str(effect.arguments.get("actor", ctx.actor))
         mail = bool(effect.arguments.get("mail", True))
         society = run.mail.society
-        if forged := society.forged(ctx.actor, ctx.home):
-            return failed("denied", forged)
+        if forgery := society.forged(ctx.actor, ctx.home):
+            return failed("denied", forgery)
         if society.leader and actor != ctx.actor:
             return failed("denied", f"{ctx.actor} cannot read the mail of {actor}")
         began = run.ledger.records[ctx.key].marked or run.clock.now()
@@ -148,26 +148,28 @@ class WaitHandler(BaseHandler):
         cursor = ctx.vars.get(name, 0)
         after = cursor if isinstance(cursor, int) else 0
         # Mail from outside is seen when it is seen, perhaps after later mail from inside: it has a cursor of its own.
-        told = ctx.vars.get(f"told:{actor}", 0)
-        outside = int(told) if effect.arguments.get("outside") is True and isinstance(told, int) else None
+        cursor_outside = ctx.vars.get(f"told:{actor}", 0)
+        outside = (
+            int(cursor_outside) if effect.arguments.get("outside") is True and isinstance(cursor_outside, int) else None
+        )
         reason = "timeout"
         if seconds is None or seconds > 0:
-            what = Waiting(str(ctx.key), ctx.branch, actor if mail else "", after, due, seconds, outside)
-            reason = await run.mail.wait(what)
-        taken = run.mail.unread(actor, after) if mail else []
-        heard = run.mail.unread_told(actor, outside) if outside is not None else []
-        last = taken[-1].seq if taken else after
-        if taken:
+            waiting = Waiting(str(ctx.key), ctx.branch, actor if mail else "", after, due, seconds, outside)
+            reason = await run.mail.wait(waiting)
+        mails = run.mail.unread(actor, after) if mail else []
+        outside_mails = run.mail.unread_told(actor, outside) if outside is not None else []
+        last = mails[-1].seq if mails else after
+        if mails:
             ctx.vars[name] = last
-        if heard:
-            ctx.vars[f"told:{actor}"] = heard[-1].seq
-        taken += heard
-        ids: list[JsonValue] = [one.id for one in taken]
+        if outside_mails:
+            ctx.vars[f"told:{actor}"] = outside_mails[-1].seq
+        mails += outside_mails
+        ids: list[JsonValue] = [mail.id for mail in mails]
         leads = bool(society.leader) and actor == society.leader
-        lost: list[JsonValue] = [society.lost(one) for one in society.gone] if leads else []
-        working: list[JsonValue] = [*run.mail.at_work()] if leads and not taken else []
-        value: dict[str, JsonValue] = {"reason": "mail" if taken else reason, "messages": ids, "last": last}
-        return Outcome(value=value | ({"lost": lost} if lost else {}) | ({"working": working} if working else {}))
+        losses: list[JsonValue] = [society.lost(member) for member in society.gone] if leads else []
+        working: list[JsonValue] = [*run.mail.at_work()] if leads and not mails else []
+        value: dict[str, JsonValue] = {"reason": "mail" if mails else reason, "messages": ids, "last": last}
+        return Outcome(value=value | ({"lost": losses} if losses else {}) | ({"working": working} if working else {}))
 
 
 LONGEST_WAIT = timedelta(days=366)
@@ -205,37 +207,37 @@ class JoinHandler(BaseHandler):
         keys = effect.arguments.get("keys")
         if parent is None or not isinstance(keys, list):
             return failed("mistake", "a join needs the `keys` of agents spawned on the same branch")
-        wanted = []
+        spawns = []
         for text in keys:
-            spawned = parent.spawns.by_key.get(EffectKey.parse(str(text)))
-            if spawned is None:
-                known = ", ".join(str(k) for k in parent.spawns.by_key) or "none"
-                return failed("mistake", f"nothing was spawned at {text}; spawned here: {known}")
-            wanted.append(spawned)
+            spawn = parent.spawns.by_key.get(EffectKey.parse(str(text)))
+            if spawn is None:
+                names = ", ".join(str(k) for k in parent.spawns.by_key) or "none"
+                return failed("mistake", f"nothing was spawned at {text}; spawned here: {names}")
+            spawns.append(spawn)
         first = effect.arguments.get("mode") == "any"
 
         def ready() -> bool:
-            over = [one.ended.is_set() for one in wanted]
-            return all(over) or (first and any(one.outcome is not None for one in wanted))
+            over = [agent.ended.is_set() for agent in spawns]
+            return all(over) or (first and any(agent.outcome is not None for agent in spawns))
 
         if not ready():
             await self._wait(ctx.run, parent, ready)
-        finished = [one for one in wanted if one.outcome is not None]
+        finished = [agent for agent in spawns if agent.outcome is not None]
         if not (first and finished):
-            errors = [one.error for one in wanted if one.error is not None]
+            errors = [agent.error for agent in spawns if agent.error is not None]
             for error in errors:
                 if not isinstance(error, SuspendedError):
                     raise error
             if errors:
                 raise errors[0]
-        chosen = finished[:1] if first else finished
-        for one in chosen:
-            if not one.joined:
-                one.joined = True
-                ctx.vars.writes.update(one.writes)
-        results: dict[str, JsonValue] = {str(o.key): o.outcome.value for o in chosen if o.outcome is not None}
-        trust = lowest(*(one.outcome.trust for one in chosen if one.outcome is not None))
-        return Outcome(value={"results": results, "winner": str(chosen[0].key)}, trust=trust)
+        winners = finished[:1] if first else finished
+        for winner in winners:
+            if not winner.joined:
+                winner.joined = True
+                ctx.vars.writes.update(winner.writes)
+        results: dict[str, JsonValue] = {str(o.key): o.outcome.value for o in winners if o.outcome is not None}
+        trust = lowest(*(winner.outcome.trust for winner in winners if winner.outcome is not None))
+        return Outcome(value={"results": results, "winner": str(winners[0].key)}, trust=trust)
 
     async def _wait(self, run: Run, parent: BranchContext[Any], ready: Any) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

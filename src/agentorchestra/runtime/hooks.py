@@ -90,40 +90,40 @@ class Hooks:
                 await self._tell(notice, effect, Outcome.model_validate(event.body["outcome"]))
 
     async def _tell(self, notice: Notice, effect: dict[str, Any], outcome: Outcome) -> None:
-        where: dict[str, Any] = {"run_id": notice.run, "agent": notice.actor, "key": notice.key}
+        origin: dict[str, Any] = {"run_id": notice.run, "agent": notice.actor, "key": notice.key}
         kind, name = EffectKind(effect["kind"]), effect["component"].rpartition("@")[0]
         if kind is EffectKind.REQUEST_MODEL:
             response, purpose = outcome.response if outcome.ok else None, effect.get("purpose", "")
-            asked: dict[str, Any] = {"model": name, "purpose": purpose, "response": response, "error": outcome.error}
-            await self._call(self.on_model, ModelAsked(**where, **asked, usage=outcome.usage))
+            reply: dict[str, Any] = {"model": name, "purpose": purpose, "response": response, "error": outcome.error}
+            await self._call(self.on_model, ModelAsked(**origin, **reply, usage=outcome.usage))
             if response is not None and purpose in ("decision", "final"):
                 branch = notice.key.rpartition("#")[0]
                 number = self._steps[branch] = self._steps.get(branch, 0) + 1
-                step = StepTaken(**where, number=number, text=response.text, calls=response.tool_calls)
+                step = StepTaken(**origin, number=number, text=response.text, calls=response.tool_calls)
                 await self._call(self.on_step, step)
         elif kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION):
             arguments = effect.get("arguments", {})
-            called = called_as(kind, name, arguments)
+            tool = called_as(kind, name, arguments)
             if kind is EffectKind.INVOKE_ACTION:
                 if arguments.get("action") == "state":  # the agent's look, nobody's call
                     return
                 arguments = arguments.get("arguments", {})
             result: dict[str, Any] = {
-                "name": called,
+                "name": tool,
                 "arguments": arguments,
                 "result": outcome.value,
                 "error": outcome.error,
             }
-            await self._call(self.on_tool, ToolCalled(**where, **result))
+            await self._call(self.on_tool, ToolCalled(**origin, **result))
 
-    async def _call(self, hooks: tuple[Callable[[Any], Any], ...], happened: Happened) -> None:
+    async def _call(self, hooks: tuple[Callable[[Any], Any], ...], notice: Happened) -> None:
         for hook in hooks:
             try:
-                if inspect.isawaitable(returned := hook(happened)):
-                    await returned
+                if inspect.isawaitable(awaitable := hook(notice)):
+                    await awaitable
             except Exception as exc:
                 if id(hook) not in self._failed:
                     self._failed.add(id(hook))
                     name = getattr(hook, "__name__", repr(hook))
-                    said = f"the hook {name} raised {type(exc).__name__}: {exc}; run {happened.run_id} goes on"
-                    warnings.warn(said, HookWarning, stacklevel=2)
+                    warning = f"the hook {name} raised {type(exc).__name__}: {exc}; run {notice.run_id} goes on"
+                    warnings.warn(warning, HookWarning, stacklevel=2)

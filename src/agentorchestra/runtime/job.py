@@ -78,13 +78,13 @@ async def drive(
         await _put_away(run)
         raise
     result = end.result or AgentResult(status=end.status if root.partial else RunStatus.FAILED, **_partial(root))
-    active_s, made, tests = run.active_s(), FolderFiles(), None
+    active_s, folder_files, tests = run.active_s(), FolderFiles(), None
     try:
         await root.spawns.end()
         if end.result is not None:
             await bring_to_disk(run, root.world, root)
         if end.status is not RunStatus.RUNNING:  # another process goes on; the store may be away
-            made = await _folder_files(run)
+            folder_files = await _folder_files(run)
         active_s = run.active_s()
         try:
             if run.services.ended is not None:
@@ -92,7 +92,7 @@ async def drive(
         finally:
             await _put_away(run)
     finally:
-        ended = RunEnded(
+        end_body = RunEnded(
             status=end.status,
             active_s=round(active_s, 3),
             result=run.redactor.json(result.model_dump(mode="json", exclude_defaults=True)),
@@ -100,16 +100,16 @@ async def drive(
             error_type=end.error_type,
             waiting_for=end.waiting,
             until=end.until,
-            files=run.redactor.json([one.model_dump(mode="json") for one in made.files]),
-            more_files=made.more,
+            files=run.redactor.json([file.model_dump(mode="json") for file in folder_files.files]),
+            more_files=folder_files.more,
             tests=None if tests is None else run.redactor.json(tests.model_dump(mode="json")),
         )
         # Queued synchronously: a further cancellation must not leave the run without its status.
-        written = run.append(run.body(ended), status=end.status)
-        observe(written)
-    await asyncio.shield(wait_for(written))
+        append = run.append(run.body(end_body), status=end.status)
+        observe(append)
+    await asyncio.shield(wait_for(append))
     run.driving_since = None
-    final = make_result(run.id, run.manifest, ended, run)
+    final = make_result(run.id, run.manifest, end_body, run)
     run.answer.settle(final.answer_text if final.has_answer else "")
     run.bus.publish(Notice(kind="end", run=run.id, result=final))
     if end.cancelled is not None and not run.ledger.cancel_requested:
@@ -157,9 +157,9 @@ async def _end_of(run: Run, root: BranchContext[Any], main: Main, driving: Drivi
         end.error = str(exc)
         observe(run.append(run.body(BudgetExhausted(resource=exc.resource, message=str(exc)))))
     except asyncio.CancelledError as exc:
-        how = "cancelled on request" if run.ledger.cancel_requested else "cancelled"
+        reason = "cancelled on request" if run.ledger.cancel_requested else "cancelled"
         end.status, end.cancelled = RunStatus.CANCELLED, exc
-        end.error = f"{how}; `agentorchestra resume` goes on from here"
+        end.error = f"{reason}; `agentorchestra resume` goes on from here"
         if run.leaving and not run.ledger.cancel_requested:
             end.status, end.error = RunStatus.RUNNING, HANDED_ON
     except ArtifactsUnavailableError as exc:  # the log can be written: it says that no driver died

@@ -54,13 +54,13 @@ def _order(branch: str) -> tuple[int, list[tuple[int, str]]]:
     return len(parts), [(int(number) if number.isdigit() else 0, name) for number, _, name in parts]
 
 
-def _suspended(what: Waiting) -> SuspendedError:
-    if what.outside is not None and what.due is None:
-        return SuspendedError(f"{what.actor} waits for mail from outside", waiting_for=(what.key,))
-    if what.due is None:
-        return SuspendedError(f"{what.actor} waits for mail, and another agent for a human or a time")
-    sentence = f"waits until {what.due.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return SuspendedError(sentence, waiting_for=(what.key,), until=what.due)
+def _suspension(waiting: Waiting) -> SuspendedError:
+    if waiting.outside is not None and waiting.due is None:
+        return SuspendedError(f"{waiting.actor} waits for mail from outside", waiting_for=(waiting.key,))
+    if waiting.due is None:
+        return SuspendedError(f"{waiting.actor} waits for mail, and another agent for a human or a time")
+    sentence = f"waits until {waiting.due.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return SuspendedError(sentence, waiting_for=(waiting.key,), until=waiting.due)
 
 
 class MailRoom:
@@ -100,7 +100,7 @@ class MailRoom:
             trust=trust,
         )
         self.messages.append(mail)
-        self.messages.sort(key=lambda one: one.seq)
+        self.messages.sort(key=lambda letter: letter.seq)
         return mail
 
     def deliver(self, key: EffectKey, seq: int, arguments: dict[str, object], trust: Trust) -> None:
@@ -116,7 +116,7 @@ class MailRoom:
         """Deliver mail from outside: whoever may tell a run something speaks for its user."""
         mail = Mail(id=f"{TOLD}{seq}", seq=seq, sender=told.by, to=(told.to,), content=told.text, trust=Trust.USER)
         self.messages.append(mail)
-        self.messages.sort(key=lambda one: one.seq)
+        self.messages.sort(key=lambda letter: letter.seq)
         for waiter in list(self._waiters):
             if waiter.what.actor == told.to and waiter.what.outside is not None:
                 self._wake(waiter, "mail")
@@ -129,8 +129,8 @@ class MailRoom:
         return [mail for mail in self.messages if mail.seq > after and actor in mail.to and not mail.outside]
 
     def by_ids(self, ids: list[str]) -> list[Mail]:
-        wanted = set(ids)
-        return [mail for mail in self.messages if mail.id in wanted]
+        id_set = set(ids)
+        return [mail for mail in self.messages if mail.id in id_set]
 
     def _wake(self, waiter: _Waiter, reason: str) -> None:
         if not waiter.future.done():
@@ -138,7 +138,7 @@ class MailRoom:
             waiter.future.set_result(reason)
         self._waiters.remove(waiter)
 
-    async def wait(self, what: Waiting) -> str:
+    async def wait(self, waiting: Waiting) -> str:
         """Wait for mail or a time.
 
         Returns:
@@ -151,15 +151,15 @@ class MailRoom:
         """
         if self._failed is not None:
             raise self._failed
-        if what.actor and self.unread(what.actor, what.after):
+        if waiting.actor and self.unread(waiting.actor, waiting.after):
             return "mail"
-        if what.outside is not None and self.unread_told(what.actor, what.outside):
+        if waiting.outside is not None and self.unread_told(waiting.actor, waiting.outside):
             return "mail"
         loop = asyncio.get_running_loop()
-        waiter = _Waiter(what, loop.create_future())
+        waiter = _Waiter(waiting, loop.create_future())
         self._waiters.append(waiter)
-        if what.seconds is not None:
-            waiter.timer = loop.call_later(what.seconds, self._timed_out, waiter)
+        if waiting.seconds is not None:
+            waiter.timer = loop.call_later(waiting.seconds, self._timed_out, waiter)
         self.tokens -= 1
         try:
             self.check()
@@ -175,7 +175,7 @@ class MailRoom:
         if reason == "failed" and self._failed is not None:
             raise self._failed
         if reason == "suspended":
-            raise _suspended(what)
+            raise _suspension(waiting)
         return reason
 
     def fail(self, error: BaseException) -> None:
@@ -188,12 +188,12 @@ class MailRoom:
         if waiter in self._waiters:
             self._wake(waiter, "timeout")
 
-    def lose(self, actor: str, branch: str, why: str) -> None:
+    def lose(self, actor: str, branch: str, reason: str) -> None:
         """Note that a member of the society, spawned on a branch, works no more, and tell its leader."""
         society = self.society
         if actor not in society.members or branch != society.home:
             return
-        society.gone[actor] = why
+        society.gone[actor] = reason
         for waiter in list(self._waiters):
             if waiter.what.actor == society.leader:
                 self._wake(waiter, "ended")
@@ -219,7 +219,10 @@ class MailRoom:
                 # Who leads a society is told; elsewhere the agent nearest to the top.
                 leader = self.society.leader
                 self._wake(
-                    min(self._waiters, key=lambda one: (one.what.actor != leader, _order(one.what.branch))),
+                    min(
+                        self._waiters,
+                        key=lambda candidate: (candidate.what.actor != leader, _order(candidate.what.branch)),
+                    ),
                     "all_waiting",
                 )
             return

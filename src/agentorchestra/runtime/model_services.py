@@ -20,36 +20,36 @@ MOST_TEXTS, MOST_CHARS = 256, 200_000  # texts that are embedded by one effect
 async def embed(branch: Branch, texts: Sequence[str], model: str) -> list[list[float]]:
     if isinstance(texts, str):
         raise ToolError("embed takes a list of texts, not one text; write [text]")
-    name = _chosen(model, branch.run.manifest.embedding_model, "embedding_model")
+    name = _model_name(model, branch.run.manifest.embedding_model, "embedding_model")
     # Many texts are several effects: what was embedded before a failure is not paid again.
-    asked: list[dict[str, JsonValue]] = [{"texts": [*part], "model": name} for part in _in_parts(texts)]
+    requests: list[dict[str, JsonValue]] = [{"texts": [*part], "model": name} for part in _in_parts(texts)]
     vectors: list[list[float]] = []
-    for value in await _beside(branch, EffectKind.EMBED, name, asked):
+    for value in await _beside(branch, EffectKind.EMBED, name, requests):
         vectors += unpack(await branch.run.blob(value["vectors"]), value["dimensions"])
     return vectors
 
 
 async def transcribe(branch: Branch, recording: str | ArtifactRef | MediaBlock, model: str) -> str:
-    name = _chosen(model, branch.run.manifest.transcription_model, "transcription_model")
+    name = _model_name(model, branch.run.manifest.transcription_model, "transcription_model")
     ref: FileRef | ArtifactRef | MediaBlock
     if isinstance(recording, str):
         files = branch.run.files
         try:
             ref = files.get(recording) or branch.run.artifact_ref(recording)
         except UnknownComponentError as exc:
-            listed = first_names(files)
-            raise UnknownComponentError(f"the run has no file {recording!r}; its files: {listed}; {exc}") from None
+            names = first_names(files)
+            raise UnknownComponentError(f"the run has no file {recording!r}; its files: {names}; {exc}") from None
     else:
         ref = recording
-    asked: dict[str, JsonValue] = {"file": ref.name, "model": name}
-    asked |= {"sha256": ref.sha256, "size": ref.size, "media_type": ref.media_type}
-    (value,) = await _beside(branch, EffectKind.TRANSCRIBE, name, [asked])
+    request: dict[str, JsonValue] = {"file": ref.name, "model": name}
+    request |= {"sha256": ref.sha256, "size": ref.size, "media_type": ref.media_type}
+    (value,) = await _beside(branch, EffectKind.TRANSCRIBE, name, [request])
     return str(value["text"])
 
 
-def _chosen(given: str, default: str, setting: str) -> str:
-    if given or default:
-        return given or default
+def _model_name(name: str, default: str, setting: str) -> str:
+    if name or default:
+        return name or default
     raise SettingsError(f"no model is named for this; set {setting} in agentorchestra.toml, or give model=")
 
 
@@ -60,13 +60,13 @@ async def _beside(
         Effect(
             kind=kind,
             component=f"{model}@1.0.0",
-            arguments=one,
+            arguments=part,
             mode=Mode.REPEATABLE,
             role=branch.role,
             purpose="tool",
             provenance=branch.provenance,
         )
-        for one in arguments
+        for part in arguments
     ]
     values = []
     for outcome in await branch.perform_all(effects):

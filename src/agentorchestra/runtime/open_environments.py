@@ -25,7 +25,7 @@ class OpenEnvironment:
     @property
     def alone(self) -> bool:
         """Return True for one environment, False for several on a ground."""
-        return any(one is self.keeper for one in self.members.values())
+        return any(member is self.keeper for member in self.members.values())
 
     def stands_at(self, ref: str | None, kept: bytes | None = None) -> None:
         """Note the snapshot that it stands at from here on, and its bytes where they are at hand."""
@@ -47,9 +47,9 @@ class OpenEnvironment:
     async def close(self) -> None:
         """Close what is open, the ground last; one that fails does not keep the others open."""
         alone = self.alone
-        for one in [*self.members.values()]:
+        for member in [*self.members.values()]:
             with contextlib.suppress(Exception):
-                await one.close()
+                await member.close()
         if not alone:
             with contextlib.suppress(Exception):
                 await self.keeper.close()

@@ -65,7 +65,7 @@ async def in_parallel(
     errors: list[BaseException] = []
     left = len(work)
 
-    async def one(index: int) -> None:
+    async def run_index(index: int) -> None:
         nonlocal left
         try:
             results[index] = await work[index]()
@@ -80,9 +80,9 @@ async def in_parallel(
 
     room.take_up(len(work) - 1)
     if len(work) == 1:
-        await one(0)
+        await run_index(0)
     else:
-        await _all([asyncio.create_task(one(index)) for index in range(len(work))])
+        await _all([asyncio.create_task(run_index(index)) for index in range(len(work))])
     return results, _worst(errors) if errors else None
 
 

@@ -72,9 +72,9 @@ class Part:
         """Return True for the key of its agent, and for what that stands in."""
         return key == self.key or within(self.key.branch, key.path)
 
-    def ended(self, why: str = "") -> HandedBackError:
+    def ended(self, reason: str = "") -> HandedBackError:
         """Return the error with which all branches of the part end; `why` it is handed back."""
-        self._why = self._why or why
+        self._why = self._why or reason
         return HandedBackError(f"handed back: {self._why}" if self._why else "its agent has ended")
 
     def number_on(self, branch: str) -> int:

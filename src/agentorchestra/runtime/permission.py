@@ -33,10 +33,10 @@ def capabilities_of_effect(branch: Branch, effect: Effect) -> frozenset[str] | N
     return None if own is None else own | _made_of(branch.run, effect)
 
 
-def capabilities_of_agent(own: frozenset[str] | None, wanted: tuple[str, ...]) -> frozenset[str]:
+def capabilities_of_agent(own: frozenset[str] | None, tools: tuple[str, ...]) -> frozenset[str]:
     """Return what a sub-agent may call: of the tools that it is to have those that its caller may call itself."""
-    asked = frozenset(wanted) | OF_EVERY_AGENT
-    return asked if own is None else asked & (own | OF_EVERY_AGENT)
+    names = frozenset(tools) | OF_EVERY_AGENT
+    return names if own is None else names & (own | OF_EVERY_AGENT)
 
 
 def _made_of(run: Run, effect: Effect) -> frozenset[str]:
@@ -45,7 +45,7 @@ def _made_of(run: Run, effect: Effect) -> frozenset[str]:
     return frozenset() if by_makers is None else by_makers(effect) & frozenset(run.manifest.tools)
 
 
-def refused(branch: Branch, effect: Effect) -> str | None:
+def denial(branch: Branch, effect: Effect) -> str | None:
     """Return why the branch's capabilities refuse an effect, None if they do not."""
     own = branch.capabilities
     if own is None:
@@ -55,9 +55,9 @@ def refused(branch: Branch, effect: Effect) -> str | None:
         return None  # made for this agent by whoever runs it
     if effect.kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION) and effect.name not in own:
         return f"{effect.name!r} is not among the tools this agent may use: {first_names(sorted(own), 60)}"
-    wanted = effect.arguments.get("tools") if effect.kind in _AGENTS else None
-    if isinstance(wanted, list):
-        extra = sorted({str(t) for t in wanted} - own - _made_of(branch.run, effect))
+    tools = effect.arguments.get("tools") if effect.kind in _AGENTS else None
+    if isinstance(tools, list):
+        extra = sorted({str(t) for t in tools} - own - _made_of(branch.run, effect))
         if extra:
             return (
                 f"the sub-agent was to get {', '.join(extra)}, which its caller may not use itself; "
@@ -72,10 +72,10 @@ def refused(branch: Branch, effect: Effect) -> str | None:
 async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonValue]) -> str | None:
     run = branch.run
     records = run.ledger.records
-    asked = records.get(EffectKey(f"{key.path}.approval", 1)) if records else None
-    if asked is not None:
+    question_record = records.get(EffectKey(f"{key.path}.approval", 1)) if records else None
+    if question_record is not None:
         # The call was put to a human: only the answer decides, whatever policy would say by now.
-        details = dict(asked.effect.get("arguments", {}))
+        details = dict(question_record.effect.get("arguments", {}))
         same_call(key, details, effect)
         question = str(details.pop("question", ""))
         reason = question
@@ -105,8 +105,8 @@ async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, 
         return None
     if not answer.ok:
         return f"denied: {reason} ({answer.error})"
-    said = "" if answer.value in (False, True, None) else f": {answer.value}"
-    return f"denied by the user{said}"
+    comment = "" if answer.value in (False, True, None) else f": {answer.value}"
+    return f"denied by the user{comment}"
 
 
 async def ask(

@@ -34,17 +34,17 @@ async def _ask(branch: Branch) -> None:
         key = EffectKey(path, n)
         record = run.ledger.records.get(key)
         if record is None or record.outcome is None:
-            if not await _asked(branch, key, problem):
+            if not await _make_request(branch, key, problem):
                 return
             record = run.ledger.records[key]
         assert record.outcome is not None
-        found = read_plan(record.effect, record.outcome)
-        if isinstance(found, Plan) or not record.outcome.ok:
+        plan = read_plan(record.effect, record.outcome)
+        if isinstance(plan, Plan) or not record.outcome.ok:
             return
-        problem = found
+        problem = plan
 
 
-async def _asked(branch: Branch, key: EffectKey, problem: str) -> bool:
+async def _make_request(branch: Branch, key: EffectKey, problem: str) -> bool:
     """Have the request made on a branch of its own, so that no key of the run is another one for it."""
     run: Run = branch.run
     root = branch

@@ -59,7 +59,7 @@ def result_value(content: Any, trust: Trust, sources: Sequence[Source] = (), *, 
         content = [content]
     is_blocks = isinstance(content, list | tuple) and bool(content)
     if is_blocks and all(isinstance(block, TextBlock | MediaBlock) for block in content):
-        blocks: list[Block] = [_capped(_with_source(block, origin), trust) for block in content]
+        blocks: list[Block] = [_cap(_with_source(block, origin), trust) for block in content]
     else:
         value = _as_data(_json(content))
         if not sources:
@@ -85,7 +85,7 @@ def _json(content: Any) -> JsonValue:
     return value
 
 
-def _capped(block: Block, trust: Trust) -> Block:
+def _cap(block: Block, trust: Trust) -> Block:
     return block if block.trust.rank <= trust.rank else block.model_copy(update={"trust": trust})
 
 
@@ -151,7 +151,7 @@ async def cut_result(
 def _chars(value: JsonValue) -> int:
     """Return the length of the text that `_read` gives."""
     if isinstance(value, dict) and value.keys() == {BLOCKS} and isinstance(blocks := value[BLOCKS], list):
-        texts = [len(str(one["text"])) for one in blocks if isinstance(one, dict) and "text" in one]
+        texts = [len(str(block["text"])) for block in blocks if isinstance(block, dict) and "text" in block]
         return sum(texts) + len(BETWEEN) * max(len(texts) - 1, 0)
     return len(value) if isinstance(value, str) else len(canonical_json(value))
 
@@ -166,20 +166,20 @@ def _read(value: JsonValue) -> tuple[tuple[Block, ...] | None, str]:
 
 def _ends(blocks: tuple[Block, ...], first: int, on: int, note: TextBlock) -> list[Block]:
     """Return the blocks without the characters `first` to `on` of the text `_read` gives, the note in their place."""
-    kept: list[Block] = []
-    at, noted = 0, False
+    rest: list[Block] = []
+    at, is_noted = 0, False
     for block in blocks:
         if not isinstance(block, TextBlock):
-            kept.append(block)
+            rest.append(block)
             continue
         end = at + len(block.text)
         begins, ends = block.text[: max(0, first - at)], block.text[max(0, on - at) :]
         if begins:
-            kept.append(block.model_copy(update={"text": begins}))
-        if end > first and not noted:
-            kept.append(note)
-            noted = True
+            rest.append(block.model_copy(update={"text": begins}))
+        if end > first and not is_noted:
+            rest.append(note)
+            is_noted = True
         if ends:
-            kept.append(block.model_copy(update={"text": ends}))
+            rest.append(block.model_copy(update={"text": ends}))
         at = end + len(BETWEEN)
-    return kept
+    return rest

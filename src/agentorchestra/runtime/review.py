@@ -25,11 +25,11 @@ def with_look(branch: Branch, effect: Effect, view: PolicyView) -> PolicyView:
 async def looked_at(
     branch: Branch, key: EffectKey, effect: Effect, view: PolicyView, base: dict[str, JsonValue]
 ) -> Verdict:
-    run, its = branch.run, review_key(key)
-    record = run.ledger.records.get(its)
+    run, review = branch.run, review_key(key)
+    record = run.ledger.records.get(review)
     outcome = record.outcome if record is not None else None
     if outcome is None:  # what was answered before a crash is not asked again, whatever would be shown by now
-        looking = type(branch)(run, key, base, parent=branch, branch=its.branch)
+        looking = type(branch)(run, key, base, parent=branch, branch=review.branch)
         build = run.services.review_effect
         assert build is not None
         outcome = await looking.perform(build(looking, effect, view))

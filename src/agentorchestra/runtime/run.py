@@ -98,7 +98,7 @@ class Run:
         self.services = services
         self.id = run_id
         self.manifest = manifest
-        self.files = {one.name: one for one in manifest.files}
+        self.files = {file.name: file for file in manifest.files}
         self.mode = mode
         self.epoch = epoch
         self.clock = services.clock
@@ -136,13 +136,13 @@ class Run:
         self._view: PolicyView | None = None
         self._viewed: list[str] = []
         self._active_before = active_seconds(events)
-        self._driven = driven(events)
+        self._driven = driving_spans(events)
         self.driving_since: float | None = None
         self.budget = BudgetNode(
             "/", current_budget(manifest, events), spent=self.ledger.spent_under("/"), active=self.active_s
         )
-        for seq, told in self.ledger.told:
-            self._deliver(seq, told)
+        for seq, message in self.ledger.told:
+            self._deliver(seq, message)
         self._learn(self.ledger.records)
 
     def _learn(self, records: Mapping[EffectKey, Record]) -> None:
@@ -189,9 +189,9 @@ class Run:
     def begin(self, time: datetime) -> None:
         self._driven.append((time, datetime.max.replace(tzinfo=UTC)))
 
-    def active_between(self, began: datetime, ended: datetime) -> float:
+    def active_between(self, began: datetime, end: datetime) -> float:
         """Return the seconds between two recorded times in which this run was driven."""
-        spans = ((max(start, began), min(last, ended)) for start, last in self._driven)
+        spans = ((max(start, began), min(last, end)) for start, last in self._driven)
         return sum(max(0.0, (last - start).total_seconds()) for start, last in spans)
 
     async def blob(self, sha256: str) -> bytes:
@@ -280,15 +280,15 @@ class Run:
                 self.user_content = self._own_words()
         return stop
 
-    def _deliver(self, seq: int, told: Told) -> None:
-        if told.to:
-            self.mail.deliver_told(seq, told)
+    def _deliver(self, seq: int, message: Told) -> None:
+        if message.to:
+            self.mail.deliver_told(seq, message)
 
     def take_answer(self, event: Event) -> None:
         """Take in an answer that was given here; it comes with the external events once more."""
-        answered = Answered.model_validate(event.body)
-        self.ledger.answers.setdefault(answered.question, answered)
-        self.ledger.answered.setdefault(answered.question, event)
+        body = Answered.model_validate(event.body)
+        self.ledger.answers.setdefault(body.question, body)
+        self.ledger.answered.setdefault(body.question, event)
         self.user_content = self._own_words()
 
     def _own_words(self) -> list[str]:
@@ -307,12 +307,12 @@ async def wait_for(future: Future[Any]) -> Any:
         return future.result()
     if isinstance(future, Landing):
         return await future.waiter()
-    wrapped = asyncio.wrap_future(future)
-    wrapped.add_done_callback(lambda done: None if done.cancelled() else done.exception())
-    return await asyncio.shield(wrapped)
+    wrapper = asyncio.wrap_future(future)
+    wrapper.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+    return await asyncio.shield(wrapper)
 
 
-def driven(events: Iterable[Event]) -> list[tuple[datetime, datetime]]:
+def driving_spans(events: Iterable[Event]) -> list[tuple[datetime, datetime]]:
     """Return when a run was driven, and for a fork its parent: each from `driving_started` to its job's last event."""
     spans: list[tuple[datetime, datetime]] = []
     over = True
@@ -330,8 +330,8 @@ def driven(events: Iterable[Event]) -> list[tuple[datetime, datetime]]:
 
 def active_seconds(events: list[Event]) -> float:
     """Return how long a run was driven; what its parent did before a fork is not counted."""
-    forked = max((place for place, event in enumerate(events, start=1) if event.type == "forked"), default=0)
-    return sum(max(0.0, (last - start).total_seconds()) for start, last in driven(events[forked:]))
+    start_index = max((place for place, event in enumerate(events, start=1) if event.type == "forked"), default=0)
+    return sum(max(0.0, (last - start).total_seconds()) for start, last in driving_spans(events[start_index:]))
 
 
 def current_budget(manifest: RunManifest, events: list[Event]) -> Budget:
@@ -347,10 +347,10 @@ def current_budget(manifest: RunManifest, events: list[Event]) -> Budget:
 
 
 def open_questions(ledger: Ledger) -> tuple[Question, ...]:
-    found = []
+    questions = []
     for key, record in ledger.open_questions():
         effect = record.effect
         approval = effect.get("purpose") == "approval"
-        provenance = [Provenance.model_validate(one) for one in effect.get("provenance", ())]
-        found.append(question_of(str(key), effect.get("arguments", {}), approval=approval, provenance=provenance))
-    return tuple(found)
+        provenance = [Provenance.model_validate(source) for source in effect.get("provenance", ())]
+        questions.append(question_of(str(key), effect.get("arguments", {}), approval=approval, provenance=provenance))
+    return tuple(questions)

@@ -36,16 +36,16 @@ class Spawns:
 
     def start(self, key: EffectKey, effect: Effect, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """Let `work` execute and record an agent beside the branch; return what the branch has of it meanwhile."""
-        spawned = self.by_key[key] = Spawned(key)
+        spawn = self.by_key[key] = Spawned(key)
         self._run.mail.take_up()
-        spawned.task = asyncio.create_task(self._finish(spawned, effect, work))
+        spawn.task = asyncio.create_task(self._finish(spawn, effect, work))
         return _handle(key, effect)
 
     def add_recorded(self, key: EffectKey, effect: Effect, outcome: Outcome) -> Outcome:
         """Take in an agent whose outcome the log has; return what the branch has of it."""
-        spawned = self.by_key[key] = Spawned(key)
-        spawned.outcome, spawned.writes = outcome, outcome.writes
-        spawned.ended.set()
+        spawn = self.by_key[key] = Spawned(key)
+        spawn.outcome, spawn.writes = outcome, outcome.writes
+        spawn.ended.set()
         self._run.mail.lose(_name(effect), key.branch, outcome.error or "its work has ended")
         return _handle(key, effect)
 
@@ -58,29 +58,29 @@ class Spawns:
         """Note what a recorded join took over: a later one does not take it over again."""
         results = outcome.value.get("results") if isinstance(outcome.value, dict) else None
         for text in results if isinstance(results, dict) else ():
-            spawned = self.by_key.get(EffectKey.parse(text))
-            if spawned is not None:
-                spawned.joined = True
+            spawn = self.by_key.get(EffectKey.parse(text))
+            if spawn is not None:
+                spawn.joined = True
 
-    async def _finish(self, spawned: Spawned, effect: Effect, work: Callable[[], Awaitable[Outcome]]) -> None:
+    async def _finish(self, spawn: Spawned, effect: Effect, work: Callable[[], Awaitable[Outcome]]) -> None:
         mail = self._run.mail
         try:
-            spawned.outcome = await work()
-            spawned.writes = spawned.outcome.writes
-            mail.lose(_name(effect), spawned.key.branch, spawned.outcome.error or "its work has ended")
+            spawn.outcome = await work()
+            spawn.writes = spawn.outcome.writes
+            mail.lose(_name(effect), spawn.key.branch, spawn.outcome.error or "its work has ended")
         except asyncio.CancelledError as exc:
-            spawned.error = exc
+            spawn.error = exc
             raise
         except BaseException as exc:
-            spawned.error = exc
+            spawn.error = exc
             if isinstance(exc, SuspendedError):
                 mail.suspended += 1
             elif isinstance(exc, PartElsewhereError):
                 mail.fail(exc)
             else:
-                mail.lose(_name(effect), spawned.key.branch, str(exc))
+                mail.lose(_name(effect), spawn.key.branch, str(exc))
         finally:
-            spawned.ended.set()
+            spawn.ended.set()
             # Whoever joins takes its token before this one is given up, or all would seem to wait.
             for wake in list(self.joiners):
                 wake()
@@ -88,11 +88,11 @@ class Spawns:
 
     async def finish_replayed(self, keys: Sequence[str]) -> None:
         """Wait for agents that a replay has entered again; raise the error of one that diverged."""
-        for spawned in self.by_key.values():
-            if str(spawned.key) in keys and spawned.task is not None:
-                await asyncio.wait([spawned.task])
-                if isinstance(spawned.error, DivergedError):
-                    raise spawned.error
+        for spawn in self.by_key.values():
+            if str(spawn.key) in keys and spawn.task is not None:
+                await asyncio.wait([spawn.task])
+                if isinstance(spawn.error, DivergedError):
+                    raise spawn.error
 
     async def let_finish(self) -> None:
         """Let what was spawned go on until it ends or waits too, where the branch waits for a human."""
@@ -117,7 +117,7 @@ class Spawns:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def at_work(self) -> list[asyncio.Task[None]]:
-        return [one.task for one in self.by_key.values() if one.task is not None and not one.task.done()]
+        return [spawn.task for spawn in self.by_key.values() if spawn.task is not None and not spawn.task.done()]
 
 
 def _handle(key: EffectKey, effect: Effect) -> Outcome:

@@ -49,8 +49,8 @@ def standing(run: UnfinishedRun) -> Standing:
     if run.accepted:
         return "queued"
     # The process that was about to begin has no lease: what tells that it is gone, tells it of this machine only.
-    begun = run.status is not RunStatus.CREATED or (run.owner is not None and is_dead(run.owner))
-    return "abandoned" if begun else "created"
+    is_gone = run.status is not RunStatus.CREATED or (run.owner is not None and is_dead(run.owner))
+    return "abandoned" if is_gone else "created"
 
 
 async def end_undriven(
@@ -74,7 +74,7 @@ async def end_undriven(
             return record.status is status  # it ended before this process had it
         events = await store.load(run)
         before = last_end(events) or RunEnded(status=status, active_s=0.0)
-        ended = before.model_copy(
+        end = before.model_copy(
             update={
                 "status": status,
                 "active_s": round(active_seconds(events), 3),
@@ -82,7 +82,7 @@ async def end_undriven(
                 "error_type": None,
             }
         )
-        await wait_for(store.append(run, epoch, [new_event(ended, ts=clock.now())], status=status))
+        await wait_for(store.append(run, epoch, [new_event(end, ts=clock.now())], status=status))
     except FencedError:
         return False
     finally:
@@ -102,14 +102,14 @@ def lost_drivers(events: list[Event]) -> int:
 
 def news(events: list[Event]) -> bool:
     """Return True if an answer or mail came after a run's last job; what is told to the task waits for a step."""
-    ended = max((e.seq for e in events if e.type == "run_ended"), default=0)
-    return any(e.type == "answered" or (e.type == "told" and e.body.get("to")) for e in events if e.seq > ended)
+    last = max((e.seq for e in events if e.type == "run_ended"), default=0)
+    return any(e.type == "answered" or (e.type == "told" and e.body.get("to")) for e in events if e.seq > last)
 
 
 def not_yet(events: list[Event], now: datetime) -> bool:
     """Return True if a run only waits for a time that is not there: driving it would change nothing."""
-    ended = last_end(events)
-    if ended is None or ended.until is None or ended.until <= now:
+    end = last_end(events)
+    if end is None or end.until is None or end.until <= now:
         return False
     return not news(events) and not open_questions(Ledger.of(events))
 
@@ -119,14 +119,14 @@ async def due_runs(store: Store, now: datetime) -> list[str]:
 
     One query over all of them; the logs of those to which something happened since are looked at one by one.
     """
-    found = []
+    runs = []
     for event, later in await store.waiting():
         data = event.data
         assert isinstance(data, RunEnded)
-        timed = data.until is not None and data.until <= now
-        if timed or (later and news(await store.load(event.run, after=event.seq - 1))):
-            found.append(event.run)
-    return found
+        is_due = data.until is not None and data.until <= now
+        if is_due or (later and news(await store.load(event.run, after=event.seq - 1))):
+            runs.append(event.run)
+    return runs
 
 
 async def waiting_until(store: Store) -> dict[str, datetime]:
@@ -137,11 +137,15 @@ async def waiting_until(store: Store) -> dict[str, datetime]:
 
 def actors(events: list[Event]) -> list[str]:
     effects = [record.effect for record in Ledger.of(events).records.values()]
-    found = [one["arguments"].get("name") for one in effects if one.get("kind") in _AGENTS and one.get("arguments")]
-    return list(dict.fromkeys(str(name) for name in found if name))
+    names = [
+        effect["arguments"].get("name")
+        for effect in effects
+        if effect.get("kind") in _AGENTS and effect.get("arguments")
+    ]
+    return list(dict.fromkeys(str(name) for name in names if name))
 
 
-async def requested(store: Store, run: str) -> RunStatus | None:
+async def request_of(store: Store, run: str) -> RunStatus | None:
     """Return what was asked of a run since its last job ended or while it ended: `cancelled`, `paused`, or None."""
     ledger = Ledger.of(await store.load(run))
     if ledger.cancel_requested:

@@ -42,18 +42,18 @@ def asked_environment(run: Run, name: str) -> Environment:
         UnknownComponentError: there is no environment of this name.
     """
     factory = _factory(run, name)
-    made_by, one = run.asked.get(name, (None, None))
-    if one is None or made_by is not factory:  # another version was registered meanwhile
-        one = factory()
-        run.asked[name] = factory, one
-    return one
+    made_by, environment = run.asked.get(name, (None, None))
+    if environment is None or made_by is not factory:  # another version was registered meanwhile
+        environment = factory()
+        run.asked[name] = factory, environment
+    return environment
 
 
 def _factory(run: Run, name: str) -> Callable[[], Environment]:
     factory = run.services.environments.get(name)
     if factory is None:
-        known = sorted(run.services.environments)
-        guess = did_you_mean(name, known, f"there are: {', '.join(known) or 'none'}")
+        names = sorted(run.services.environments)
+        guess = did_you_mean(name, names, f"there are: {', '.join(names) or 'none'}")
         raise UnknownComponentError(f"no environment {name!r}; {guess}")
     return factory
 
@@ -90,17 +90,17 @@ def obvious_mistake(run: Run, effect: Effect, ctx: Any) -> str | None:
         return None
     live = run.environments.get((effect.world, effect.instance or effect.name))
     check = getattr(live.members.get(effect.name), "mistaken", None) if live is not None else None
-    given = effect.arguments.get("arguments")
-    if check is None or not isinstance(given, dict):
+    arguments = effect.arguments.get("arguments")
+    if check is None or not isinstance(arguments, dict):
         return None
-    problem: str | None = check(str(effect.arguments.get("action", "")), given, ctx)
+    problem: str | None = check(str(effect.arguments.get("action", "")), arguments, ctx)
     return problem
 
 
 # -- what is recorded --------------------------------------------------------------------------------------------------
 
 
-def _recorded(ledger: Ledger, instance: str) -> Iterator[tuple[Record, JsonValue]]:
+def _states(ledger: Ledger, instance: str) -> Iterator[tuple[Record, JsonValue]]:
     """Yield the effects on an instance that changed where it stands, and where it stood after each."""
     name = f"{ENV_STATE}{instance}"
     for record in ledger.records.values():
@@ -121,7 +121,7 @@ def last_snapshot(ledger: Ledger, place: Place, ref: str | None, *, before: int 
     """
     world, instance = place
     last, last_seq, came = ref, 0, 0
-    for record, value in _recorded(ledger, instance):
+    for record, value in _states(ledger, instance):
         if before and record.seq >= before:
             continue
         if value == ref:
@@ -144,13 +144,13 @@ def final_snapshot(ledger: Ledger, instance: str) -> str | None:
 def past_snapshots(ledger: Ledger, place: Place) -> set[str]:
     """Return the recorded states of an instance in this very world: none is gone back to for a branch's older view."""
     world, instance = place
-    values = [value for record, value in _recorded(ledger, instance) if _is_in(record, world)]
+    values = [value for record, value in _states(ledger, instance) if _is_in(record, world)]
     return {value for value in values if isinstance(value, str) and value != CHANGED}
 
 
 def was_changed(ledger: Ledger, place: Place) -> bool:
     world, instance = place
-    return any(_is_in(record, world) for record, _ in _recorded(ledger, instance))
+    return any(_is_in(record, world) for record, _ in _states(ledger, instance))
 
 
 # -- rival worlds, and the end -----------------------------------------------------------------------------------------
@@ -209,8 +209,8 @@ async def lay_ground(run: Run, name: str, ctx: Any) -> None:
     async with run.using[place]:
         if place in run.environments:
             return
-        stood = ctx.vars.get(f"{ENV_STATE}{environment.ground}")
-        ref = last_snapshot(run.ledger, place, stood if isinstance(stood, str) else None)
+        state = ctx.vars.get(f"{ENV_STATE}{environment.ground}")
+        ref = last_snapshot(run.ledger, place, state if isinstance(state, str) else None)
         ground = await environment.lay(ctx)
         await ground.restore(None if ref in (None, CHANGED) else await run.blob(str(ref)))
         live = run.environments[place] = OpenEnvironment(ground, past=past_snapshots(run.ledger, place))
@@ -220,15 +220,15 @@ async def lay_ground(run: Run, name: str, ctx: Any) -> None:
 async def bring_to_disk(run: Run, world: str, ctx: RunContext[Any]) -> None:
     """Bring what lies on disk to where a run stands that has ended, where the process that ended it did not use it."""
     stands = {name.removeprefix(ENV_STATE): ref for name, ref in ctx.vars.items() if name.startswith(ENV_STATE)}
-    wanted = {
+    refs = {
         instance: ref
         for instance, ref in stands.items()
         if isinstance(ref, str) and (world, instance) not in run.environments
     }
-    for name in run.manifest.tools if wanted else ():
+    for name in run.manifest.tools if refs else ():
         environment = grounded(new_environment(run, name)) if name in run.services.environments else None
-        if environment is not None and environment.ground in wanted:
-            ref = last_snapshot(run.ledger, (world, environment.ground), wanted.pop(environment.ground))
+        if environment is not None and environment.ground in refs:
+            ref = last_snapshot(run.ledger, (world, environment.ground), refs.pop(environment.ground))
             ground = await environment.lay(ctx)
             try:
                 if ref is not None and ref != CHANGED:

@@ -21,7 +21,7 @@ from agentorchestra.models.scripted import ScriptedModel, call, decide
 _FUNCTION = re.compile(r"^def (\w+)\(", re.MULTILINE)
 _HOLE = re.compile(r"\{\{(\w+)((?:\|\w+)*)\}\}")
 _SPELT = re.compile(r"\b\w+\([^()\n]{1,300}\)")
-_CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,63})\(")
+_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,63})\(")
 _OPEN, _FIND = "open_tools", "find_tools"
 _LONGEST = 200_000
 _SHORT = 500
@@ -49,53 +49,59 @@ def obedient_model(name: str = "obedient", *, plan: JsonValue = None, review: Js
 def _obey(request: ModelRequest) -> ModelResponse:
     functions = _functions(request)
     names = {tool.name for tool in request.tools} | set(functions)
-    shown = [*_shown(request)]
-    everything = "\n".join(shown)
-    made = [*_made(request)]
-    hidden = _hidden(request, names, made)
-    for wanted, arguments in _instructions([*reversed(shown)], names - {"done"} | hidden):
-        if wanted in hidden and not functions:
-            return _act(_OPEN, {"names": [wanted]}, False)
-        filled = _filled(arguments, everything)
-        if (wanted, filled) in made or _HOLE.search(str(filled)):
+    texts = [*_texts(request)]
+    prompt = "\n".join(texts)
+    calls = [*_calls(request)]
+    hidden = _hidden(request, names, calls)
+    for tool, arguments in _instructions([*reversed(texts)], names - {"done"} | hidden):
+        if tool in hidden and not functions:
+            return _act(_OPEN, {"names": [tool]}, False)
+        values = _fill(arguments, prompt)
+        if (tool, values) in calls or _HOLE.search(str(values)):
             continue
-        return _act(wanted, filled, bool(functions))
+        return _act(tool, values, bool(functions))
     if not request.tools and not functions:  # a summary, say: instructions are the last that it leaves out
-        plain = everything.replace('"', "'")
+        plain = prompt.replace('"', "'")
         spelt = [
-            one
-            for one in _SPELT.findall(shown[-1])
-            if "=" in one and f"The agent called {one}".replace('"', "'") not in plain
+            phrase
+            for phrase in _SPELT.findall(texts[-1])
+            if "=" in phrase and f"The agent called {phrase}".replace('"', "'") not in plain
         ]
-        return ModelResponse(text="\n".join(dict.fromkeys(spelt)) or everything[-_SHORT:])
-    told = "\n".join(render_message(one) for one in request.messages if one.role in ("tool", "user"))
-    return _act("done", {"answer": told[-_LONGEST:] or "nothing was said"}, bool(functions))
+        return ModelResponse(text="\n".join(dict.fromkeys(spelt)) or prompt[-_SHORT:])
+    observations = "\n".join(
+        render_message(message) for message in request.messages if message.role in ("tool", "user")
+    )
+    return _act("done", {"answer": observations[-_LONGEST:] or "nothing was said"}, bool(functions))
 
 
-def _hidden(request: ModelRequest, names: set[str], made: list[tuple[str, dict[str, JsonValue]]]) -> set[str]:
+def _hidden(request: ModelRequest, names: set[str], calls: list[tuple[str, dict[str, JsonValue]]]) -> set[str]:
     """Return names that may be tools which are not shown: whatever it is told to call; an agent opens them first."""
     if names.isdisjoint((_OPEN, _FIND)):
         return set()
-    tried = [one for name, arguments in made if name == _OPEN and isinstance(one := arguments.get("names"), list)]
-    told = "\n".join(render_message(one) for one in request.messages if one.role not in ("system", "assistant"))
-    return set(_CALLED.findall(told)).difference(names, *(map(str, one) for one in tried))
+    tries = [
+        opening for name, arguments in calls if name == _OPEN and isinstance(opening := arguments.get("names"), list)
+    ]
+    observations = "\n".join(
+        render_message(message) for message in request.messages if message.role not in ("system", "assistant")
+    )
+    return set(_CALL.findall(observations)).difference(names, *(map(str, opening) for opening in tries))
 
 
 def _act(name: str, arguments: dict[str, JsonValue], in_code: bool) -> ModelResponse:
     if not in_code:
         return decide(calls=[call(name, **arguments)])
-    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-    spelt = f"{name}({given})" if name == "done" else f"print({name}({given}))"
+    text = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    spelt = f"{name}({text})" if name == "done" else f"print({name}({text}))"
     return ModelResponse(text=f"```python\n{spelt}\n```")
 
 
 def _functions(request: ModelRequest) -> dict[str, None]:
     """Return the functions of a program, for agents that act by code."""
-    system = "\n".join(one.text for one in request.messages if one.role == "system")
+    system = "\n".join(message.text for message in request.messages if message.role == "system")
     return dict.fromkeys(_FUNCTION.findall(system)) if not request.tools else {}
 
 
-def _shown(request: ModelRequest) -> Iterator[str]:
+def _texts(request: ModelRequest) -> Iterator[str]:
     """Yield everything but the model's own words."""
     for tool in request.tools:
         yield f"{tool.description}\n{json.dumps(tool.parameters, ensure_ascii=False)}"
@@ -104,14 +110,14 @@ def _shown(request: ModelRequest) -> Iterator[str]:
             yield render_message(message)
 
 
-def _made(request: ModelRequest) -> Iterator[tuple[str, dict[str, JsonValue]]]:
+def _calls(request: ModelRequest) -> Iterator[tuple[str, dict[str, JsonValue]]]:
     """Yield the calls that were made since the last task; a turn of a session obeys anew what earlier ones left."""
-    tasks = [place for place, one in enumerate(request.messages) if one.role == "user" and one.name == TASK]
+    tasks = [place for place, message in enumerate(request.messages) if message.role == "user" and message.name == TASK]
     for message in request.messages[max(tasks, default=0) :]:
         if message.role == "assistant":
-            for one in message.tool_calls:
-                if isinstance(one.arguments, dict):
-                    yield one.name, one.arguments
+            for step_call in message.tool_calls:
+                if isinstance(step_call.arguments, dict):
+                    yield step_call.name, step_call.arguments
             yield from _instructions([message.text], set(re.findall(r"(\w+)\(", message.text)))
 
 
@@ -125,39 +131,39 @@ def _instructions(texts: list[str], names: set[str]) -> Iterator[tuple[str, dict
             for match in pattern.finditer(form):
                 if match.start() < end:
                     continue  # inside the arguments of another call
-                found = _call(form, match.start(), match.end())
-                if found is not None:
-                    arguments, end = found
+                reading = _call(form, match.start(), match.end())
+                if reading is not None:
+                    arguments, end = reading
                     yield match[1], arguments
 
 
-def _call(text: str, start: int, opened: int) -> tuple[dict[str, JsonValue], int] | None:
+def _call(text: str, start: int, inside: int) -> tuple[dict[str, JsonValue], int] | None:
     """Return the keyword arguments of the call that begins there, and where it ends."""
-    for end in (found.end() for found in re.finditer(r"\)", text[opened : opened + 20_000])):
+    for end in (closing.end() for closing in re.finditer(r"\)", text[inside : inside + 20_000])):
         try:
-            parsed = ast.parse(text[start : opened + end], mode="eval").body
+            parsed = ast.parse(text[start : inside + end], mode="eval").body
         except (SyntaxError, ValueError):
             continue
         if not isinstance(parsed, ast.Call) or parsed.args:
             return None
         try:
-            return {str(one.arg): ast.literal_eval(one.value) for one in parsed.keywords}, opened + end
+            return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in parsed.keywords}, inside + end
         except ValueError:
             return None
     return None
 
 
-def _filled(value: JsonValue, everything: str) -> Any:
+def _fill(value: JsonValue, prompt: str) -> Any:
     if isinstance(value, dict):
-        return {str(_filled(key, everything)): _filled(one, everything) for key, one in value.items()}
+        return {str(_fill(key, prompt)): _fill(member, prompt) for key, member in value.items()}
     if isinstance(value, list):
-        return [_filled(one, everything) for one in value]
+        return [_fill(member, prompt) for member in value]
     if not isinstance(value, str):
         return value
 
     def fill(match: re.Match[str]) -> str:
-        found = re.search(rf"\b{re.escape(match[1])}:\s*([\w.@+-]+)", everything)
-        text = found[1] if found else match[0]
+        label = re.search(rf"\b{re.escape(match[1])}:\s*([\w.@+-]+)", prompt)
+        text = label[1] if label else match[0]
         for way in match[2].split("|")[1:]:
             text = _WAYS[way](text)
         return text

@@ -177,11 +177,11 @@ class LoopbackModelServer:
     def _body(self, path: str, data: bytes) -> Body:
         if path.endswith("/audio/transcriptions"):  # a form with the recording in it
             model = re.search(rb'name="model"\r\n\r\n([^\r\n]*)', data)
-            named = re.search(rb'name="file"; filename="([^"]*)"', data)
+            filename = re.search(rb'name="file"; filename="([^"]*)"', data)
             return {
                 "endpoint": "audio/transcriptions",
                 "model": model[1].decode() if model else "",
-                "file": named[1].decode() if named else "",
+                "file": filename[1].decode() if filename else "",
                 "size": len(data),
             }
         body: Body = json.loads(data)
@@ -222,7 +222,7 @@ class LoopbackModelServer:
     ) -> bool:
         """Answer one request; False when the connection must end."""
         if method == "GET" and path.endswith("/models"):
-            return await _sent(writer, ServerReply(), b'{"object": "list", "data": []}')
+            return await _send(writer, ServerReply(), b'{"object": "list", "data": []}')
         if method != "POST" or not self._serves(path):
             return await self._answer(self.error(404, f"no {method} {path} here"), {}, reader, writer)
         if self._key is not None and self._key_of(headers) != self._key:
@@ -236,11 +236,11 @@ class LoopbackModelServer:
         self._open += 1
         self.most_at_once = max(self.most_at_once, self._open)
         try:
-            return await self._answer(await self._scripted(body), body, reader, writer)
+            return await self._answer(await self._script_reply(body), body, reader, writer)
         finally:
             self._open -= 1
 
-    async def _scripted(self, body: Body) -> ServerReply:
+    async def _script_reply(self, body: Body) -> ServerReply:
         if self._function is not None:
             reply = self._function(body)
             if inspect.isawaitable(reply):
@@ -262,17 +262,17 @@ class LoopbackModelServer:
         if reply.drop:
             return False
         if reply.body is not None:
-            return await _sent(writer, reply, reply.body)
+            return await _send(writer, reply, reply.body)
         endpoint = body.get("endpoint")
         if endpoint is not None:
-            return await _sent(writer, reply, json.dumps(_side_answer(endpoint, reply, body)).encode())
+            return await _send(writer, reply, json.dumps(_side_answer(endpoint, reply, body)).encode())
         response = as_response(reply.answer)
         if body.get("stream"):
             return await self._stream(reply, response, body, writer)
         data = json.dumps(self._completion(reply, response, body)).encode()
         if reply.cut_after is None:
-            return await _sent(writer, reply, data)
-        await _sent(writer, reply, data[: len(data) // 2], length=len(data))
+            return await _send(writer, reply, data)
+        await _send(writer, reply, data[: len(data) // 2], length=len(data))
         return False
 
     # -- answers --------------------------------------------------------------------------------------------------
@@ -292,18 +292,18 @@ class LoopbackModelServer:
         self, reply: ServerReply, response: ModelResponse, body: Body, writer: asyncio.StreamWriter
     ) -> bool:
         head = {"Transfer-Encoding": "chunked", **reply.headers}
-        await _sent(writer, replace(reply, headers=head, content_type="text/event-stream"), None)
-        sent = 0
+        await _send(writer, replace(reply, headers=head, content_type="text/event-stream"), None)
+        count = 0
         async for piece in self._pieces(reply, response, body):
-            if reply.cut_after is not None and sent >= reply.cut_after:
+            if reply.cut_after is not None and count >= reply.cut_after:
                 await writer.drain()
                 return False
             if reply.pause is not None:
-                await reply.pause(sent)
+                await reply.pause(count)
             data = self._event(piece)
             writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             await writer.drain()
-            sent += 1
+            count += 1
         writer.write(b"0\r\n\r\n")
         await writer.drain()
         return True
@@ -320,9 +320,9 @@ class LoopbackModelServer:
         for word in response.text.splitlines(keepends=True):
             for start in range(0, len(word), 12):
                 yield chunk({"content": word[start : start + 12]})
-        for index, one in enumerate(self._calls(response)):
-            function = one["function"]
-            yield chunk({"tool_calls": [{"index": index, **one, "function": {**function, "arguments": ""}}]})
+        for index, call in enumerate(self._calls(response)):
+            function = call["function"]
+            yield chunk({"tool_calls": [{"index": index, **call, "function": {**function, "arguments": ""}}]})
             text = function["arguments"]
             for part in (text[: len(text) // 2], text[len(text) // 2 :]):
                 yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
@@ -340,14 +340,14 @@ class LoopbackModelServer:
     def _calls(self, response: ModelResponse) -> list[Body]:
         return [
             {
-                "id": one.id or f"call_{self.count}_{index}",
+                "id": call.id or f"call_{self.count}_{index}",
                 "type": "function",
                 "function": {
-                    "name": one.name,
-                    "arguments": one.arguments if isinstance(one.arguments, str) else json.dumps(one.arguments),
+                    "name": call.name,
+                    "arguments": call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments),
                 },
             }
-            for index, one in enumerate(response.tool_calls)
+            for index, call in enumerate(response.tool_calls)
         ]
 
 
@@ -359,7 +359,7 @@ def _side_answer(endpoint: str, reply: ServerReply, body: Body) -> Body:
     texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
     vectors = [[text.lower().count(letter) / max(1, len(text)) for letter in "aeiourstln"] for text in texts]
     tokens = sum(len(text) // 4 + 1 for text in texts)
-    packed = [
+    encodings = [
         base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
         if body.get("encoding_format") == "base64"
         else vector
@@ -368,7 +368,7 @@ def _side_answer(endpoint: str, reply: ServerReply, body: Body) -> Body:
     return {
         "object": "list",
         "model": body.get("model", ""),
-        "data": [{"object": "embedding", "index": n, "embedding": one} for n, one in enumerate(packed)],
+        "data": [{"object": "embedding", "index": n, "embedding": encoding} for n, encoding in enumerate(encodings)],
         "usage": dict(reply.usage or {"prompt_tokens": tokens, "total_tokens": tokens}),
     }
 
@@ -386,7 +386,7 @@ async def _read(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str],
     return method, path.partition("?")[0], headers, await reader.readexactly(int(headers.get("content-length", "0")))
 
 
-async def _sent(
+async def _send(
     writer: asyncio.StreamWriter, reply: ServerReply, data: bytes | None, *, length: int | None = None
 ) -> bool:
     """Send data with a reply's head, None for the head only; `length` promises another length. The connection stays."""
@@ -426,8 +426,8 @@ def _usage(reply: ServerReply, response: ModelResponse, body: Body) -> Body:
     usage = response.usage
     if "usage" not in response.model_fields_set:
         read = len(json.dumps([body.get("messages"), body.get("tools")])) // 4
-        written = len(response.text) + sum(len(str(one.arguments)) for one in response.tool_calls)
-        usage = Usage(input_tokens=max(1, read), output_tokens=max(1, written // 4))
+        chars = len(response.text) + sum(len(str(call.arguments)) for call in response.tool_calls)
+        usage = Usage(input_tokens=max(1, read), output_tokens=max(1, chars // 4))
     return {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,

@@ -107,13 +107,13 @@ class WebApp:
             routes=self._routes(),
             lifespan=self._lifespan,
             exception_handlers={
-                AgentOrchestraError: _refused,
+                AgentOrchestraError: _error_response,
                 HTTPException: _no_such_route,
                 Exception: _bug,
             },
         )
         self._app.router.redirect_slashes = False
-        self._guard = Guard(self._opened, token=token, allowed_hosts=allowed_hosts)
+        self._guard = Guard(self._serve, token=token, allowed_hosts=allowed_hosts)
         self.token = self._guard.token
 
     @property
@@ -124,7 +124,7 @@ class WebApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guard(scope, receive, send)
 
-    async def _opened(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._ws.is_open:
             sentence = "the workspace is not open: the server has to run the lifespan of this application"
             await problem(sentence, 503, kind="WorkspaceStateError")(scope, receive, send)
@@ -204,9 +204,9 @@ class WebApp:
             body = await self._body(request, model)
             run_id = request.path_params["run_id"]
             question = await obey(run_id, body)
-            answered = {} if question is None else {"question": question.key}
+            answer = {} if question is None else {"question": question.key}
             self._queue.wake(run_id)
-            return JSONResponse({**await self._brief(run_id), **answered}, status_code=202)
+            return JSONResponse({**await self._brief(run_id), **answer}, status_code=202)
 
         return Route(f"/runs/{{run_id}}/{name}", endpoint, methods=["POST"])
 
@@ -217,20 +217,20 @@ class WebApp:
         with self._metrics.answered.time(), self._queue.accepting():
             body = parsed(data, request, Submission)
             key = _request_key(request)
-            accepted = Acceptance(datetime.now(UTC), key, hashlib.sha256(data).hexdigest())
-            known = await self._ws.accepted(accepted)
-            run_id = known or await self._created(body, accepted)
-            brief = {"run_id": run_id, "status": RunStatus.CREATED} if known is None else await self._brief(run_id)
-            (self._metrics.accepted if known is None else self._metrics.repeated).inc()
+            acceptance = Acceptance(datetime.now(UTC), key, hashlib.sha256(data).hexdigest())
+            earlier = await self._ws.accepted(acceptance)
+            run_id = earlier or await self._created(body, acceptance)
+            brief = {"run_id": run_id, "status": RunStatus.CREATED} if earlier is None else await self._brief(run_id)
+            (self._metrics.accepted if earlier is None else self._metrics.repeated).inc()
             here = request.url_for("run", run_id=run_id).path
             answer = {**brief, "url": here, "events": request.url_for("events", run_id=run_id).path}
             return JSONResponse(answer, status_code=202, headers={"Location": here})
 
-    async def _created(self, body: Submission, accepted: Acceptance) -> str:
+    async def _created(self, body: Submission, acceptance: Acceptance) -> str:
         await self._need_room()
         self._creating += 1
         try:
-            run_id = await self._create(body, accepted)
+            run_id = await self._create(body, acceptance)
             self._created_here += 1
         finally:
             self._creating -= 1
@@ -244,9 +244,9 @@ class WebApp:
                 "the server is about to stop; send the request again", status=503, retry_after_s=RETRY_AFTER_S
             )
         most = self.limits.max_queued
-        before, found = await self._waiting()
+        before, count = await self._waiting()
         # Those that were created since the count may be in it or not.
-        if found + self._creating + self._created_here - before >= most:
+        if count + self._creating + self._created_here - before >= most:
             self._metrics.turned_away.inc()
             raise HttpRequestError(
                 f"{most} runs wait for their beginning, which is the most; send the request again later, or set "
@@ -259,17 +259,17 @@ class WebApp:
         """Return how many runs were created here before the count, and how many runs wait for their beginning."""
         return self._created_here, await self._ws.store.count_created()
 
-    async def _create(self, body: Submission, accepted: Acceptance) -> str:
+    async def _create(self, body: Submission, acceptance: Acceptance) -> str:
         now = asyncio.get_running_loop().time()
         if now - self._canaries_at >= CANARIES_S:
             self._canaries_at = now
             await check_canaries(self._ws)
         if not body.files:
-            return await self._ws.create(body.spec(()), accepted=accepted)
+            return await self._ws.create(body.spec(()), accepted=acceptance)
         with tempfile.TemporaryDirectory(prefix="agentorchestra-upload-") as folder:
-            paths = [await asyncio.to_thread(_write, Path(folder), one) for one in body.files]
+            paths = [await asyncio.to_thread(_write, Path(folder), file) for file in body.files]
             try:
-                return await self._ws.create(body.spec(paths), temporary_files=True, accepted=accepted)
+                return await self._ws.create(body.spec(paths), temporary_files=True, accepted=acceptance)
             except FileInputError as exc:
                 # The sentence names the file as it was sent, not where it lay here.
                 raise FileInputError(str(exc).replace(f"{folder}/", "")) from None
@@ -279,10 +279,14 @@ class WebApp:
         if not 1 <= limit <= _MOST_RUNS:
             raise HttpRequestError(f"limit is {limit}; it is from 1 to {_MOST_RUNS}", status=422)
         until = {run: time.isoformat() for run, time in (await self._ws.waiting_until()).items()}
-        found = await self._ws.runs(limit=limit)
-        standings = await self._ws.standings([one.id for one in found])
+        records = await self._ws.runs(limit=limit)
+        standings = await self._ws.standings([record.id for record in records])
         return JSONResponse(
-            {"runs": [{**_about(one, standings.get(one.id)), "until": until.get(one.id)} for one in found]}
+            {
+                "runs": [
+                    {**_about(record, standings.get(record.id)), "until": until.get(record.id)} for record in records
+                ]
+            }
         )
 
     async def _show(self, request: Request) -> Response:
@@ -296,7 +300,7 @@ class WebApp:
                 "refused": self._queue.refused.get(record.id) if record.id in standings else None,
                 # Where a folder lies on this machine is no answer for another one.
                 "result": result.model_dump(mode="json", exclude={"folder"}),
-                "questions": [one.model_dump(mode="json") for one in questions],
+                "questions": [question.model_dump(mode="json") for question in questions],
             }
         )
 
@@ -321,10 +325,10 @@ class WebApp:
     async def _standing(self) -> tuple[Counter[str], datetime | None]:
         """Return how many runs stand how, and the end of the lease that ends first."""
         running = await self._ws.store.unfinished(status=RunStatus.RUNNING)
-        found = Counter(standing(one) for one in running)
-        found["queued"] += await self._ws.store.count_created()
-        leases = [one.lease_until for one in running if one.lease_until is not None]
-        return Counter(found), min(leases, default=None)
+        counts = Counter(standing(run) for run in running)
+        counts["queued"] += await self._ws.store.count_created()
+        leases = [run.lease_until for run in running if run.lease_until is not None]
+        return Counter(counts), min(leases, default=None)
 
     async def _health(self, request: Request) -> Response:
         counts, oldest = await self._standing()
@@ -392,17 +396,17 @@ def _about(record: RunHead, how: Standing | None) -> dict[str, Any]:
         "model": manifest.model,
         "session": manifest.session,
         "labels": manifest.labels,
-        "files": [one.name for one in manifest.files],
+        "files": [file.name for file in manifest.files],
     }
 
 
-def _write(folder: Path, sent: SentFile) -> Path:
-    path = folder / sent.name
+def _write(folder: Path, file: SentFile) -> Path:
+    path = folder / file.name
     try:
-        path.write_bytes(sent.content)
+        path.write_bytes(file.content)
     except OSError as exc:
         raise StoreFullError(
-            f"the file {sent.name!r} cannot be kept: {exc.strerror}; free space and send it again"
+            f"the file {file.name!r} cannot be kept: {exc.strerror}; free space and send it again"
         ) from None
     return path
 
@@ -416,11 +420,11 @@ def _request_key(request: Request) -> str | None:
     return key
 
 
-def _number(text: str | None, what: str, default: int) -> int:
+def _number(text: str | None, subject: str, default: int) -> int:
     if text is None or not text.strip():
         return default
     if not (text.isascii() and text.isdecimal() and len(text) < 16):
-        raise HttpRequestError(f"{what} is {text!r}; it is a number", status=400)
+        raise HttpRequestError(f"{subject} is {text!r}; it is a number", status=400)
     return int(text)
 
 
@@ -429,7 +433,7 @@ _RETRY = {"Retry-After": str(RETRY_AFTER_S)}
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
-async def _refused(request: Request, exc: Exception) -> Response:
+async def _error_response(request: Request, exc: Exception) -> Response:
     by_class = next(code for cls, code in STATUS_CODES if isinstance(exc, cls))
     code = exc.status if isinstance(exc, HttpRequestError) else by_class
     # Of a body that was given up the rest is not waited for.

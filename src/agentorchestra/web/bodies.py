@@ -77,7 +77,7 @@ class Submission(_Body):
     @field_validator("files")
     @classmethod
     def _names_differ(cls, files: tuple[SentFile, ...]) -> tuple[SentFile, ...]:
-        names = [one.name for one in files]
+        names = [file.name for file in files]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two files are named {name!r}; give each its own name")
@@ -155,10 +155,10 @@ def parsed(data: bytes, request: Request, model: type[B]) -> B:
         first = exc.errors(include_url=False, include_input=False)[0]
         if first["type"] == "json_invalid":
             raise HttpRequestError(f"the body is not JSON: {first['msg']}", status=400) from None
-        where = ".".join(str(part) for part in first["loc"]) or "the body"
-        what = first["msg"].removeprefix("Value error, ")
-        known = ", ".join(model.model_fields)
-        raise HttpRequestError(f"{where} does not fit: {what}; the fields here: {known}", status=422) from None
+        place = ".".join(str(part) for part in first["loc"]) or "the body"
+        message = first["msg"].removeprefix("Value error, ")
+        fields = ", ".join(model.model_fields)
+        raise HttpRequestError(f"{place} does not fit: {message}; the fields here: {fields}", status=422) from None
 
 
 async def _bytes(request: Request, most: int) -> bytes:

@@ -42,15 +42,15 @@ class Guard:
         hosts = headers.getlist("host")
         host = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
         if host is None or host[1].strip("[]").lower() not in self._hosts:
-            named = repr(", ".join(hosts)[:200])
+            sent_hosts = repr(", ".join(hosts)[:200])
             allowed = ", ".join(sorted(self._hosts))
-            return problem(f"the Host header is {named}; this server answers to {allowed}", 421)
-        scheme, _, given = headers.get("authorization", "").partition(" ")
+            return problem(f"the Host header is {sent_hosts}; this server answers to {allowed}", 421)
+        scheme, _, token = headers.get("authorization", "").partition(" ")
         # Bytes: compare_digest takes text only if it is ASCII. The time it takes does not tell where they differ.
-        same = hmac.compare_digest(given.strip().encode(), self.token.encode())
+        same = hmac.compare_digest(token.strip().encode(), self.token.encode())
         if scheme.lower() != "bearer" or not same:
-            what = "wrong" if given else "missing"
-            sentence = f"the token is {what}; send the header 'Authorization: Bearer TOKEN'"
+            state = "wrong" if token else "missing"
+            sentence = f"the token is {state}; send the header 'Authorization: Bearer TOKEN'"
             return problem(sentence, 401, headers={"WWW-Authenticate": "Bearer"})
         return None
 

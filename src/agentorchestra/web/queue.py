@@ -163,24 +163,24 @@ class RunQueue:
     def _is_free(self, run_id: str) -> bool:
         return run_id not in self._tasks and run_id not in self.refused
 
-    async def _queued(self, wanted: int) -> list[str]:
+    async def _queued(self, count: int) -> list[str]:
         takes_all = self._ws.settings.serve.take_up == "all"
         wanted_standings = {"queued", "abandoned"} if takes_all else {"queued"}
         own = self._ws.engine.owner
-        limit: int | None = wanted + len(self._tasks) + len(self.refused) + _MORE
+        limit: int | None = count + len(self._tasks) + len(self.refused) + _MORE
         while True:
-            found = await self._ws.store.unfinished(accepted=None if takes_all else True, limit=limit)
+            runs = await self._ws.store.unfinished(accepted=None if takes_all else True, limit=limit)
             ready = [
-                one.id
-                for one in found
+                run.id
+                for run in runs
                 # What this process claimed and does not drive is what an earlier attempt of its own left.
-                if self._is_free(one.id)
+                if self._is_free(run.id)
                 and (
-                    standing(one) in wanted_standings
-                    or (one.owner == own and one.held and one.id not in self._ws.engine.driving)
+                    standing(run) in wanted_standings
+                    or (run.owner == own and run.held and run.id not in self._ws.engine.driving)
                 )
             ]
-            if len(ready) >= wanted or limit is None or len(found) < limit:
+            if len(ready) >= count or limit is None or len(runs) < limit:
                 return ready
             limit = None  # all that came first are other servers' or refused
 

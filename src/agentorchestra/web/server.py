@@ -41,9 +41,9 @@ def bind(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except (OSError, OverflowError) as exc:
-        why = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)
+        reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)
         raise SettingsError(
-            f"{host} port {port} cannot be listened at: {why}; choose others with --host and --port "
+            f"{host} port {port} cannot be listened at: {reason}; choose others with --host and --port "
             "(port 0 takes a free one)"
         ) from None
 
@@ -71,14 +71,16 @@ class _Limited(H11Protocol):
         super().connection_made(transport)
         self._since = self.loop.time()
         most = self._limits().max_connections
-        others = [each for each in self._all() if each is not self and not each.transport.is_closing()]
-        if len(others) >= most:
+        connections = [
+            connection for connection in self._all() if connection is not self and not connection.transport.is_closing()
+        ]
+        if len(connections) >= most:
             # Those without a request have shown no token for it: they do not keep out the owner, who comes last.
-            waiting = [each for each in others if not each._answers()]
-            crowded = min(waiting, key=lambda each: each._since, default=self)
+            waiting = [connection for connection in connections if not connection._answers()]
+            loser = min(waiting, key=lambda connection: connection._since, default=self)
             sentence = f"{most} connections are open, which is the most; send the request at once, or try again later"
-            crowded._give_up(HTTPStatus.SERVICE_UNAVAILABLE, f"{sentence}, or set serve.max_connections")
-            if crowded is self:
+            loser._give_up(HTTPStatus.SERVICE_UNAVAILABLE, f"{sentence}, or set serve.max_connections")
+            if loser is self:
                 return
         self._watch()
 
@@ -157,13 +159,13 @@ async def serve(app: WebApp, listener: socket.socket) -> None:
         app.stop(now=server.force_exit)
 
     loop = asyncio.get_running_loop()
-    for one in _SIGNALS:
-        loop.add_signal_handler(one, stop)
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop)
     try:
         await server.serve(sockets=[listener])
     finally:
-        for one in _SIGNALS:
-            loop.remove_signal_handler(one)
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
         if server.force_exit:
             # uvicorn then leaves the lifespan out: the runs are put away all the same.
             await app.close()

@@ -23,7 +23,7 @@ from agentorchestra.core.spec import RunFile, RunStatus
 from agentorchestra.environments.beneath import OutsideError, closing, open_file
 from agentorchestra.environments.folder import FOLDER, read_manifest
 from agentorchestra.environments.manifest import Manifest
-from agentorchestra.runtime.files import FolderFiles, clean_name, name_of, numbered
+from agentorchestra.runtime.files import FolderFiles, clean_name, name_of, numbered_names
 from agentorchestra.runtime.open_environments import CHANGED
 from agentorchestra.runtime.run import Run
 from agentorchestra.runtime.worlds import ENV_STATE, final_snapshot
@@ -147,7 +147,7 @@ def _write(out: Path, name: str, data: bytes) -> tuple[str, bool]:
     *folders, last = name.split("/")
     sha256 = hashlib.sha256(data).hexdigest()
     with _below(out.resolve(), folders) as (at, place):
-        for candidate in numbered(last):
+        for candidate in numbered_names(last):
             held = _held(at, candidate, len(data))
             if held == sha256:
                 return "/".join((*place, candidate)), False
@@ -172,7 +172,7 @@ def _below(root: Path, folders: Sequence[str]) -> Iterator[tuple[int, list[str]]
 
 
 def _down(at: int, part: str) -> tuple[int, str]:
-    for name in numbered(part):
+    for name in numbered_names(part):
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=at)
         try:

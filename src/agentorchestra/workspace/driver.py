@@ -33,15 +33,15 @@ from agentorchestra.log.folders import MAIN, WORKED_ON, world_folder
 from agentorchestra.log.ledger import Ledger, status_of
 from agentorchestra.log.store.rows import NEEDED
 from agentorchestra.runtime import job
-from agentorchestra.runtime.answers import answered_already, settle
+from agentorchestra.runtime.answers import earlier_answer, settle
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
-from agentorchestra.runtime.direct_calls import repeated
+from agentorchestra.runtime.direct_calls import repeat
 from agentorchestra.runtime.hooks import Hooks
 from agentorchestra.runtime.open_environments import CHANGED
 from agentorchestra.runtime.run import Run, active_seconds, current_budget, open_questions, wait_for
-from agentorchestra.runtime.waits import GOES_ON, MOST_LOST, end_undriven, last_end, lost_drivers, not_yet, requested
+from agentorchestra.runtime.waits import GOES_ON, MOST_LOST, end_undriven, last_end, lost_drivers, not_yet, request_of
 from agentorchestra.runtime.worlds import final_snapshot
 from agentorchestra.workspace.catalog import Equipment, HandlerWrapper, code_digest
 from agentorchestra.workspace.composition import Composition
@@ -315,7 +315,7 @@ class RunDriver:
                 self._equipper.given.ended(run_id)
         if result.status is RunStatus.WAITING:
             # What came while the job ended found nobody who would hear it.
-            asked = await requested(parts.store, run_id)
+            asked = await request_of(parts.store, run_id)
             if asked is not None:
                 await end_undriven(parts.store, parts.engine, parts.clock, run_id, asked)
             if (await parts.record(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED):
@@ -344,7 +344,7 @@ class RunDriver:
         from agentorchestra.agents.agent import agent_effect
 
         if manifest.system == CALLS:
-            return await repeated(root)
+            return await repeat(root)
         if manifest.system == SCHEDULE:
             await keep(root, Schedule.model_validate(manifest.options))
         catalog = self._parts.catalog.of(equipment)
@@ -389,7 +389,7 @@ class RunDriver:
         ledger = Ledger.of(await parts.store.load(run_id))
         held = ledger.answered.get(question or "")
         if held is not None:
-            raise AnswerError(answered_already(run_id, held))
+            raise AnswerError(earlier_answer(run_id, held))
         if record.status in FINAL:
             raise AnswerError(
                 f"run {run_id} has no open {kind} any more: it is over ({record.status.value}); start a new run"
@@ -403,7 +403,7 @@ class RunDriver:
             named = (f" {question}" if question else "") + (f" with the code {code!r}" if code is not None else "")
             verb = "answer" if kind == "question" else "approve or deny"
             last = max(ledger.answered.values(), key=lambda one: one.seq, default=None)
-            so = f". The last: {answered_already(run_id, last)}" if last is not None else ""
+            so = f". The last: {earlier_answer(run_id, last)}" if last is not None else ""
             raise AnswerError(f"run {run_id} has no open {kind}{named} to {verb}; open: {listed}{so}")
         if answer is True and question is None and code is None and len(fitting) > 1:
             raise AnswerError(
@@ -420,7 +420,7 @@ class RunDriver:
                 f"`agentorchestra show {run_id}` lists what is open"
             )
         if not given:
-            raise AnswerError(answered_already(run_id, held))
+            raise AnswerError(earlier_answer(run_id, held))
         await parts.engine.poke(run_id)
         return chosen
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from agentorchestra.agents.conversation import converses
 from agentorchestra.agents.trace import CALLED_BY_CODE
 from agentorchestra.core.content import Source, TextBlock, Trust
-from agentorchestra.core.effects import FINISH, Effect, EffectKind, Outcome, Provenance, failed, joined, provenance_of
+from agentorchestra.core.effects import FINISH, Effect, EffectKind, Outcome, Provenance, failed, provenance_of, union
 from agentorchestra.core.events import Event, RunEnded
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import Message, ModelResponse, ToolCall
@@ -57,7 +57,7 @@ def state_after(manifest: RunManifest, events: Sequence[Event], agents: Mapping[
     return TurnState(
         messages=messages,
         native=native,
-        sources=joined(
+        sources=union(
             begins.sources,
             seen,
             provenance_of([block for message in messages for block in message.content]),

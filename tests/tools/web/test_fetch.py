@@ -15,7 +15,7 @@ from aiohttp import web
 from pydantic import JsonValue
 
 from agentorchestra.agents.sources import look_up
-from agentorchestra.core.content import unnumbered
+from agentorchestra.core.content import without_numbers
 from agentorchestra.core.effects import Outcome, Tag
 from agentorchestra.core.errors import DoorError, SettingsError, WebError
 from agentorchestra.core.protocols import RunContext
@@ -58,7 +58,7 @@ def shown(outcome: Outcome) -> str:
 
 def places(outcome: Outcome) -> dict[str, str]:
     return {
-        block.source.place: unnumbered(block)
+        block.source.place: without_numbers(block)
         for block in outcome.blocks()
         if block.type == "text" and block.source is not None and block.source.place
     }

@@ -18,7 +18,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.settings import AnalysisSettings
-from agentorchestra.core.spec import COUNTED, AgentResult, AgentSpec, FileRef, RunStatus
+from agentorchestra.core.spec import PAGES_ONCE, AgentResult, AgentSpec, FileRef, RunStatus
 from agentorchestra.loop import Observe, State
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.prompt import Prompt
@@ -185,7 +185,7 @@ class Rounds:
             head, *content = outcome.blocks()
             kind = kind_of(outcome.artifacts[0].media_type) if outcome.artifacts else "text"
             document = await read_in_run(self.ctx, url)
-            length = length_of(document, tables=self.ctx.manifest.checks < COUNTED) if document is not None else 0
+            length = length_of(document, tables=self.ctx.manifest.checks < PAGES_ONCE) if document is not None else 0
             whole = 0 < length <= left
             heading = f"Source {url}, read already, {'whole below, ' if whole else ''}of the kind {kind}: "
             blocks.append(material(heading + (head.text if isinstance(head, TextBlock) else ""), url, "web"))

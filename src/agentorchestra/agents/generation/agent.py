@@ -37,7 +37,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import TextBlock
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.ids import sha256_json, sha256_text
-from agentorchestra.core.reply_text import unfenced
+from agentorchestra.core.reply_text import without_fence
 from agentorchestra.core.settings import GeneratorSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.registry import PACKAGED
@@ -358,7 +358,7 @@ def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
 
 
 def _plain_code(text: str) -> str:
-    code = unfenced(text).strip()
+    code = without_fence(text).strip()
     return f"{code}\n" if code else ""
 
 

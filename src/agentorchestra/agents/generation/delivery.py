@@ -14,7 +14,7 @@ from agentorchestra.agents.generation.workshop import Workshop
 from agentorchestra.agents.state import add_tools, agent_state
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.messages import Message
-from agentorchestra.loop import Seen, State, described
+from agentorchestra.loop import Seen, State, descriptions
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import AgentToolset
@@ -60,7 +60,7 @@ class ToolReceiver:
         self.told.update(new)
         self._allow(ctx, [name for name in new if self._take(name, ctx)])
         fitting = [name for name in new if self._fits(name)]
-        ctx.seen.add(described([self.tools.schema(name) for name in fitting]))
+        ctx.seen.add(descriptions([self.tools.schema(name) for name in fitting]))
         left_out = [name for name in new if name not in fitting]
         note = self.prompts.get("tool_given").render(names=fitting, left_out=left_out, code=self.code)
         blocks: list[Block] = [TextBlock(text=note, trust=Trust.SYSTEM)]

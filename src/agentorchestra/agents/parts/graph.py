@@ -25,7 +25,7 @@ from agentorchestra.agents.trace import handed_back, trace_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.loop import Seen, State, described
+from agentorchestra.loop import Seen, State, descriptions
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.permission import OF_EVERY_AGENT
 
@@ -111,7 +111,7 @@ class Subtasks:
         every = {*ctx.manifest.tools} if rights is None else rights - OF_EVERY_AGENT
         tools = tuple(sorted(every - self.work.kit.apart))
         child = AgentSpec(name="subtask", instruction="", tools=tools, role=ROLE, system=EXECUTOR, on_demand=True)
-        ctx.seen.add(described([tool.schema for name in tools if (tool := self.work.kit.tools.get(name))]))
+        ctx.seen.add(descriptions([tool.schema for name in tools if (tool := self.work.kit.tools.get(name))]))
         values = {"actions": actions_of(child, self.work.kit), "most": MOST_SUBTASKS}
         content = (*opening_blocks(state), *tips_of(ctx), *plan_blocks(ctx))
         # As a decision, so that the budget keeps what the agent's own answer needs, whatever its sub-agents spend.

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, unnumbered
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, without_numbers
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.environments.beneath import parts_of, status_of
@@ -145,7 +145,7 @@ class ReportStorage(FolderEnvironment):
             held = await asyncio.to_thread(disk.copied, place, self._stands_on.temporary)
             try:
                 if not path.lower().endswith(_TEXTS):
-                    return "\n".join(map(unnumbered, await disk.shown(held.path, place.shown, "", ctx)))
+                    return "\n".join(map(without_numbers, await disk.shown(held.path, place.shown, "", ctx)))
                 data = await asyncio.to_thread(_bounded, held.path, path)
             finally:
                 await asyncio.to_thread(disk.forget, held.path)

@@ -20,21 +20,21 @@ _MOST_TRIED = 100  # beginnings of calls that are read on
 
 def spelled_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, JsonValue]]]:
     """Return the calls of offered tools with literal arguments in a task; unnamed ones are in the schema's order."""
-    found: list[tuple[str, dict[str, JsonValue]]] = []
+    calls: list[tuple[str, dict[str, JsonValue]]] = []
     end = 0
-    for match in islice((one for one in _BEGINNING.finditer(task) if one["name"] in tools), _MOST_TRIED):
+    for match in islice((hit for hit in _BEGINNING.finditer(task) if hit["name"] in tools), _MOST_TRIED):
         text = _call_at(task, match.start()) if match.start() >= end else ""
         arguments = _arguments(text, list(tools[match["name"]].get("properties", {})))
         if arguments is not None:
-            found.append((match["name"], arguments))
+            calls.append((match["name"], arguments))
             end = match.start() + len(text)
-    return found
+    return calls
 
 
 def unknown_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the names in calls that a task spells out with arguments by name, of tools that are not offered."""
-    strange = islice((one for one in _BEGINNING.finditer(task) if one["name"] not in tools), _MOST_TRIED)
-    return list(dict.fromkeys(one["name"] for one in strange if _arguments(_call_at(task, one.start()), [])))
+    strange = islice((hit for hit in _BEGINNING.finditer(task) if hit["name"] not in tools), _MOST_TRIED)
+    return list(dict.fromkeys(hit["name"] for hit in strange if _arguments(_call_at(task, hit.start()), [])))
 
 
 def _call_at(task: str, start: int) -> str:
@@ -57,10 +57,10 @@ def _call_at(task: str, start: int) -> str:
 def agent_result(text: str) -> dict[str, Any] | None:
     """Return the answer, status and sources of an agent's result as a caller sees it; None for the result of a tool."""
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and {"answer", "status", "sources"} <= set(found) else None
+    return result if isinstance(result, dict) and {"answer", "status", "sources"} <= set(result) else None
 
 
 def _arguments(text: str, names: list[str]) -> dict[str, JsonValue] | None:
@@ -69,12 +69,12 @@ def _arguments(text: str, names: list[str]) -> dict[str, JsonValue] | None:
         call = ast.parse(text, mode="eval").body
         if not isinstance(call, ast.Call) or len(call.args) > len(names):
             return None
-        given = dict(zip(names, (ast.literal_eval(one) for one in call.args), strict=False))
-        for one in call.keywords:
-            if one.arg is None:
+        arguments = dict(zip(names, (ast.literal_eval(value) for value in call.args), strict=False))
+        for keyword in call.keywords:
+            if keyword.arg is None:
                 return None
-            given[one.arg] = ast.literal_eval(one.value)
-        json.dumps(given, allow_nan=False)
+            arguments[keyword.arg] = ast.literal_eval(keyword.value)
+        json.dumps(arguments, allow_nan=False)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         return None
-    return given
+    return arguments

@@ -44,24 +44,28 @@ class Call:
 
 def offered_functions(system: str) -> dict[str, dict[str, Any]] | None:
     """Return the functions that a prompt offers, with the schema of their arguments; None where it offers none."""
-    found = _FUNCTIONS.search(system)
-    if found is None:
+    match = _FUNCTIONS.search(system)
+    if match is None:
         return None
     try:
-        tree = ast.parse(found[1])
+        tree = ast.parse(match[1])
     except SyntaxError:
         return {}
     return {node.name: _schema(node.args) for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def _schema(arguments: ast.arguments) -> dict[str, Any]:
-    named = [*arguments.args, *arguments.kwonlyargs]
+    parameters = [*arguments.args, *arguments.kwonlyargs]
     without = len(arguments.args) - len(arguments.defaults)
-    required = [one.arg for one in arguments.args[:without]]
+    required = [arg.arg for arg in arguments.args[:without]]
     required += [
-        one.arg for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default is None
+        arg.arg for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default is None
     ]
-    return {"type": "object", "properties": {one.arg: _type(one.annotation) for one in named}, "required": required}
+    return {
+        "type": "object",
+        "properties": {arg.arg: _type(arg.annotation) for arg in parameters},
+        "required": required,
+    }
 
 
 def _type(annotation: ast.expr | None) -> dict[str, Any]:
@@ -70,7 +74,7 @@ def _type(annotation: ast.expr | None) -> dict[str, Any]:
     if isinstance(annotation, ast.Subscript) and isinstance(annotation.value, ast.Name):
         if annotation.value.id == "Literal":
             values = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
-            return {"type": "string", "enum": [one.value for one in values if isinstance(one, ast.Constant)]}
+            return {"type": "string", "enum": [node.value for node in values if isinstance(node, ast.Constant)]}
         return {"type": "array"}
     if isinstance(annotation, ast.BinOp):  # the first of several
         return _type(annotation.left)
@@ -86,31 +90,31 @@ def program(calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> str:
 def printed_calls(text: str) -> list[Call]:
     if not text.startswith(_RESULT):
         return []
-    shown = "\n".join(one.text for one in parse_contents(text)) or text
-    found = []
-    for line in shown.splitlines():
+    output = "\n".join(content.text for content in parse_contents(text)) or text
+    calls = []
+    for line in output.splitlines():
         try:
-            said = json.loads(line) if line.startswith('{"call": ') else None
+            record = json.loads(line) if line.startswith('{"call": ') else None
         except ValueError:
-            said = None  # cut
-        if isinstance(said, dict):
-            found.append(_call(said))
-    return found
+            record = None  # cut
+        if isinstance(record, dict):
+            calls.append(_call(record))
+    return calls
 
 
-def _call(said: dict[str, Any]) -> Call:
-    name, arguments = str(said["call"]), said.get("arguments")
-    given = arguments if isinstance(arguments, dict) else {}
-    if "error" in said:
-        return Call(name, given, str(said["error"]), True, ())
-    result = said.get("result")
-    listed = result if isinstance(result, list) else []
-    if not listed or not all(isinstance(one, dict) and "text" in one for one in listed):
-        return Call(name, given, result if isinstance(result, str) else json.dumps(result), False, ())
+def _call(record: dict[str, Any]) -> Call:
+    name, arguments = str(record["call"]), record.get("arguments")
+    values = arguments if isinstance(arguments, dict) else {}
+    if "error" in record:
+        return Call(name, values, str(record["error"]), True, ())
+    result = record.get("result")
+    rows = result if isinstance(result, list) else []
+    if not rows or not all(isinstance(row, dict) and "text" in row for row in rows):
+        return Call(name, values, result if isinstance(result, str) else json.dumps(result), False, ())
     contents = [
-        RenderedContent(kind="file", ref=str(one["source"]), place=str(one["place"]), text=str(one["text"]))
-        for one in listed
-        if one.get("place")
+        RenderedContent(kind="file", ref=str(row["source"]), place=str(row["place"]), text=str(row["text"]))
+        for row in rows
+        if row.get("place")
     ]
-    text = "\n".join(str(one["text"]) for one in listed if not one.get("place"))
-    return Call(name, given, text, False, tuple(pieces(contents)))
+    text = "\n".join(str(row["text"]) for row in rows if not row.get("place"))
+    return Call(name, values, text, False, tuple(pieces(contents)))

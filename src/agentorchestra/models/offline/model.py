@@ -55,9 +55,9 @@ class OfflineModel:
         """Decide the next step from the visible prompt; media are not looked at."""
         view = _View.read(request)
         single = None if view.tools else team.single_reply(view.system, view.first, NOTE)
-        text, calls = (single, ()) if single is not None else _written(_decide(view), view)
-        said = len(text) + sum(len(call.name) + len(canonical_json(call.arguments)) for call in calls)
-        usage = Usage(requests=1, input_tokens=max(1, view.chars // 4), output_tokens=max(1, said // 4), cost_usd=0.0)
+        text, calls = (single, ()) if single is not None else _reply(_decide(view), view)
+        chars = len(text) + sum(len(call.name) + len(canonical_json(call.arguments)) for call in calls)
+        usage = Usage(requests=1, input_tokens=max(1, view.chars // 4), output_tokens=max(1, chars // 4), cost_usd=0.0)
         reply = ModelResponse(
             text=text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop", model=self.name, usage=usage
         )
@@ -91,30 +91,32 @@ class _View:
 
     @classmethod
     def read(cls, request: ModelRequest) -> _View:
-        rendered = [(message, render_message(message)) for message in request.messages]
-        first = next((text for message, text in rendered if message.role == "user" and "<task>" in text), None)
+        renderings = [(message, render_message(message)) for message in request.messages]
+        first = next((text for message, text in renderings if message.role == "user" and "<task>" in text), None)
         if first is None:
-            first = next((text for message, text in rendered if message.role == "user"), "")
+            first = next((text for message, text in renderings if message.role == "user"), "")
         files, since = _listed_files(first), 0
-        for place, (message, text) in enumerate(rendered):
+        for place, (message, text) in enumerate(renderings):
             if message.role == "user" and message.name == "task":  # a later turn of a session
                 first, files, since = text, files + _listed_files(text), place
-        turn = rendered[since:]
-        system = "\n".join(text for message, text in rendered if message.role == "system")
+        turn = renderings[since:]
+        system = "\n".join(text for message, text in renderings if message.role == "system")
         functions = code.offered_functions(system)
         tools = {tool.name: tool.parameters for tool in request.tools} if functions is None else functions
         # What can be opened can be called by its name too, with arguments that nobody has described.
         waiting = [tool.description for tool in request.tools if tool.name == "open_tools"]
         tools = {name: {} for text in waiting for name in _WAITING.findall(text)} | tools
         contents: dict[tuple[str, str, str], RenderedContent] = {}
-        for message, text in rendered:
+        for message, text in renderings:
             if message.role in ("tool", "user"):
-                for content in [*pieces(parse_contents(text)), *team.remembered(text)]:
+                for content in [*pieces(parse_contents(text)), *team.memory_contents(text)]:
                     if content.kind == "file" and content.place:  # without a place it only speaks of a file
                         contents.setdefault((content.ref, content.place, content.text), content)
                 for call in code.printed_calls(text):
-                    contents.update({(one.ref, one.place, one.text): one for one in call.contents})
-        tail = without_contents(rendered[-1][1]) if rendered and rendered[-1][0].role in ("user", "system") else ""
+                    contents.update({(piece.ref, piece.place, piece.text): piece for piece in call.contents})
+        tail = (
+            without_contents(renderings[-1][1]) if renderings and renderings[-1][0].role in ("user", "system") else ""
+        )
         return cls(
             task=_inside(first, "task") if "<task>" in first else first,
             files=tuple(dict.fromkeys(files)),
@@ -124,30 +126,30 @@ class _View:
             code=functions is not None,
             contents=tuple(contents.values()),
             steps=sum(message.role == "assistant" for message, _ in turn),
-            chars=sum(len(text) for _, text in rendered)
+            chars=sum(len(text) for _, text in renderings)
             + sum(len(canonical_json(tool.parameters)) for tool in request.tools),
             system=system,
             first=first,
         )
 
-    def made(self, name: str) -> list[Call]:
+    def calls_of(self, name: str) -> list[Call]:
         return [call for call in self.calls if call.name == name]
 
     @property
     def agents(self) -> tuple[str, ...]:
         """The agents that it may delegate to; in the last step, which offers none, those it did delegate to."""
-        offered = {name for name, parameters in self.tools.items() if team.is_agent(parameters)}
-        asked = {call.name for call in self.calls if "task" in call.arguments} if self.last else set()
-        return tuple(sorted(offered | asked))
+        names = {name for name, parameters in self.tools.items() if team.is_agent(parameters)}
+        delegates = {call.name for call in self.calls if "task" in call.arguments} if self.last else set()
+        return tuple(sorted(names | delegates))
 
     @property
     def evidence(self) -> str:
         """Return what others found and is to be written up; "" where this is no such task."""
         if set(self.tools) - {"done", "python"}:
             return ""
-        shown = [content.text for content in parse_contents(self.first) if content.kind == "agent"]
-        given = "\n".join(shown) or self.first.rpartition("</files>")[2]
-        return given if _EVIDENCE.search(given) else ""
+        texts = [content.text for content in parse_contents(self.first) if content.kind == "agent"]
+        evidence = "\n".join(texts) or self.first.rpartition("</files>")[2]
+        return evidence if _EVIDENCE.search(evidence) else ""
 
 
 _EVIDENCE = re.compile(r"^\w+ \((?:completed|partial|blocked)\): |^\[E1\] ", re.MULTILINE)
@@ -159,8 +161,8 @@ _LAST_STEP = re.compile(r"<last_step>")
 def _inside(text: str, tag: str) -> str:
     """Return what stands between a tag and its last closing one before the files are listed."""
     start = text.find(f"<{tag}>") + len(tag) + 2
-    listed = text.rfind("<files>") if tag == "task" else -1
-    end = text.rfind(f"</{tag}>", start, listed if listed > start else len(text))
+    files = text.rfind("<files>") if tag == "task" else -1
+    end = text.rfind(f"</{tag}>", start, files if files > start else len(text))
     return text[start : end if end >= 0 else len(text)].strip()
 
 
@@ -170,18 +172,16 @@ def _listed_files(text: str) -> tuple[str, ...]:
     return tuple(match["name"] for match in _FILE_LINE.finditer(text[start:end])) if 0 <= start < end else ()
 
 
-def _calls(rendered: list[tuple[Message, str]]) -> tuple[Call, ...]:
-    results = {
-        message.tool_call_id or "": (text, message.is_error) for message, text in rendered if message.role == "tool"
-    }
+def _calls(turn: list[tuple[Message, str]]) -> tuple[Call, ...]:
+    results = {message.tool_call_id or "": (text, message.is_error) for message, text in turn if message.role == "tool"}
     calls = []
-    for message, _ in rendered:
+    for message, _ in turn:
         for call in message.tool_calls:
             text, is_error = results.get(call.id, ("", False))
             arguments = call.arguments if isinstance(call.arguments, dict) else {}
             contents = tuple(pieces(parse_contents(text)))
             calls.append(Call(call.name, arguments, without_contents(text).strip(), is_error, contents))
-    for message, text in rendered:
+    for message, text in turn:
         calls += code.printed_calls(text) if message.role == "user" else []
     return tuple(calls)
 
@@ -200,17 +200,17 @@ class _Decision:
 def _decide(view: _View) -> _Decision:
     """Decide: calls that are spelled out, a report, a team, arithmetic, facts in files, two facts and an operation."""
     hidden = unknown_calls(view.task, view.tools) if "open_tools" in view.tools and not view.last else []
-    if hidden and not view.made("open_tools"):
+    if hidden and not view.calls_of("open_tools"):
         return _Decision(
             thinking=f"The task spells out calls of tools that are not open: {', '.join(hidden)}.",
             next_goal="Open them.",
             calls=(("open_tools", {"names": [*hidden]}),),
         )
-    spelled = spelled_calls(view.task, {name: schema for name, schema in view.tools.items() if name != "done"})
-    if spelled and (decision := _spelled(view, spelled)) is not None:
+    task_calls = spelled_calls(view.task, {name: schema for name, schema in view.tools.items() if name != "done"})
+    if task_calls and (decision := _calls_of_task(view, task_calls)) is not None:
         return decision
     if view.evidence:
-        return _finish(view, team.reported(view.evidence, NOTE), (), "everything that was found is written up")
+        return _finish(view, team.report(view.evidence, NOTE), (), "everything that was found is written up")
     if view.agents:
         return _lead(view)
     expression = rules.arithmetic(view.task)
@@ -224,97 +224,99 @@ def _decide(view: _View) -> _Decision:
         return _finish(view, sentence, (), "no term to look for", status="blocked")
     direct = rules.best(question, view.contents)
     if direct is not None:
-        why = f"{direct.source} ({direct.place}) holds every term of the question"
-        return _finish(view, direct.answer, (direct,), why)
+        reason = f"{direct.source} ({direct.place}) holds every term of the question"
+        return _finish(view, direct.answer, (direct,), reason)
     pair = rules.split_question(question)
     if pair is not None:
         operation, left, right = pair
-        found = (rules.best(left, view.contents), rules.best(right, view.contents))
-        if found[0] is not None and found[1] is not None:
-            return _combine(view, operation, found[0], found[1])
-        open_questions = [one for one, answer in zip((left, right), found, strict=True) if answer is None]
+        answers = (rules.best(left, view.contents), rules.best(right, view.contents))
+        if answers[0] is not None and answers[1] is not None:
+            return _combine(view, operation, answers[0], answers[1])
+        open_questions = [part for part, answer in zip((left, right), answers, strict=True) if answer is None]
     else:
         open_questions = [question]
     if not view.last and (calls := _look_up(view, open_questions)):
-        wanted = "; ".join(", ".join(term.text for term in one.terms) for one in open_questions)
+        terms = "; ".join(", ".join(term.text for term in part.terms) for part in open_questions)
         return _Decision(
-            thinking=f"The passages seen so far do not hold all of these terms: {wanted}."
+            thinking=f"The passages seen so far do not hold all of these terms: {terms}."
             if view.calls
-            else f"The files have to be searched for these terms: {wanted}.",
-            memory=f"Terms to match: {wanted}. Passages seen: {len(view.contents)}.",
+            else f"The files have to be searched for these terms: {terms}.",
+            memory=f"Terms to match: {terms}. Passages seen: {len(view.contents)}.",
             next_goal="Find a passage that holds all terms.",
             calls=tuple(calls),
         )
-    return _not_found(view, question)
+    return _absence(view, question)
 
 
-def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | None:
-    made = [one for name in dict.fromkeys(name for name, _ in calls) for one in view.made(name)]
-    if not made and view.last:
+def _calls_of_task(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | None:
+    history = [call for name in dict.fromkeys(name for name, _ in calls) for call in view.calls_of(name)]
+    if not history and view.last:
         return None
-    if not made:
+    if not history:
         names = ", ".join(name for name, _ in calls)
         return _Decision(
             thinking=f"The task spells out what to call: {names}.", next_goal=f"Call {names}.", calls=tuple(calls)
         )
     answers: list[str] = []
-    found: list[rules.Found] = []
+    citations: list[rules.Found] = []
     failed = 0
-    for one in made:
-        text = one.text or "\n".join(content.text for content in one.contents)
+    for call in history:
+        text = call.text or "\n".join(content.text for content in call.contents)
         result = agent_result(text)
         answers.append(text if result is None else str(result["answer"]).removesuffix(NOTE).strip())
-        failed += one.is_error or (result is not None and result["status"] != "completed")
+        failed += call.is_error or (result is not None and result["status"] != "completed")
         for source in (result or {}).get("sources", ()):
             name, place, quote = (str(source.get(name, "")) for name in ("source", "place", "quote"))
-            found.append(rules.Found(answers[-1], answers[-1], name, place, quote))
-    status = "completed" if not failed else "blocked" if failed == len(made) else "partial"
-    why = "the calls that the task spells out were made"
-    return _finish(view, "\n".join(answers), tuple(found), why, status=status)
+            citations.append(rules.Found(answers[-1], answers[-1], name, place, quote))
+    status = "completed" if not failed else "blocked" if failed == len(history) else "partial"
+    reason = "the calls that the task spells out were made"
+    return _finish(view, "\n".join(answers), tuple(citations), reason, status=status)
 
 
 def _lead(view: _View) -> _Decision:
     """Hand out, try again what failed, have the report written, answer."""
     first = team.first_delegations(view.task, view.files, view.agents)
-    made = [call for call in view.calls if call.name in view.agents]
-    work = [call for call in made if call.name != team.REPORTER]
+    delegations = [call for call in view.calls if call.name in view.agents]
+    work = [call for call in delegations if call.name != team.REPORTER]
     if not first and not work:
         return _without_files(view)
     reporting = team.wants_report(view.task) and team.REPORTER in view.agents
     if not work and not view.last:
-        return _handing_out(view, first, "Hand the work out.", planned=_planned(view, first, reporting))
+        return _handing_out(view, first, "Hand the work out.", plan=_plan(view, first, reporting))
     findings = [team.finding_of(call.text, call.contents, is_error=call.is_error) for call in work]
-    failed = [index for index, one in enumerate(findings[: len(first)]) if one.failed]
+    failed = [index for index, finding in enumerate(findings[: len(first)]) if finding.failed]
     if failed and len(work) == len(first) and not view.last:
         again = [first[index] for index in failed]
-        return _handing_out(view, again, "Try again what failed.", planned=())
-    for index, one in zip(failed, findings[len(first) :], strict=False):
-        findings[index] = one
+        return _handing_out(view, again, "Try again what failed.", plan=())
+    for index, finding in zip(failed, findings[len(first) :], strict=False):
+        findings[index] = finding
     done = findings[: len(first)] or findings
-    marks = _marked(view, done)
-    asked: Arguments = {"task": view.task}
-    report = (team.REPORTER, asked) if reporting and len(made) == len(work) else None
+    marks = _marks(view, done)
+    arguments: Arguments = {"task": view.task}
+    report = (team.REPORTER, arguments) if reporting and len(delegations) == len(work) else None
     if (marks or report) and not view.last:
         return _Decision(
             thinking="What could be found is there.",
-            memory=f"{sum(one.usable for one in done)} of {len(done)} parts are answered.",
+            memory=f"{sum(finding.usable for finding in done)} of {len(done)} parts are answered.",
             next_goal="Have the report written." if report else "Mark the plan.",
             calls=(*marks, report) if report else marks,
         )
-    return _concluded(view, done)
+    return _conclude(view, done)
 
 
 def _handing_out(
-    view: _View, work: list[team.Delegation], goal: str, *, planned: tuple[tuple[str, Arguments], ...]
+    view: _View, work: list[team.Delegation], goal: str, *, plan: tuple[tuple[str, Arguments], ...]
 ) -> _Decision:
-    handed: list[tuple[str, Arguments]] = [(one.agent, {"task": one.task}) for one in work]
+    calls: list[tuple[str, Arguments]] = [(delegation.agent, {"task": delegation.task}) for delegation in work]
     return _Decision(
-        thinking="; ".join(f"{one.agent}: {one.task}" for one in work), next_goal=goal, calls=(*planned, *handed)
+        thinking="; ".join(f"{delegation.agent}: {delegation.task}" for delegation in work),
+        next_goal=goal,
+        calls=(*plan, *calls),
     )
 
 
-def _planned(view: _View, work: list[team.Delegation], reporting: bool) -> tuple[tuple[str, Arguments], ...]:
-    parts: dict[str, str] = {one.task: one.agent for one in work}
+def _plan(view: _View, work: list[team.Delegation], reporting: bool) -> tuple[tuple[str, Arguments], ...]:
+    parts: dict[str, str] = {delegation.task: delegation.agent for delegation in work}
     if "todo" not in view.tools or len(parts) + reporting < 2:
         return ()
     steps: list[JsonValue] = [{"text": part, "agent": agent} for part, agent in parts.items()]
@@ -324,43 +326,43 @@ def _planned(view: _View, work: list[team.Delegation], reporting: bool) -> tuple
     return (("todo", {"action": "create", "steps": steps}),)
 
 
-def _marked(view: _View, findings: list[team.Finding]) -> tuple[tuple[str, Arguments], ...]:
-    actions = [call.arguments.get("action") for call in view.made("todo")]
+def _marks(view: _View, findings: list[team.Finding]) -> tuple[tuple[str, Arguments], ...]:
+    actions = [call.arguments.get("action") for call in view.calls_of("todo")]
     if actions != ["create"] or "todo" not in view.tools:
         return ()
     marks: list[tuple[str, Arguments]] = []
-    for index, one in enumerate(findings):
-        status = "blocked" if one.failed else "completed"
+    for index, finding in enumerate(findings):
+        status = "blocked" if finding.failed else "completed"
         marks.append(("todo", {"action": "mark_step", "step_index": index, "step_status": status}))
     return tuple(marks)
 
 
-def _concluded(view: _View, findings: list[team.Finding]) -> _Decision:
-    answers, found = [], []
-    for one in findings:
-        said = one.result.answer or one.result.report if one.result is not None else one.error
-        answers.append(said.removesuffix(NOTE).strip())
-        for source in one.result.sources if one.result is not None and not one.failed else ():
-            found.append(rules.Found("", "", source.source, source.place, source.quote))
-    text = answers[0] if len(answers) == 1 else "\n".join(f"{n}. {said}" for n, said in enumerate(answers, start=1))
-    failed = sum(one.failed for one in findings)
+def _conclude(view: _View, findings: list[team.Finding]) -> _Decision:
+    answers, citations = [], []
+    for finding in findings:
+        answer = finding.result.answer or finding.result.report if finding.result is not None else finding.error
+        answers.append(answer.removesuffix(NOTE).strip())
+        for source in finding.result.sources if finding.result is not None and not finding.failed else ():
+            citations.append(rules.Found("", "", source.source, source.place, source.quote))
+    text = answers[0] if len(answers) == 1 else "\n".join(f"{n}. {answer}" for n, answer in enumerate(answers, start=1))
+    failed = sum(finding.failed for finding in findings)
     status = "completed" if not failed else "blocked" if failed == len(findings) else "partial"
-    return _finish(view, text, tuple(dict.fromkeys(found)), "every part came back", status=status)
+    return _finish(view, text, tuple(dict.fromkeys(citations)), "every part came back", status=status)
 
 
 def _arithmetic(view: _View, expression: str) -> _Decision:
-    made = view.made("python")
-    if not made and "python" in view.tools and not view.last:
+    runs = view.calls_of("python")
+    if not runs and "python" in view.tools and not view.last:
         return _Decision(
             thinking=f"The task is arithmetic: {expression}.",
             memory=f"To compute: {expression}.",
             next_goal="Compute the expression.",
             calls=(("python", {"code": expression}),),
         )
-    value = _last_number(made[-1]) if made else None
+    value = _last_number(runs[-1]) if runs else None
     if value is None:
-        why = made[-1].text[:200] if made else "it is not offered"
-        sentence = f"I cannot compute {expression}: the python tool gave no number: {why}"
+        reason = runs[-1].text[:200] if runs else "it is not offered"
+        sentence = f"I cannot compute {expression}: the python tool gave no number: {reason}"
         return _finish(view, sentence, (), "nothing computes", status="blocked")
     return _finish(view, f"{value} = {expression} (computed by the python tool)", (), f"{expression} = {value}")
 
@@ -385,37 +387,37 @@ def _combine(view: _View, operation: rules.Operation, left: rules.Found, right: 
     expression = rules.operate(operation, left.value, right.value)
     if expression is None:
         return _finish(view, f"{left.answer}; {right.answer}", (left, right), "both facts were found")
-    made = view.made("python")
+    runs = view.calls_of("python")
     memory = f"{left.value} at {left.source} {left.place}; {right.value} at {right.source} {right.place}."
-    if not made and "python" in view.tools and not view.last:
+    if not runs and "python" in view.tools and not view.last:
         return _Decision(
             thinking=f"Both values are known; their {operation} is {expression}.",
             memory=memory,
             next_goal=f"Compute the {operation}.",
             calls=(("python", {"code": expression}),),
         )
-    value = (_last_number(made[-1]) if made else None) or "unknown"
+    value = (_last_number(runs[-1]) if runs else None) or "unknown"
     answer = f"{value}: the {operation} of {left.value} and {right.value}. {left.answer} {right.answer}"
     return _finish(view, answer, (left, right), memory)
 
 
 def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Arguments]]:
     """Return the next searches; empty when nothing is left to try."""
-    made = view.made("search_files")
-    if "search_files" not in view.tools or sum(call.is_error for call in made) > 1:
+    searches = view.calls_of("search_files")
+    if "search_files" not in view.tools or sum(call.is_error for call in searches) > 1:
         return []
     limit: Arguments = {"limit": 12} if "limit" in view.tools["search_files"].get("properties", {}) else {}
     calls: list[tuple[str, Arguments]] = []
-    asked = {str(call.arguments.get("query")) for call in made}
+    queries = {str(call.arguments.get("query")) for call in searches}
     for question in questions:
-        query = next((one for one in question.queries() if one not in asked), None)
+        query = next((candidate for candidate in question.queries() if candidate not in queries), None)
         if query is not None:
-            asked.add(query)
+            queries.add(query)
             calls.append(("search_files", {"query": query, **limit}))
     return calls
 
 
-def _not_found(view: _View, question: rules.Question) -> _Decision:
+def _absence(view: _View, question: rules.Question) -> _Decision:
     if not view.calls and not view.contents:
         sentence = "Not found in the given files. They could not be searched: no tool for that is offered."
         return _finish(view, sentence, (), "no tool reads the files", status="blocked")
@@ -431,7 +433,7 @@ def _not_found(view: _View, question: rules.Question) -> _Decision:
     return _finish(view, f"Not found in the given files. {reason}", (), reason)
 
 
-def _judged(view: _View) -> str:
+def _verdict(view: _View) -> str:
     if not view.calls:
         return "Nothing was done yet."
     last = view.calls[-1]
@@ -444,35 +446,37 @@ def _judged(view: _View) -> str:
 
 
 def _finish(
-    view: _View, answer: str, found: tuple[rules.Found, ...], why: str, *, status: str = "completed"
+    view: _View, answer: str, citations: tuple[rules.Found, ...], reason: str, *, status: str = "completed"
 ) -> _Decision:
-    cited: JsonValue = [{"source": one.source, "place": one.place, "quote": one.quote} for one in found]
-    arguments: Arguments = {"answer": f"{answer} {NOTE}", "status": status, "sources": cited}
+    sources: JsonValue = [
+        {"source": citation.source, "place": citation.place, "quote": citation.quote} for citation in citations
+    ]
+    arguments: Arguments = {"answer": f"{answer} {NOTE}", "status": status, "sources": sources}
     properties = view.tools.get("done", {}).get("properties", {})
     if properties:
         arguments = {name: value for name, value in arguments.items() if name in properties}
     return _Decision(
-        thinking=f"The answer is ready: {why}.",
-        memory=why[:500],
+        thinking=f"The answer is ready: {reason}.",
+        memory=reason[:500],
         next_goal="Give the answer.",
         calls=(("done", arguments),),
     )
 
 
-def _written(decision: _Decision, view: _View) -> tuple[str, tuple[ToolCall, ...]]:
+def _reply(decision: _Decision, view: _View) -> tuple[str, tuple[ToolCall, ...]]:
     """Return the decision as a model writes it: its thoughts in the form that is asked for, and its calls."""
-    said: dict[str, JsonValue] = {
+    thoughts: dict[str, JsonValue] = {
         "thinking": decision.thinking,
-        "evaluation_previous_goal": _judged(view),
+        "evaluation_previous_goal": _verdict(view),
         "memory": decision.memory,
         "next_goal": decision.next_goal,
     }
     fields = "evaluation_previous_goal" in view.system
-    thought = json.dumps(said, ensure_ascii=False) if fields else decision.thinking
+    text = json.dumps(thoughts, ensure_ascii=False) if fields else decision.thinking
     if view.code:
-        return f"{thought}\n```python\n{code.program(decision.calls)}\n```", ()
+        return f"{text}\n```python\n{code.program(decision.calls)}\n```", ()
     calls = tuple(
         ToolCall(id=f"call_{view.steps}_{index}", name=name, arguments=arguments)
         for index, (name, arguments) in enumerate(decision.calls)
     )
-    return thought, calls
+    return text, calls

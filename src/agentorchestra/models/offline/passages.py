@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from agentorchestra.models.render import RenderedContent
 
-_NUMBERED = re.compile(r"(\d{1,9})(, characters \d+-\d+)?\t(.*)")
+_LINE = re.compile(r"(\d{1,9})(, characters \d+-\d+)?\t(.*)")
 _APART = re.compile(r"[ \t]*(?:[-*+•]\s+\S|\(?\d{1,3}[.)]\s+\S|#{1,6}\s+\S|[\w][\w .()/%°'’-]{0,50}:\s+\S)")
 """A line that begins something of its own: an item, a heading, a label with its value."""
 
@@ -17,15 +17,15 @@ _DEPENDENT = re.compile(r"(?:It|Its|They|Their|He|His|She|Her|This|That|These|Th
 
 def pieces(contents: Iterable[RenderedContent]) -> list[RenderedContent]:
     """Readings as their sentences; everything else as it is."""
-    found: list[RenderedContent] = []
+    parts: list[RenderedContent] = []
     for content in contents:
-        lines = [_NUMBERED.fullmatch(line) for line in content.text.split("\n")]
+        lines = [_LINE.fullmatch(line) for line in content.text.split("\n")]
         read = [line for line in lines if line is not None]
         if len(read) == len(lines):
-            found += _paragraphs(content, read)
+            parts += _paragraphs(content, read)
         else:
-            found.append(content)
-    return found
+            parts.append(content)
+    return parts
 
 
 def _paragraphs(content: RenderedContent, lines: list[re.Match[str]]) -> Iterator[RenderedContent]:
@@ -33,7 +33,7 @@ def _paragraphs(content: RenderedContent, lines: list[re.Match[str]]) -> Iterato
     open_lines: list[re.Match[str]] = []
     for line in [*lines, None]:
         if open_lines and (line is None or not line[3].strip() or _APART.match(line[3])):
-            text = "\n".join(one[3] for one in open_lines)
+            text = "\n".join(match[3] for match in open_lines)
             for start, end in _sentences(text):
                 first = int(open_lines[0][1]) + text.count("\n", 0, start)
                 last = first + text.count("\n", start, end)

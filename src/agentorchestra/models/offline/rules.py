@@ -29,7 +29,7 @@ _PART = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])|_")
 _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
 _NUMBER = re.compile(r"^\d+(?:[.,]\d+)*$")
-_HYPHENATED = re.compile(r"(\w)[-\u00ad]\n\s*(?=[a-zà-ÿ])")
+_HYPHEN = re.compile(r"(\w)[-\u00ad]\n\s*(?=[a-zà-ÿ])")
 
 
 @lru_cache(maxsize=65_536)
@@ -47,19 +47,19 @@ def key(word: str) -> str:
 
 def tokens(text: str) -> list[str]:
     """Return the words of a text as they stand."""
-    return _TOKEN.findall(_HYPHENATED.sub(r"\1", text))
+    return _TOKEN.findall(_HYPHEN.sub(r"\1", text))
 
 
 def keys_of(text: str) -> list[str]:
     """Return the keys of a text's words in order, compound words followed by their parts."""
-    found = []
+    keys = []
     for token in tokens(text):
         whole = key(token)
-        found.append(whole)
+        keys.append(whole)
         parts = [key(part) for piece in _PART.findall(token) for part in _CAMEL.split(piece)]
         if len(parts) > 1:
-            found.extend(part for part in parts if part != whole)
-    return found
+            keys.extend(part for part in parts if part != whole)
+    return keys
 
 
 _ENDINGS = {"", *word_set("s es ed d e ing y ies ied n en t st ned ning ted ting red ring led ling ped ping ged ging")}
@@ -105,10 +105,10 @@ class Question:
 
     def queries(self) -> list[str]:
         """Return what to search for, in order: all terms, names and numbers, the other words."""
-        everything = " ".join(term.text for term in self.terms)
+        full = " ".join(term.text for term in self.terms)
         hard = " ".join(term.text for term in self.terms if term.kind != "word")
         soft = " ".join(term.text for term in self.terms if term.kind == "word")
-        return [query for query in dict.fromkeys((everything, hard, soft)) if query]
+        return [query for query in dict.fromkeys((full, hard, soft)) if query]
 
 
 # "according to the report": names the file without its name.
@@ -126,15 +126,15 @@ def questions(task: str) -> list[str]:
 
 def parse_question(task: str, files: Sequence[str]) -> Question:
     """Return the question in a task: its sentence with a question mark where there is one, else all of it."""
-    asked = questions(task)
-    text = max(asked, key=len) if asked else task
+    candidates = questions(task)
+    text = max(candidates, key=len) if candidates else task
     # A file of a folder may be named with its folders or without.
-    said = {name: [name, name.rpartition("/")[2]] for name in files}
-    named = [name for name in files if any(one.lower() in task.lower() for one in said[name])]
-    for one in sorted({one for name in named for one in said[name]}, key=len, reverse=True):
-        text = re.sub(re.escape(one), " ", text, flags=re.IGNORECASE)
+    spellings = {name: [name, name.rpartition("/")[2]] for name in files}
+    mentions = [name for name in files if any(spelling.lower() in task.lower() for spelling in spellings[name])]
+    for phrase in sorted({spelling for name in mentions for spelling in spellings[name]}, key=len, reverse=True):
+        text = re.sub(re.escape(phrase), " ", text, flags=re.IGNORECASE)
     text = _SOURCE_PHRASE.sub(" ", text)
-    return Question(text.strip(), _terms(text), _wants(text), tuple(named))
+    return Question(text.strip(), _terms(text), _wants(text), tuple(mentions))
 
 
 @lru_cache(maxsize=64)  # of one task it is asked again at each step
@@ -142,7 +142,7 @@ def _terms(text: str) -> tuple[Term, ...]:
     words = tokens(text)
     capitals = sum(word[:1].isupper() for word in words)
     shouting = capitals > 0.7 * len(words) and len(words) > 4  # Title Case: capitals say nothing
-    found: dict[str, Term] = {}
+    terms: dict[str, Term] = {}
     for index, word in enumerate(words):
         bare = re.sub(r"['’]s?$", "", word.lower())
         is_month = index > 0 and word[:1].isupper() and bare in MONTHS  # May
@@ -158,8 +158,8 @@ def _terms(text: str) -> tuple[Term, ...]:
         for piece in pieces:
             term = Term(re.sub(r"['’]s?$", "", piece), key(piece), kind)
             if term.key and (piece == word or piece.lower() not in FUNCTION):
-                found.setdefault(term.key, term)
-    return tuple(found.values())
+                terms.setdefault(term.key, term)
+    return tuple(terms.values())
 
 
 def _wants(text: str) -> Literal["number", "date", "name", ""]:
@@ -224,13 +224,13 @@ def table_rows(content: RenderedContent) -> list[RenderedContent]:
     rows = [*takewhile(lambda record: record and record[0].isdigit(), records)]
     names = dict(zip(letters[1:], rows[0][1:], strict=False)) if rows and _names_columns(rows[0]) else {}
     prefix, cells = place[1] or "", not content.place.removeprefix(place[1] or "").startswith("row")
-    found = []
+    passages = []
     for row, *values in rows[1:] if names else rows:
         pairs = [(letter, value.strip()) for letter, value in zip(letters[1:], values, strict=False) if value.strip()]
         text = "; ".join(f"{letter}{row} {names.get(letter, '').strip() or letter}: {value}" for letter, value in pairs)
-        where = f"{letters[1]}{row}:{letters[-1]}{row}" if cells else f"row {row}"
-        found.append(content.model_copy(update={"place": f"{prefix}{where}", "text": text}))
-    return found
+        span = f"{letters[1]}{row}:{letters[-1]}{row}" if cells else f"row {row}"
+        passages.append(content.model_copy(update={"place": f"{prefix}{span}", "text": text}))
+    return passages
 
 
 def _names_columns(record: Sequence[str]) -> bool:
@@ -247,8 +247,8 @@ def best(question: Question, contents: Iterable[RenderedContent]) -> Found | Non
     """Return the passage or cell that answers a question; None when none holds all its terms."""
     if not question.terms:
         return None
-    found: list[Found] = []
-    for order, content in enumerate(row for one in contents for row in table_rows(one)):
+    answers: list[Found] = []
+    for order, content in enumerate(row for passage in contents for row in table_rows(passage)):
         if question.files and content.ref not in question.files:
             continue
         cells = parse_row(content)
@@ -256,8 +256,8 @@ def best(question: Question, contents: Iterable[RenderedContent]) -> Found | Non
             candidates = [_in_row(question, content, cells)]
         else:
             candidates = [_in_text(question, piece) for piece in _pieces(content)]
-        found.extend(replace(one, score=(*one.score, -order)) for one in candidates if one is not None)
-    return max(found, key=lambda one: one.score, default=None)
+        answers.extend(replace(answer, score=(*answer.score, -order)) for answer in candidates if answer is not None)
+    return max(answers, key=lambda answer: answer.score, default=None)
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-ZÀ-Þ0-9•])|\n\s*\n")
@@ -305,20 +305,20 @@ def _in_text(question: Question, content: RenderedContent) -> Found | None:
             return None
     if not positions:
         return None
-    asked = {term.key for term in question.terms}
-    new = [word for word in words if word not in asked]
+    keys = {term.key for term in question.terms}
+    new = [word for word in words if word not in keys]
     numbers = [word for word in new if word[:1].isdigit()]
     if question.wants == "date" and not (numbers or any(word in MONTHS for word in new)):
         return None
     if question.wants == "number" and not numbers:
         return None
     # Terms that follow one another in the question do so in the right passage: who did what to whom.
-    ordered = sum(1 for a, b in pairwise(positions) if 0 < b - a <= 3)
+    order = sum(1 for a, b in pairwise(positions) if 0 < b - a <= 3)
     quote = content.text.strip()
-    shown = " ".join(quote.split())
-    answer = f"According to {content.ref} ({content.place}): “{shown}”"
+    excerpt = " ".join(quote.split())
+    answer = f"According to {content.ref} ({content.place}): “{excerpt}”"
     value = numbers[0] if len(numbers) == 1 else ""
-    return Found(answer, value, content.ref, content.place, quote, (exact, ordered, -len(new)))
+    return Found(answer, value, content.ref, content.place, quote, (exact, order, -len(new)))
 
 
 def _header_words(header: str) -> list[str]:
@@ -337,7 +337,7 @@ def _names_column(term: Term, header: str) -> bool:
 
 def _in_row(question: Question, content: RenderedContent, cells: list[Cell]) -> Found | None:
     values = [keys_of(cell.value) for cell in cells]
-    keyed: dict[int, set[str]] = {}
+    row_keys: dict[int, set[str]] = {}
     naming: dict[str, list[int]] = {}
     exact = 0
     for term in question.terms:
@@ -352,42 +352,44 @@ def _in_row(question: Question, content: RenderedContent, cells: list[Cell]) -> 
         if columns:
             naming[term.key] = columns
         for i in at if not columns or term.kind != "word" else []:
-            keyed.setdefault(i, set()).add(term.key)
-    if not keyed:
+            row_keys.setdefault(i, set()).add(term.key)
+    if not row_keys:
         return None
     # A name that a column's title happens to hold is the key of the row; a title such as "1990" is a column.
-    naming = {term: columns for term, columns in naming.items() if not any(term in terms for terms in keyed.values())}
-    target = _target(question, cells, keyed, naming)
+    naming = {
+        term: columns for term, columns in naming.items() if not any(term in terms for terms in row_keys.values())
+    }
+    target = _target(question, cells, row_keys, naming)
     if target is None:
         return None
-    covered = sum(len(terms) / max(1, len(set(values[i]))) for i, terms in keyed.items())
+    coverage = sum(len(terms) / max(1, len(set(values[i]))) for i, terms in row_keys.items())
     if target < 0:
         answer = f"{content.text} ({content.place} of {content.ref})"
-        return Found(answer, "", content.ref, content.place, content.text, (exact, covered, 0))
+        return Found(answer, "", content.ref, content.place, content.text, (exact, coverage, 0))
     cell = cells[target]
-    about = ", ".join(f"{cells[i].header} {cells[i].value}" for i in sorted(keyed) if i != target)
+    about = ", ".join(f"{cells[i].header} {cells[i].value}" for i in sorted(row_keys) if i != target)
     answer = f"{cell.value} ({cell.header} for {about}; {content.ref}, cell {cell.address})"
-    return Found(answer, cell.value, content.ref, cell.address, cell.value, (exact, covered, 1))
+    return Found(answer, cell.value, content.ref, cell.address, cell.value, (exact, coverage, 1))
 
 
 def _target(
-    question: Question, cells: list[Cell], keyed: dict[int, set[str]], naming: dict[str, list[int]]
+    question: Question, cells: list[Cell], row_keys: dict[int, set[str]], naming: dict[str, list[int]]
 ) -> int | None:
     """Return the column asked for: -1 for the whole row, None when the row does not answer."""
-    free = [i for i in range(len(cells)) if i not in keyed]
+    free = [i for i in range(len(cells)) if i not in row_keys]
     # "In what year did it invest 40.29?" names the column of its own key: that asks for nothing.
-    naming = {term: columns for term, columns in naming.items() if not all(i in keyed for i in columns)}
-    named = Counter(i for columns in naming.values() for i in columns if i in free)
-    if named:
-        target = named.most_common(1)[0][0]
+    naming = {term: columns for term, columns in naming.items() if not all(i in row_keys for i in columns)}
+    counts = Counter(i for columns in naming.values() for i in columns if i in free)
+    if counts:
+        target = counts.most_common(1)[0][0]
         # Every word that names a column must name this one or one that picks the row: "gold output" is not in
         # "gold reserves" and "copper output".
-        strays = [cs for cs in naming.values() if target not in cs and not any(i in keyed for i in cs)]
+        strays = [cs for cs in naming.values() if target not in cs and not any(i in row_keys for i in cs)]
         return None if strays else target
     if naming:
         return None
-    wanted = {"date": {"year", "date", "day"}, "name": {"name", "person", "by"}}.get(question.wants, set())
-    fitting = [i for i in free if wanted.intersection(_header_words(cells[i].header))]
+    headers = {"date": {"year", "date", "day"}, "name": {"name", "person", "by"}}.get(question.wants, set())
+    fitting = [i for i in free if headers.intersection(_header_words(cells[i].header))]
     return fitting[0] if fitting else free[0] if len(free) == 1 else -1
 
 
@@ -436,19 +438,19 @@ def _alternatives(before: list[str], after: list[str], terms: list[Term]) -> tup
     by_key = {term.key: term for term in terms}
 
     def run(words: list[str]) -> list[Term]:
-        found: list[Term] = []
+        operands: list[Term] = []
         skipped = 0
         for word in words:
             term = by_key.get(word)
-            if term is not None and term.kind != "word" and (not found or term.kind == found[0].kind):
-                found.append(term)
+            if term is not None and term.kind != "word" and (not operands or term.kind == operands[0].kind):
+                operands.append(term)
                 if term.kind == "number":
                     break
-            elif found or skipped >= 2 or term is not None:
+            elif operands or skipped >= 2 or term is not None:
                 break
             else:
                 skipped += 1
-        return found
+        return operands
 
     left, right = run(before[::-1]), run(after)
     if not left or not right or left[0].kind != right[0].kind or set(left) & set(right):

@@ -17,7 +17,7 @@ from agentorchestra.core.settings import ReasoningEffort
 
 Body = dict[str, Any]
 
-_REFUSED = {
+_REFUSALS = {
     "stop": "words that end an answer are not sent on; look for them in the answer",
     "logprobs": "no probabilities are given",
     "logit_bias": "no biases are sent on",
@@ -55,10 +55,10 @@ class _Call(BaseModel):
     def call(self) -> ToolCall:
         """Return it in our form; arguments that are no JSON object stay text."""
         try:
-            given = json.loads(self.function.arguments)
+            value = json.loads(self.function.arguments)
         except ValueError:
-            given = None
-        arguments = given if isinstance(given, dict) else self.function.arguments
+            value = None
+        arguments = value if isinstance(value, dict) else self.function.arguments
         return ToolCall(id=self.id, name=self.function.name, arguments=arguments)
 
 
@@ -105,7 +105,7 @@ class Said(BaseModel):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        return tuple(one.call for one in self.tool_calls or ())
+        return tuple(call.call for call in self.tool_calls or ())
 
 
 class _Format(BaseModel):
@@ -138,7 +138,7 @@ class CompletionRequest(BaseModel):
     @property
     def schemas(self) -> tuple[ToolSchema, ...]:
         """The tools it offers. Its author wrote the descriptions, which count as material from outside."""
-        return tuple(ToolSchema(trust=Trust.UNTRUSTED, **one.function.model_dump()) for one in self.tools)
+        return tuple(ToolSchema(trust=Trust.UNTRUSTED, **tool.function.model_dump()) for tool in self.tools)
 
     def settings(self, base: ModelSettings) -> ModelSettings:
         """Return the settings with what it says itself; HttpRequestError for a misfit of tool choice or answer form."""
@@ -156,9 +156,9 @@ class CompletionRequest(BaseModel):
     def _choice(self) -> str | None:
         if self.tool_choice is None or isinstance(self.tool_choice, str):
             return self.tool_choice
-        name, known = self.tool_choice.function.name, [one.function.name for one in self.tools]
-        if name not in known:
-            raise HttpRequestError(f"tool_choice {name!r} is none of the request's tools: {', '.join(known) or 'none'}")
+        name, names = self.tool_choice.function.name, [tool.function.name for tool in self.tools]
+        if name not in names:
+            raise HttpRequestError(f"tool_choice {name!r} is none of the request's tools: {', '.join(names) or 'none'}")
         return name
 
     def _schema(self) -> dict[str, Any] | None:
@@ -178,9 +178,9 @@ class CompletionRequest(BaseModel):
 def read_completion(body: object) -> CompletionRequest:
     """Return the body of a request, checked; raise HttpRequestError with what does not fit."""
     if isinstance(body, dict):
-        for name, why in _REFUSED.items():
+        for name, reason in _REFUSALS.items():
             if body.get(name):
-                raise HttpRequestError(f"the parameter {name!r} is not taken: {why}")
+                raise HttpRequestError(f"the parameter {name!r} is not taken: {reason}")
     try:
         return CompletionRequest.model_validate(body)
     except ValidationError as exc:
@@ -200,7 +200,7 @@ def completion(response: ModelResponse, *, id_: str, model: str, created: int) -
     """
     message: Body = {"role": "assistant", "content": response.text or None}
     if response.tool_calls:
-        message["tool_calls"] = [_call(one) for one in response.tool_calls]
+        message["tool_calls"] = [_call(call) for call in response.tool_calls]
     choice = {"index": 0, "message": message, "finish_reason": _reason(response), "logprobs": None}
     head = {"id": id_, "object": "chat.completion", "created": created, "model": model}
     return {**head, "choices": [choice], "usage": _usage(response)}
@@ -214,8 +214,8 @@ def completion_pieces(response: ModelResponse, *, id_: str, model: str, created:
         return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}]}
 
     yield piece({"role": "assistant", "content": response.text})
-    for index, one in enumerate(response.tool_calls):
-        yield piece({"tool_calls": [{"index": index, **_call(one)}]})
+    for index, call in enumerate(response.tool_calls):
+        yield piece({"tool_calls": [{"index": index, **_call(call)}]})
     yield piece({}, _reason(response))
     if usage:
         yield {**head, "choices": [], "usage": _usage(response)}
@@ -225,7 +225,7 @@ def model_list(models: Sequence[str]) -> Body:
     """Return the answer to GET /models."""
     return {
         "object": "list",
-        "data": [{"id": one, "object": "model", "created": 0, "owned_by": "agentorchestra"} for one in models],
+        "data": [{"id": model, "object": "model", "created": 0, "owned_by": "agentorchestra"} for model in models],
     }
 
 
@@ -234,9 +234,9 @@ def error_body(message: str, type_: str) -> Body:
     return {"error": {"message": message, "type": type_, "param": None, "code": None}}
 
 
-def _call(one: ToolCall) -> Body:
-    arguments = one.arguments if isinstance(one.arguments, str) else json.dumps(one.arguments, ensure_ascii=False)
-    return {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": arguments}}
+def _call(call: ToolCall) -> Body:
+    arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
 def _reason(response: ModelResponse) -> str:

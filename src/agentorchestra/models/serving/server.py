@@ -49,7 +49,7 @@ class ServedModel:
         app = web.Application(client_max_size=MAX_BODY_BYTES)
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/chat/completions", self._completions)
-        app.router.add_route("*", "/{path:.*}", self._nothing)
+        app.router.add_route("*", "/{path:.*}", self._unknown_path)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
 
     async def __aenter__(self) -> Self:
@@ -64,42 +64,44 @@ class ServedModel:
     ) -> None:
         await self._runner.cleanup()
 
-    def _refused(self, request: web.Request) -> web.Response | None:
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-        if hmac.compare_digest(given.encode(), self.key.encode()):
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        key = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        if hmac.compare_digest(key.encode(), self.key.encode()):
             return None
         return _error(401, "the key does not fit this address; take the one in OPENAI_API_KEY", "authentication_error")
 
     async def _models(self, request: web.Request) -> web.StreamResponse:
-        return self._refused(request) or web.json_response(model_list([self.model]))
+        return self._refusal(request) or web.json_response(model_list([self.model]))
 
-    async def _nothing(self, request: web.Request) -> web.StreamResponse:
-        said = f"there is no {request.method} {request.path} here; there are GET /v1/models, POST /v1/chat/completions"
-        return self._refused(request) or _error(404, said)
+    async def _unknown_path(self, request: web.Request) -> web.StreamResponse:
+        message = (
+            f"there is no {request.method} {request.path} here; there are GET /v1/models, POST /v1/chat/completions"
+        )
+        return self._refusal(request) or _error(404, message)
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
-        refused = self._refused(request)
-        if refused is not None:
-            return refused
+        refusal = self._refusal(request)
+        if refusal is not None:
+            return refusal
         try:
-            asked = read_completion(await _json(request))
-            if asked.model != self.model:
-                said = f"there is no model {asked.model!r} here; ask for {self.model!r}, which is in OPENAI_MODEL"
-                raise HttpRequestError(said, status=404)
-            response = await self._answer(asked)
+            chat = read_completion(await _json(request))
+            if chat.model != self.model:
+                message = f"there is no model {chat.model!r} here; ask for {self.model!r}, which is in OPENAI_MODEL"
+                raise HttpRequestError(message, status=404)
+            response = await self._answer(chat)
         except HttpRequestError as exc:
             return _error(exc.status, str(exc))
         self._count += 1
         id_ = f"chatcmpl-{self._count}"
-        if not asked.stream:
+        if not chat.stream:
             return web.json_response(completion(response, id_=id_, model=self.model, created=0))
-        usage = asked.stream_options is not None and asked.stream_options.include_usage
-        streamed = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
-        await streamed.prepare(request)
+        usage = chat.stream_options is not None and chat.stream_options.include_usage
+        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+        await stream.prepare(request)
         for piece in completion_pieces(response, id_=id_, model=self.model, created=0, usage=usage):
-            await streamed.write(b"data: " + json.dumps(piece).encode() + b"\n\n")
-        await streamed.write(b"data: [DONE]\n\n")
-        return streamed
+            await stream.write(b"data: " + json.dumps(piece).encode() + b"\n\n")
+        await stream.write(b"data: [DONE]\n\n")
+        return stream
 
 
 async def _json(request: web.Request) -> object:

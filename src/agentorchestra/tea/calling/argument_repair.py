@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.effects import Effect, Mode, Tag
 from agentorchestra.core.ids import canonical_json
-from agentorchestra.core.reply_text import read_json, unfenced, whole_characters
+from agentorchestra.core.reply_text import read_json, whole_characters, without_fence
 
 _AT_STAKE = frozenset({Tag.WRITE, Tag.SEND, Tag.SPEND})
 _ALIASES = (
@@ -46,14 +46,14 @@ def mended(
     properties, required = parameters.get("properties", {}), [*parameters.get("required", ())]
     only = required[0] if len(required) == 1 and (not former or required == ["code"]) else None
     if isinstance(arguments, str):
-        text = unfenced(arguments).strip()
+        text = without_fence(arguments).strip()
         try:
             arguments = json.loads(text, strict=False) if former else read_json(text)
             if isinstance(arguments, str) and not former and arguments.lstrip().startswith("{"):
                 arguments = read_json(arguments)  # written as JSON twice
         except ValueError:
             broken = not former and (not text or text[0] in '{["<')
-            return None if only is None or broken else {only: unfenced(str(arguments)) if former else text}
+            return None if only is None or broken else {only: without_fence(str(arguments)) if former else text}
     if former:
         if not isinstance(arguments, dict):
             return None

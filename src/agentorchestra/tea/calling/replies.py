@@ -19,7 +19,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ModelResponse, ToolCall, ToolSchema
-from agentorchestra.core.reply_text import DECODER, FENCED, PYTHON, read_json, split_thoughts, starts_line, values_in
+from agentorchestra.core.reply_text import DECODER, FENCE, PYTHON, read_json, split_thoughts, starts_line, values_in
 from agentorchestra.tea.calling.argument_repair import ARGUMENT_KEYS, mended
 
 READ_WHOLE = 3
@@ -92,7 +92,7 @@ def read_reply(
         words, written, broken = _written(text, tools, cut=cut, former=former)
         if not written and broken is None and listed:
             words, written = "", listed
-    blocks = [one for one in FENCED.finditer(text) if one["open"] is None and one["language"].casefold() in PYTHON]
+    blocks = [one for one in FENCE.finditer(text) if one["open"] is None and one["language"].casefold() in PYTHON]
     if not native and not written and broken is None and len(blocks) == 1 and "python" in tools:
         words = text[: blocks[0].start()] + text[blocks[0].end() :]
         written = [("python", {"code": blocks[0]["inside"]})]

@@ -22,7 +22,7 @@ from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json
 from typing_extensions import TypedDict
 
 from agentorchestra.core.errors import ToolDefinitionError
-from agentorchestra.core.ids import canonical_json, copied, is_flat, sha256_text
+from agentorchestra.core.ids import canonical_json, copy_json, is_flat, sha256_text
 from agentorchestra.core.names import nearest
 from agentorchestra.core.protocols import RunContext
 
@@ -190,7 +190,7 @@ def _adapter(fields: tuple[_Field, ...], shown: dict[str, Any]) -> tuple[TypeAda
         adapter, plain = _described.__wrapped__(fields)
     else:
         adapter, plain = _described(fields)
-    parameters: dict[str, Any] = copied(plain)
+    parameters: dict[str, Any] = copy_json(plain)
     for parameter, value in shown.items():
         if value is None:
             parameters["properties"][parameter] = _without_null(parameters["properties"][parameter])

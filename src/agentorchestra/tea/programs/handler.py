@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, without_numbers
 from agentorchestra.core.effects import FINISH, Effect, EffectKind, Mode, Outcome, Provenance, blocks_value, failed
 from agentorchestra.core.effects import provenance_of as sources_of
 from agentorchestra.core.errors import ProgramEndedError
@@ -223,7 +223,7 @@ def given(outcome: Outcome) -> JsonValue:
     pieces: list[JsonValue] = []
     for block in outcome.blocks():
         piece: dict[str, JsonValue] = (
-            {"text": unnumbered(block)}
+            {"text": without_numbers(block)}
             if isinstance(block, TextBlock)
             else {"text": "", "media": block.media_type, "name": block.name, "size": block.size}
         )

@@ -19,7 +19,7 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from agentorchestra.core.content import Block, unnumbered
+from agentorchestra.core.content import Block, without_numbers
 from agentorchestra.tools.files.documents import (
     Document,
     Leaf,
@@ -59,7 +59,7 @@ def alike(quote: str, text: str) -> bool:
 
 def stands_in_blocks(quote: str, blocks: Sequence[Block]) -> bool:
     """Return True if a quote stands in what a reading of a file gave, rows of tables in each form they are shown in."""
-    texts = [*map(unnumbered, blocks)]
+    texts = [*map(without_numbers, blocks)]
     views = (view for text in texts for view in labelled_views(text))
     return any(alike(quote, text) for text in chain(["\n".join(texts)], views))
 

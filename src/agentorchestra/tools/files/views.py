@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from agentorchestra.core.content import TextBlock, unnumbered
+from agentorchestra.core.content import TextBlock, without_numbers
 from agentorchestra.tools.files.documents import PdfDocument, TextDocument
 from agentorchestra.tools.files.places import Place, parse_place
 
@@ -106,7 +106,7 @@ def stretches(document: TextDocument) -> Iterator[tuple[Place, str]]:
 def stretches_of(block: TextBlock) -> list[tuple[str, str]]:
     """Return what a block shows, in stretches of its lines, each with its place and without the numbers beside it."""
     named = block.source.place or "" if block.source is not None else ""
-    place, text = parse_place(named), unnumbered(block)
+    place, text = parse_place(named), without_numbers(block)
     if place is None or text == block.text or place.first_char:
         return [(named, text)]
     on = place.first - 1
