@@ -41,12 +41,7 @@ class Postgres:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        settings: tuple[str, ...] = (),
-        limit_bytes: int = 0,
-        primary: Postgres | None = None,
+        self, folder: Path, *, settings: tuple[str, ...] = (), limit_bytes: int = 0, primary: Postgres | None = None
     ) -> None:
         self.folder = folder
         self._limit = 0

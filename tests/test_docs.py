@@ -268,12 +268,7 @@ def test_python_examples_run_in_the_environment_of_the_demo_or_name_their_extra(
     """What a page needs besides `make demo` stands on it."""
     (place / "example.py").write_text(code)
     done = subprocess.run(
-        ["python", "example.py"],
-        cwd=place,
-        env=_environment(demo),
-        capture_output=True,
-        text=True,
-        timeout=LONGEST_S,
+        ["python", "example.py"], cwd=place, env=_environment(demo), capture_output=True, text=True, timeout=LONGEST_S
     )
     if done.returncode:
         named = re.findall(r"agentorchestra\[(\w+)\]|extra (\w+)", done.stderr)

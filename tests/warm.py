@@ -35,11 +35,7 @@ _ONE = threading.Lock()
 
 
 def run(
-    words: Sequence[str | Path],
-    *,
-    environ: Mapping[str, str],
-    cwd: Path | None = None,
-    timeout: float = 300,
+    words: Sequence[str | Path], *, environ: Mapping[str, str], cwd: Path | None = None, timeout: float = 300
 ) -> subprocess.CompletedProcess[str]:
     """Run Python with these words (`-m MODULE ...`, `-c CODE`, `FILE ...`) in a process, to its end.
 

@@ -166,10 +166,7 @@ async def _post_office(spec: AgentSpec, session: Any, kit: Any) -> AgentResult:
 
 async def _desk(session: Any) -> AgentResult:
     wait = Effect(
-        kind=EffectKind.WAIT,
-        component="wait@1.0.0",
-        arguments={"actor": "desk", "timeout_s": 5},
-        mode=Mode.REPEATABLE,
+        kind=EffectKind.WAIT, component="wait@1.0.0", arguments={"actor": "desk", "timeout_s": 5}, mode=Mode.REPEATABLE
     )
     mails = session.mail(await session.perform(wait))
     # The code of a system says nothing about where its orders come from; the door has to know.

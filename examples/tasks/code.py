@@ -123,14 +123,7 @@ def _task(
 
 def _tests(module: str, function: str, right: Callable[..., object], cases: Cases) -> str:
     """Return a file of unit tests: one for each case, with what is right there."""
-    lines = [
-        "import unittest",
-        "",
-        f"from {module} import {function}",
-        "",
-        "",
-        "class Tests(unittest.TestCase):",
-    ]
+    lines = ["import unittest", "", f"from {module} import {function}", "", "", "class Tests(unittest.TestCase):"]
     for number, case in enumerate(cases, 1):
         given = ", ".join(map(repr, case))
         lines += [

@@ -56,13 +56,7 @@ def as_process(words: Sequence[str], variables: Mapping[str, str]) -> tuple[int,
 
 
 def run_task(
-    task: Task,
-    system: str,
-    made: Path,
-    *,
-    workspace: Path,
-    model: str = "",
-    command: Command = as_process,
+    task: Task, system: str, made: Path, *, workspace: Path, model: str = "", command: Command = as_process
 ) -> Outcome:
     """Run a task on a system, and check it.
 

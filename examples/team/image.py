@@ -24,11 +24,7 @@ from letters import png, read, written
 from agentorchestra.testing import call
 from support import Calls, Example, Mind, Shown, facts_of, main, steps
 
-PROGRAM = (
-    'parts = ["sort", "er", "/", "cpp"]',
-    "order = [2, 3, 2, 0, 1]",
-    'print("".join(parts[i] for i in order))',
-)
+PROGRAM = ('parts = ["sort", "er", "/", "cpp"]', "order = [2, 3, 2, 0, 1]", 'print("".join(parts[i] for i in order))')
 
 CPP = b"""#include <utility>
 #include <vector>

@@ -83,11 +83,7 @@ def concluded(system: str, material: str) -> dict[str, Any]:
     }
 
 
-ASKED: Mapping[str, Answer] = {
-    "You lead debates": planned,
-    "After each round": judged,
-    "conclude it": concluded,
-}
+ASKED: Mapping[str, Answer] = {"You lead debates": planned, "After each round": judged, "conclude it": concluded}
 
 
 def turn(text: str, speaks: Speak) -> ModelResponse:

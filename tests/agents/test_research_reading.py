@@ -14,18 +14,7 @@ import pytest
 
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.render import render_block
-from tests.agents.researching import (
-    KEEPER,
-    TOWN,
-    lines_with,
-    model,
-    page,
-    paths,
-    performed,
-    researched,
-    section,
-    taken,
-)
+from tests.agents.researching import KEEPER, TOWN, lines_with, model, page, paths, performed, researched, section, taken
 from tests.site import Site, served
 from tests.site.pages import PAGES, Page
 

@@ -279,10 +279,7 @@ async def test_generated_code_reads_pages_through_the_door_and_in_no_other_way(t
 
         host = site.address.removeprefix("http://")
         settings = limited(attempts=1).model_copy(
-            update={
-                "web": WebSettings(private=(host,)),
-                "policy": PolicySettings(allowed_hosts=("127.0.0.1",)),
-            }
+            update={"web": WebSettings(private=(host,)), "policy": PolicySettings(allowed_hosts=("127.0.0.1",))}
         )
         for code, found in (("import xml.sax.saxutils\n" + AROUND, ""), (MENTIONS, "true")):
             model = Model(specified=specification, written=writes(code), judged=right)

@@ -176,10 +176,7 @@ async def test_programs_of_models_are_not_run_by_a_replay_elsewhere(tmp_path: Pa
         say("```python\nx = draw(what='cover')\nprint('drawn', x)\n```"),
         say("```python\ndone(answer='as programs')\n```"),
     ]
-    calls = [
-        decide(calls=[call("python", code="print(6 * 7)")]),
-        decide(calls=[call("done", answer="as programs")]),
-    ]
+    calls = [decide(calls=[call("python", code="print(6 * 7)")]), decide(calls=[call("done", answer="as programs")])]
     async with here(tmp_path, drawing(steps if code else calls)) as ws:
         result = await recorded(ws, tmp_path, action="code" if code else "tools")
         assert result.answer == "as programs", result
@@ -246,10 +243,7 @@ async def test_a_team_replays_where_there_are_other_agents_models_and_tools(tmp_
 
 
 async def test_an_environment_comes_with_its_snapshots(tmp_path: Path) -> None:
-    steps = [
-        decide(calls=[call("counter_add", by=4)]),
-        decide(calls=[call("publish", what="cover")]),
-    ]
+    steps = [decide(calls=[call("counter_add", by=4)]), decide(calls=[call("publish", what="cover")])]
 
     @tool(effect=("send", "network"))
     def publish(what: str) -> str:

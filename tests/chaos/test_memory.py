@@ -29,8 +29,7 @@ SHORT = ("in_record:/1.react#11", "the summary")
 
 
 @pytest.mark.parametrize(
-    ("kill_at", "where"),
-    [one if one == SHORT else pytest.param(*one, marks=pytest.mark.long) for one in POINTS],
+    ("kill_at", "where"), [one if one == SHORT else pytest.param(*one, marks=pytest.mark.long) for one in POINTS]
 )
 async def test_what_is_remembered_is_remembered_once(tmp_path: Path, kill_at: str, where: str) -> None:
     folder = tmp_path / "ws"

@@ -11,16 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.testing import (
-    LoopbackModelServer,
-    Reply,
-    ServerReply,
-    call,
-    garbage,
-    html,
-    http_error,
-    silence,
-)
+from agentorchestra.testing import LoopbackModelServer, Reply, ServerReply, call, garbage, html, http_error, silence
 from tests.cli.support import Folder
 from tests.support.patience import LONGEST_S
 

@@ -114,10 +114,7 @@ async def test_nothing_is_lost_or_doubled(tmp_path: Path, count: int, sub_agents
     rng = random.Random(count)
     settings = (f'cluster.sub_agents = "{sub_agents}"', "[serve]", "max_runs = 0")
     with postgres() as own:
-        async with (
-            Model(delay_s=0.2) as model,
-            Site(tmp_path / "site", model, own.url, "many", settings) as site,
-        ):
+        async with Model(delay_s=0.2) as model, Site(tmp_path / "site", model, own.url, "many", settings) as site:
             servers = [await site.server(), await site.server()]
             workers = [await site.worker("--concurrency", "8") for _ in range(2)]
             runs = {}
@@ -145,10 +142,7 @@ async def test_the_database_is_away_for_a_minute(tmp_path: Path) -> None:
     """Runs under way wait and go on; whoever asks meanwhile is told in a sentence."""
     settings = ("[serve]", "max_runs = 0", "[cluster.limits.team]", "requests = 6")
     with postgres() as own:
-        async with (
-            Model(delay_s=0.2) as model,
-            Site(tmp_path / "site", model, own.url, "minute", settings) as site,
-        ):
+        async with Model(delay_s=0.2) as model, Site(tmp_path / "site", model, own.url, "minute", settings) as site:
             address = await site.server()
             workers = [await site.worker("--concurrency", "4") for _ in range(2)]
             runs = dict(enumerate(await site.submit(range(1, 13)), start=1))

@@ -237,10 +237,7 @@ async def test_rivals_have_shells_of_their_own(bench: Bench, tmp_path: Path) -> 
             return await do(ctx, "run", command="echo $x; pwd; ls ..; cat ../d/only")
 
         seen = await root.rivals([lambda: go(left, "left"), lambda: go(right, "right")])
-        assert seen == [
-            "before-left\n/work/left\nd\nleft\nleft",
-            "before-right\n/work/right\nd\nright\nright",
-        ]
+        assert seen == ["before-left\n/work/left\nd\nleft\nleft", "before-right\n/work/right\nd\nright\nright"]
         await root.adopt(right)
         return await do(root, "run", command="echo $x; pwd; ls ..")
 

@@ -46,13 +46,7 @@ async def shown_page(path: Path) -> tuple[str, int, list[str]]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("count", "systems"),
-    [
-        (3, ("react", "direct")),
-        (20, ("react", "oagents", "aorchestra")),
-    ],
-)
+@pytest.mark.parametrize(("count", "systems"), [(3, ("react", "direct")), (20, ("react", "oagents", "aorchestra"))])
 @pytest.mark.real
 def test_a_set_of_three_levels_from_plan_to_report(tmp_path: Path, count: int, systems: tuple[str, ...]) -> None:
     over_files(tmp_path / "data", count)

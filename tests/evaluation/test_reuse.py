@@ -43,10 +43,7 @@ async def test_a_tool_that_one_question_made_serves_those_after_it(tmp_path: Pat
     ]
     found = {one.title: one for one in tables(plan, scores)}
     assert found["Reuse"].rows == (("team", "1", "1", "100.0", "2", "2"),)
-    assert found["Beside the paper"].rows == (
-        ("team", "here", "100.0 of 1 tools"),
-        ("team", "AgentOrchestra", "30"),
-    )
+    assert found["Beside the paper"].rows == (("team", "here", "100.0 of 1 tools"), ("team", "AgentOrchestra", "30"))
     with pytest.raises(EvaluationError, match="trial measures reuse, and a question that is tried again would have"):
         await trial.run(plan, again=True)
     other = plan.model_copy(update={"name": "other"})

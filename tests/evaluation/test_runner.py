@@ -18,15 +18,7 @@ from agentorchestra.evaluation.export import gaia_lines
 from agentorchestra.evaluation.plan import Arm, amend, read
 from agentorchestra.evaluation.questions import SCORERS, Answer, EvalQuestion, Judge, Scored
 from agentorchestra.evaluation.report import figures, html, latex, markdown
-from agentorchestra.evaluation.results import (
-    compared,
-    forecast,
-    outcome,
-    power_lines,
-    stop_after,
-    tables,
-    values,
-)
+from agentorchestra.evaluation.results import compared, forecast, outcome, power_lines, stop_after, tables, values
 from agentorchestra.evaluation.runner import alone
 from agentorchestra.evaluation.scores import Score, attempts, judged_usd
 from agentorchestra.evaluation.statistics import mean

@@ -37,11 +37,7 @@ def price_of(item: str, most: int = 9) -> int:
     return 30
 '''
 CODE = Variable(
-    component="tool:price_of",
-    variable="code",
-    role="tool code",
-    text=PRICE_OF,
-    source=f"import json\n\n\n{PRICE_OF}",
+    component="tool:price_of", variable="code", role="tool code", text=PRICE_OF, source=f"import json\n\n\n{PRICE_OF}"
 )
 CONTEXT = CODE.model_copy(
     update={"text": "def price_of(ctx: RunContext, item: str) -> int:\n    return 30\n", "source": ""}

@@ -105,11 +105,7 @@ class Shop:
     async def evolve(self, **fields: Any) -> list[Round]:
         evolution = self.evolution(**fields)
         evolver = Evolver(
-            self.folder,
-            evolution,
-            optimiser(evolution.optimiser),
-            workspaces=self.workspace,
-            tell=self.tell,
+            self.folder, evolution, optimiser(evolution.optimiser), workspaces=self.workspace, tell=self.tell
         )
         return await evolver.run()
 

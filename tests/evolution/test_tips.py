@@ -289,10 +289,7 @@ class Questions:
                 self.told.append("use the new register" in words)
             return clerk(request)
 
-        models = {
-            "clerk": ScriptedModel(counted, name="clerk"),
-            "reader": ScriptedModel(reader, name="reader"),
-        }
+        models = {"clerk": ScriptedModel(counted, name="clerk"), "reader": ScriptedModel(reader, name="reader")}
         settings = Settings(system="react", model="clerk")
         return Workspace(folder, models=models, tools=[ask], settings=arm.settled(settings) if arm else settings)
 

@@ -181,10 +181,7 @@ async def test_processes_share_an_index(many: list[Path], tmp_path: Path) -> Non
         assert db.execute("SELECT count(*) FROM documents").fetchone() == (COUNT,)
         assert db.execute(
             "SELECT count(*), count(DISTINCT body) FROM passages WHERE body LIKE 'Otter%'"
-        ).fetchone() == (
-            COUNT,
-            COUNT,
-        )
+        ).fetchone() == (COUNT, COUNT)
 
 
 # -- the other tools with many files -----------------------------------------------------------------------------------

@@ -52,10 +52,7 @@ FAR = "far " * 500
         ("\u65e5\u672c\u8a9e", "\u3053\u308c\u306f\u65e5\u672c\u8a9e\u3067\u3059"),
         ("the harv\u2026", "the harvest of 1990"),
         ("...the harvest of 1990...", "of the harvest of 1990 in all"),
-        (
-            "The first part of it \u2026 and the last part",
-            "The first part of it, then more, and the last part.",
-        ),
+        ("The first part of it \u2026 and the last part", "The first part of it, then more, and the last part."),
         ("The first part of it [...] and the last part", "The first part of it, then more, and the last part."),
         ("=======", "a\n=======\nb"),
     ],

@@ -31,9 +31,7 @@ from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.tools.files.tables import MOST_CELL, MOST_TRAITS, TableView, table_view
 
 _CELL = st.one_of(
-    st.just(""),
-    st.text(alphabet='ab1,";| \n\r…é', max_size=12),
-    st.from_regex(r"[a-z]{1,40}", fullmatch=True),
+    st.just(""), st.text(alphabet='ab1,";| \n\r…é', max_size=12), st.from_regex(r"[a-z]{1,40}", fullmatch=True)
 )
 _ROWS = st.lists(st.lists(_CELL, max_size=7), min_size=1, max_size=12)
 

@@ -102,11 +102,7 @@ def workspace(folder: Path, *models: ScriptedModel, **options: Any) -> Workspace
     given = models or (model("one"),)
     options.setdefault("environments", {"counter": Counter})
     return Workspace(
-        folder / "ws",
-        tools=[note, team],
-        deps=folder / "notes.txt",
-        models={one.name: one for one in given},
-        **options,
+        folder / "ws", tools=[note, team], deps=folder / "notes.txt", models={one.name: one for one in given}, **options
     )
 
 

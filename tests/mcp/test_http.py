@@ -91,11 +91,7 @@ LISTED = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
 
 async def polite(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
     """As a server should."""
-    results = {
-        "initialize": ABOUT,
-        "tools/list": LISTED,
-        "tools/call": {"content": [{"type": "text", "text": "done"}]},
-    }
+    results = {"initialize": ABOUT, "tools/list": LISTED, "tools/call": {"content": [{"type": "text", "text": "done"}]}}
     if "id" not in message:
         return web.Response(status=202)
     return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": results[message["method"]]})

@@ -267,11 +267,7 @@ async def test_openai_is_told_which_requests_are_of_one_conversation() -> None:
 
 @pytest.mark.parametrize(
     "messages",
-    [
-        (system("Plan it."), user("")),
-        (system("Plan it."), user("  \n"), user("How?"), user("")),
-        (system("Plan it."),),
-    ],
+    [(system("Plan it."), user("")), (system("Plan it."), user("  \n"), user("How?"), user("")), (system("Plan it."),)],
 )
 @pytest.mark.parametrize("format_", list(SERVERS))
 async def test_no_message_goes_without_a_word(format_: str, messages: tuple[Message, ...]) -> None:

@@ -115,11 +115,7 @@ async def test_pauses_double_and_repeat_with_the_run() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "fields", "attempts"),
-    [
-        (ModelServerDownError, {}, 3),
-        (ModelServerDownError, {"max_attempts": 5}, 5),
-        (ModelUnavailableError, {}, 7),
-    ],
+    [(ModelServerDownError, {}, 3), (ModelServerDownError, {"max_attempts": 5}, 5), (ModelUnavailableError, {}, 7)],
 )
 async def test_a_server_nearby_that_nobody_started_is_not_waited_for(
     kind: type[ModelError], fields: dict[str, Any], attempts: int

@@ -49,8 +49,7 @@ def test_unknown_models_are_told_with_what_there_is(name: str, parts: list[str])
 
 
 @pytest.mark.parametrize(
-    ("name", "variable"),
-    [("openai:gpt-5", "OPENAI_API_KEY"), ("fast", "OPENAI_API_KEY"), ("far", "FAR_KEY")],
+    ("name", "variable"), [("openai:gpt-5", "OPENAI_API_KEY"), ("fast", "OPENAI_API_KEY"), ("far", "FAR_KEY")]
 )
 def test_a_missing_key_names_its_variable_and_the_command(name: str, variable: str) -> None:
     manager = ModelManager(SETTINGS, {variable: ""})

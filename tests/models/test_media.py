@@ -166,11 +166,7 @@ async def test_a_server_without_eyes_is_asked_again(tmp_path: Path, format_: str
     [
         (400, "Invalid content type. image_url is only supported by certain models.", ("image",)),
         (404, "No endpoints found that support image input", ("image",)),
-        (
-            500,
-            "image input is not supported - hint: you may need to provide the mmproj",
-            ("image",),
-        ),
+        (500, "image input is not supported - hint: you may need to provide the mmproj", ("image",)),
         (400, "Unsupported value: 'messages[0].content' multimodal input", ("image",)),
         (422, "At most 0 image(s) may be provided in one prompt.", ("image",)),
         (500, "image worker crashed", None),

@@ -283,11 +283,7 @@ async def test_silence(streamed: bool) -> None:
     ("host", "kind", "sentence"),
     [
         ("127.0.0.1", ModelServerDownError, "nothing listens at {}; start the server, or check base_url in ["),
-        (
-            "no-such-host.invalid",
-            ModelUnavailableError,
-            "{} cannot be reached (",
-        ),
+        ("no-such-host.invalid", ModelUnavailableError, "{} cannot be reached ("),
     ],
 )
 async def test_nobody_there(host: str, kind: type[Exception], sentence: str) -> None:

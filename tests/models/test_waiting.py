@@ -27,11 +27,7 @@ SERVERS: dict[str, type[LoopbackModelServer]] = {
     "anthropic": LoopbackAnthropicServer,
     "google": LoopbackGoogleServer,
 }
-MODELS = {
-    "openai": "openai:gpt-5",
-    "anthropic": "anthropic:claude-opus-4-5",
-    "google": "google:gemini-2.5-flash",
-}
+MODELS = {"openai": "openai:gpt-5", "anthropic": "anthropic:claude-opus-4-5", "google": "google:gemini-2.5-flash"}
 WORDLESS = {"openai": 1, "anthropic": 2, "google": 0}
 """Pieces of a stream before the first one with a word."""
 TEXT = "an answer of some words that comes in many pieces, one after the other"

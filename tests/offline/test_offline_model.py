@@ -46,9 +46,7 @@ def call_of(response: ModelResponse) -> tuple[str, dict[str, Any]]:
 def decided(response: ModelResponse) -> Message:
     """The assistant's message for the history."""
     return Message(
-        role="assistant",
-        content=(TextBlock(text=response.text, trust=Trust.AGENT),),
-        tool_calls=response.tool_calls,
+        role="assistant", content=(TextBlock(text=response.text, trust=Trust.AGENT),), tool_calls=response.tool_calls
     )
 
 
@@ -241,8 +239,7 @@ async def test_arithmetic(tmp_path: Path, task: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "task",
-    ["What happened in 2010-2015?", "In 1950 and 1951?", "Call 555-1234", "What is 5?", "* / +"],
+    "task", ["What happened in 2010-2015?", "In 1950 and 1951?", "Call 555-1234", "What is 5?", "* / +"]
 )
 def test_what_only_looks_like_arithmetic(task: str) -> None:
     assert rules.arithmetic(task) is None
@@ -258,10 +255,7 @@ async def test_arithmetic_with_a_failing_tool() -> None:
     task = task_message("17*23+4", [])
     first = await respond(request(task, tools=(DONE, PYTHON)))
     error = Message(
-        role="tool",
-        content=(TextBlock(text="denied"),),
-        tool_call_id=first.tool_calls[0].id,
-        is_error=True,
+        role="tool", content=(TextBlock(text="denied"),), tool_call_id=first.tool_calls[0].id, is_error=True
     )
     _, arguments = call_of(await respond(request(task, decided(first), error, tools=(DONE, PYTHON), step=2)))
     assert arguments["status"] == "blocked"

@@ -325,12 +325,7 @@ async def test_a_scripted_plan_of_a_wrong_type_ends_the_run(tmp_path: Path, stat
 
 @pytest.mark.parametrize(
     ("body", "said"),
-    [
-        (QUOTE, "allow"),
-        (QUOTE[:-1], "allow"),
-        ("sell the boat", "ask"),
-        ("It stays at pier 4.", "ask"),
-    ],
+    [(QUOTE, "allow"), (QUOTE[:-1], "allow"), ("sell the boat", "ask"), ("It stays at pier 4.", "ask")],
 )
 def test_of_what_stands_in_quotation_marks_no_piece_is_left_out(body: str, said: str) -> None:
     stated = plan(use("mail", to=TASK, body=[source("task", what=QUOTE)]))
@@ -727,8 +722,7 @@ async def test_a_reply_that_cannot_be_read_is_asked_for_once_more(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "reply",
-    ["no", "[]", '{"uses": 3}', '{"uses": [{"tool": "transfer", "arguments": []}]}', '{"uses": [{"tool": 1}]}'],
+    "reply", ["no", "[]", '{"uses": 3}', '{"uses": [{"tool": "transfer", "arguments": []}]}', '{"uses": [{"tool": 1}]}']
 )
 async def test_after_two_replies_that_cannot_be_read_todays_rules_hold(reply: str, tmp_path: Path) -> None:
     desk = Desk(tmp_path, reply, READ, GOOD)

@@ -141,10 +141,7 @@ async def test_what_concerns_the_run_is_handed_back(what: str) -> None:
 
     bench = bench_of(worker, policy=policy, asker=asker)
     beside, _, result = await driven(bench)
-    assert (result.status, result.answer) == (
-        RunStatus.COMPLETED,
-        "['ann worked', 'ben worked, ok', 'cid worked']",
-    )
+    assert (result.status, result.answer) == (RunStatus.COMPLETED, "['ann worked', 'ben worked, ok', 'cid worked']")
     assert beside.ended == {
         "/1.boss#1": RunStatus.COMPLETED,
         "/1.boss#2": RunStatus.BLOCKED,

@@ -177,10 +177,7 @@ def _parts(log: list[str]) -> Parts:
         return state.model_copy(update={"result": AgentResult(answer=str(value))})
 
     return Parts(
-        decide=decide,
-        perceive=(environment_state("counter@1.0.0"),),
-        observe=(stop,),
-        environments=("counter",),
+        decide=decide, perceive=(environment_state("counter@1.0.0"),), observe=(stop,), environments=("counter",)
     )
 
 

@@ -276,11 +276,7 @@ PRIVILEGES = (
     _python("clock", "time.clock_settime(time.CLOCK_REALTIME, time.time()); won()", root=True),
     _python("host name", "socket.sethostname(socket.gethostname()); won()", root=True),
     _python("priority", "os.setpriority(os.PRIO_PROCESS, 0, -1); won()", root=True),
-    _python(
-        "devices",
-        "os.mknod('m', stat.S_IFCHR | 0o666, os.makedev(1, 1)); won()",
-        root=True,
-    ),
+    _python("devices", "os.mknod('m', stat.S_IFCHR | 0o666, os.makedev(1, 1)); won()", root=True),
     _python(
         "disks and memory",
         "names = [l.split()[3] for l in open('/proc/partitions').read().splitlines()[2:]]\n"

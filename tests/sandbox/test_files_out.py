@@ -118,15 +118,7 @@ TRAPS = (
             lambda folder, name=name: name in [path.name for path in folder.iterdir()],  # type: ignore[misc]
             note="was not kept: its name holds characters that cannot be shown",
         )
-        for name in (
-            "a\nb",
-            "a\x1b[31mred",
-            "\x07",
-            "a\u202etxt.exe",
-            "\udcff\udcfe",
-            "a\u2028b",
-            "a\x7f",
-        )
+        for name in ("a\nb", "a\x1b[31mred", "\x07", "a\u202etxt.exe", "\udcff\udcfe", "a\u2028b", "a\x7f")
     ),
     Trap(
         "name with a backslash",

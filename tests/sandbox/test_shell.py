@@ -147,13 +147,7 @@ async def test_a_long_output_keeps_its_two_ends(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        "cat",
-        "read line && echo got",
-        "read line </dev/tty && echo got",
-        "python3 -c 'input()'",
-    ],
+    "command", ["cat", "read line && echo got", "read line </dev/tty && echo got", "python3 -c 'input()'"]
 )
 async def test_who_waits_for_input_finds_its_end(shell: Shell, command: str) -> None:
     ran = await shell.run(command)

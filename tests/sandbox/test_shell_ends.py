@@ -113,10 +113,7 @@ LIES = {
     "no JSON": ("print('garbage', flush=True); time.sleep(60)", "it sent something that is not JSON"),
     "no message": ("print('[1]', flush=True); time.sleep(60)", "it sent something that is no message"),
     "unknown": ("say(kind='what'); time.sleep(60)", "it said something unknown"),
-    "a line without end": (
-        "while True: sys.stdout.write('x' * 65536)",
-        "it sent a line that is longer than allowed",
-    ),
+    "a line without end": ("while True: sys.stdout.write('x' * 65536)", "it sent a line that is longer than allowed"),
     "no base64": ("out('!'); time.sleep(60)", "it sent data that cannot be read"),
     "output without end": (
         "import base64; data = base64.b64encode(b'x' * 48000).decode()\nwhile True: out(data)",

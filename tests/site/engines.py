@@ -157,12 +157,7 @@ async def _firecrawl(request: web.Request, site: Site) -> Any:
     asked = await request.json()
     since, until = _google_range(asked.get("tbs", ""))
     found = [
-        {
-            "url": site.place("firecrawl", path),
-            "title": page.title,
-            "description": snippet(page),
-            "position": at,
-        }
+        {"url": site.place("firecrawl", path), "title": page.title, "description": snippet(page), "position": at}
         for at, (path, page) in enumerate(site.found(asked["query"], asked.get("limit", 5), since, until), start=1)
     ]
     return {"success": True, "data": {"web": found}}

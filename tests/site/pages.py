@@ -200,12 +200,10 @@ PAGES: dict[str, Page] = {
         ),
     ),
     "/places/harbour": Page(
-        "The harbour",
-        _p("South steps, north pier, the ferry office and a shop. Depth at low water: 3.4 metres."),
+        "The harbour", _p("South steps, north pier, the ferry office and a shop. Depth at low water: 3.4 metres.")
     ),
     "/places/chapel": Page(
-        "The chapel",
-        _p("Built in 1740 of ships' timber. The bell is from the wreck of the brig Constance."),
+        "The chapel", _p("Built in 1740 of ships' timber. The bell is from the wreck of the brig Constance.")
     ),
     "/places/library": Page(
         "The library",
@@ -216,12 +214,10 @@ PAGES: dict[str, Page] = {
         _p('The oyster beds lie here. Since 2017 they are counted every spring (<a href="/data/oysters">table</a>).'),
     ),
     "/people/ada-lindqvist": Page(
-        "Ada Lindqvist",
-        _p("Keeper of the lighthouse from 1997 to 2019, librarian since. Born in Port Aldin in 1961."),
+        "Ada Lindqvist", _p("Keeper of the lighthouse from 1997 to 2019, librarian since. Born in Port Aldin in 1961.")
     ),
     "/people/josef-marr": Page(
-        "Josef Marr",
-        _p("Carpenter and miller. He rebuilt the wheel of the tide mill from 2015 to 2018."),
+        "Josef Marr", _p("Carpenter and miller. He rebuilt the wheel of the tide mill from 2015 to 2018.")
     ),
     "/data/": Page(
         "Data",
@@ -251,11 +247,7 @@ PAGES: dict[str, Page] = {
         "zh",
     ),
     "/zh/tide-mill": Page(
-        "潮汐磨坊重新开工",
-        _p("潮汐磨坊于2018年6月重新磨面，水轮由落叶松制成。"),
-        date(2018, 7, 6),
-        "zh",
-        "gb18030",
+        "潮汐磨坊重新开工", _p("潮汐磨坊于2018年6月重新磨面，水轮由落叶松制成。"), date(2018, 7, 6), "zh", "gb18030"
     ),
     # Served as a PDF: what its words are, for the engines.
     "/papers/tidal-energy.pdf": Page(

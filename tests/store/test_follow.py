@@ -13,16 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event as sqlalchemy_event
 from tests.postgres import Postgres, postgres
-from tests.store.support import (
-    completed,
-    done,
-    finish,
-    manifest,
-    python,
-    store_at,
-    store_threads,
-    told,
-)
+from tests.store.support import completed, done, finish, manifest, python, store_at, store_threads, told
 from tests.support.patience import LONGEST_S
 
 from agentorchestra.core.errors import StoreError

@@ -642,9 +642,7 @@ async def test_each_role_has_its_model_and_the_bill_adds_up(tmp_path: Path) -> N
         "hand": named("hand", weigher),
         "eye": named("eye", lambda request: say('{"points": ["It weighs 4 kg."], "issues": []}')),
     }
-    settings = Settings(
-        aorchestra=AOrchestraSettings(review_from=1, models=("hand",)),
-    )
+    settings = Settings(aorchestra=AOrchestraSettings(review_from=1, models=("hand",)))
     roles = {"main": "lead", "reviewer": "eye"}
     result, _ = await orchestrated(tmp_path, script(main, weigher), settings=settings, models=models, roles=roles)
     assert counted == {"lead": 2, "hand": 2, "eye": 1}

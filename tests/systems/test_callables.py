@@ -82,10 +82,7 @@ async def test_what_it_raises_and_what_is_no_answer_fails_the_run(tmp_path: Path
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (
-            lambda: "x",
-            r"the system 'mine' takes \(\); write it as f\(task\), f\(task, ctx\) or f\(spec, ctx, kit\)",
-        ),
+        (lambda: "x", r"the system 'mine' takes \(\); write it as f\(task\), f\(task, ctx\) or f\(spec, ctx, kit\)"),
         (lambda a, b, c, d: "x", r"takes \(a, b, c, d\)"),
         (lambda task, *, key: "x", r"takes \(task, \*, key\)"),
         ("react", "is 'react', which cannot be called"),

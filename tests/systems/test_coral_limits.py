@@ -224,8 +224,7 @@ async def test_two_hundred_messages_between_five_agents_are_read_once_each_and_r
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [("coral", EffectKind.INVOKE_AGENT), ("coral", EffectKind.SPAWN), ("web_agent", EffectKind.SPAWN)],
+    ("name", "kind"), [("coral", EffectKind.INVOKE_AGENT), ("coral", EffectKind.SPAWN), ("web_agent", EffectKind.SPAWN)]
 )
 async def test_an_agent_that_a_tool_names_like_another_one_is_not_that_one(
     tmp_path: Path, name: str, kind: EffectKind
@@ -264,12 +263,7 @@ async def test_an_agent_that_a_tool_names_like_another_one_is_not_that_one(
         return answers("I tried.")(request) if results(request) else decide(calls=[call("python", code="1")])
 
     main = Seen(
-        plays(
-            [opens("coding_agent", "web_agent")],
-            [writes("Go.", "coding_agent")],
-            [waits()],
-            [call("list_agents")],
-        )
+        plays([opens("coding_agent", "web_agent")], [writes("Go.", "coding_agent")], [waits()], [call("list_agents")])
     )
     model = script(main, coding_agent=worker)
     result, events = await society(tmp_path, model, tools=[forge], systems={"forger": forger})

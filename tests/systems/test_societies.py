@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from agentorchestra import Agent, AgentResult, AgentSpec, RunContext, Settings
-from agentorchestra.core.errors import (
-    AgentOrchestraError,
-    SettingsError,
-    SystemDefinitionError,
-    UnknownComponentError,
-)
+from agentorchestra.core.errors import AgentOrchestraError, SettingsError, SystemDefinitionError, UnknownComponentError
 from agentorchestra.core.events import Event
 from agentorchestra.core.settings import SocietySettings, TeamSettings
 from agentorchestra.core.spec import RunResult, RunStatus
@@ -153,8 +148,7 @@ async def test_a_run_goes_on_with_the_society_that_it_was_started_with(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "point",
-    [pytest.param("after_record:/1.panel#9", marks=pytest.mark.long), "after_record:/1.panel/2.clerk#6"],
+    "point", [pytest.param("after_record:/1.panel#9", marks=pytest.mark.long), "after_record:/1.panel/2.clerk#6"]
 )
 async def test_killed_and_resumed_it_sends_no_message_twice(tmp_path: Path, point: str) -> None:
     """After the leader's message to the clerk, and after the clerk's answer."""
@@ -220,18 +214,8 @@ async def _workflow(spec: AgentSpec, session: Any, kit: Any) -> AgentResult:
 @pytest.mark.parametrize(
     ("agents", "leader", "error", "said"),
     [
-        (
-            ["clerk", "auditr"],
-            "coral",
-            UnknownComponentError,
-            "the agent 'auditr', which is not there; did you mean",
-        ),
-        (
-            ["clerk", "zzz"],
-            "coral",
-            UnknownComponentError,
-            "the agent 'zzz', which is not there; the agents: audit",
-        ),
+        (["clerk", "auditr"], "coral", UnknownComponentError, "the agent 'auditr', which is not there; did you mean"),
+        (["clerk", "zzz"], "coral", UnknownComponentError, "the agent 'zzz', which is not there; the agents: audit"),
         (["clerk", "web_agnt"], "coral", UnknownComponentError, "did you mean 'web_agent'?"),
         (["clerk", "browser_use"], "coral", UnknownComponentError, "is there in runs that have browser; name environ"),
         (["clerk", "flow"], "flow", SettingsError, "'flow' cannot lead the society 'panel': its work is a fixed work"),

@@ -120,10 +120,7 @@ SCRIPTS: dict[str, list[Step]] = {
         run('xargs sed -i \'s/"leftpad": "2.3.1"/"leftpad": "2.3.2"/\' < found', 60),
         run("cut -d/ -f3 found | sort > holes.txt; rm found; wc -l holes.txt", 60),
     ],
-    "java-program": [
-        run("java Tide.java 7", 60),
-        run("sed -i 's/hour < 5/hour < 6/' Tide.java; java Tide.java 7", 60),
-    ],
+    "java-program": [run("java Tide.java 7", 60), run("sed -i 's/hour < 5/hour < 6/' Tide.java; java Tide.java 7", 60)],
     "make-build": [
         run("make; cat -A Makefile"),
         run("sed -i 's/^    wc/\\twc/; s/^book.txt:/book.txt: $(CHAPTERS)/' Makefile"),
@@ -413,10 +410,7 @@ def test_the_command_says_whether_a_task_is_solved(tmp_path: Path) -> None:
     verdict = json.loads(ran.out)["task_folder"]
     assert (ran.code, verdict["solved"], verdict["output"]) == (1, False, "alas\n")
     ran = folder.run("run", "--task-folder", "task")
-    assert _told(ran)[-2:] == [
-        "alas",
-        "not solved: the tests wrote no reward and ended with exit code 1",
-    ]
+    assert _told(ran)[-2:] == ["alas", "not solved: the tests wrote no reward and ended with exit code 1"]
     for words, sentence in (
         (["run", "a task", "--task-folder", "task"], "TASK and --task-folder are given: leave one of them away"),
         (["run", "--task-folder", "nowhere"], "the task folder 'nowhere' is no folder"),

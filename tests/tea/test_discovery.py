@@ -293,11 +293,7 @@ async def test_nothing_is_found_that_the_agent_may_not_use(tmp_path: Path) -> No
     """A sub-agent has fewer tools than the workspace; a schema that is longer than a prompt is never opened."""
     huge = _tool("huge_thing", "Describe the huge thing. " + "word " * 10_000)
     said: list[str] = []
-    calls = [
-        call("find_tools", query="huge thing"),
-        call("open_tools", names=["huge_thing"]),
-        call("done", answer="x"),
-    ]
+    calls = [call("find_tools", query="huge thing"), call("open_tools", names=["huge_thing"]), call("done", answer="x")]
 
     def reply(request: ModelRequest) -> ModelResponse:
         said.append(request.messages[-2].text)

@@ -58,8 +58,7 @@ def test_a_text_becomes_what_is_wanted_where_it_is_the_same_value(name: str, giv
 
 
 @pytest.mark.parametrize(
-    "given",
-    ['{"text": "two\nlines"}', '```json\n{"text": "two\\nlines"}\n```', '{"text": "two\\nlines"}'],
+    "given", ['{"text": "two\nlines"}', '```json\n{"text": "two\\nlines"}\n```', '{"text": "two\\nlines"}']
 )
 def test_raw_newlines_and_fences_are_read(given: str) -> None:
     assert mended(given, PARAMETERS) == {"text": "two\nlines"}

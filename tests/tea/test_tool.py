@@ -263,10 +263,7 @@ def test_docstrings_of_three_styles(text: str) -> None:
 
 
 def test_a_docstring_without_sections_stays_as_it_is() -> None:
-    assert read_docstring("Read: a page.\n\nMore, see http://x:80.") == (
-        "Read: a page.\n\nMore, see http://x:80.",
-        {},
-    )
+    assert read_docstring("Read: a page.\n\nMore, see http://x:80.") == ("Read: a page.\n\nMore, see http://x:80.", {})
 
 
 def test_description_and_name_may_be_given() -> None:

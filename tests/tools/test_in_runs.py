@@ -87,9 +87,7 @@ async def test_an_output_is_an_instance_after_wrong_ones_were_corrected(tmp_path
     result = await run(tmp_path, steps, output_type=Report)
     assert result.status is RunStatus.COMPLETED
     assert result.output == Report(
-        day=date(2024, 2, 29),
-        lines=[Line(text="a", grade=Grade.POOR)],
-        next=Report(day=date(2024, 3, 1), lines=[]),
+        day=date(2024, 2, 29), lines=[Line(text="a", grade=Grade.POOR)], next=Report(day=date(2024, 3, 1), lines=[])
     )
 
 

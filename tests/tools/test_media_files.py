@@ -44,10 +44,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 async def test_a_picture_is_shown(tmp_path: Path, files: list[Path]) -> None:
-    replies = [
-        decide(calls=[call("read_file", name="dot.png")]),
-        decide(calls=[call("done", answer="A dot.")]),
-    ]
+    replies = [decide(calls=[call("read_file", name="dot.png")]), decide(calls=[call("done", answer="A dot.")])]
     async with LoopbackModelServer(replies) as server:
         models = {"m": ModelProfile(model="openai:gpt-5", base_url=server.base_url)}
         async with Workspace(tmp_path / "ws", settings=Settings(models=models, model="m", system="react")) as ws:
@@ -88,13 +85,7 @@ async def describe(ctx: RunContext[Any]) -> str:
 async def test_the_other_tools_say_what_they_are(tmp_path: Path, files: list[Path]) -> None:
     script = ScriptedModel(
         [
-            decide(
-                calls=[
-                    call("describe"),
-                    call("search_files", query="boat"),
-                    call("read_file", name="talk.wav"),
-                ]
-            ),
+            decide(calls=[call("describe"), call("search_files", query="boat"), call("read_file", name="talk.wav")]),
             lambda request: decide(
                 calls=[call("done", answer="\n".join(one.text for one in request.messages if one.role == "tool"))]
             ),

@@ -384,11 +384,7 @@ async def test_calls_go_through_the_door(tmp_path: Path) -> None:
             one["arguments"]["text"]
             for one in effects
             if one["component"] == "count@1.0.0" and "text" in one["arguments"]
-        ] == [
-            "a",
-            "b",
-            "c",
-        ]
+        ] == ["a", "b", "c"]
         # Every part and every call is in the log: a replay runs none of them again.
         report = await ws.replay(result.run_id)
         assert report.answer == result.answer_text

@@ -135,10 +135,7 @@ async def test_a_run_takes_longer_than_the_limits(tmp_path: Path) -> None:
 
 
 async def test_more_connections_than_allowed_are_refused(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, serve=ServeSettings(max_connections=2)) as server,
-        asyncio.timeout(LONGEST_S),
-    ):
+    async with served(tmp_path, serve=ServeSettings(max_connections=2)) as server, asyncio.timeout(LONGEST_S):
         run = await server.submit("PLAN gate")
         await server.gate.reached()
         async with AsyncExitStack() as stack:

@@ -212,10 +212,7 @@ def test_of_a_repository_ignored_files_stay_and_packages_are_seen(tmp_path: Path
     for name in ("sub/in", "new/in", "build/in", "other/in", ".agentorchestra/in", "v/in"):
         (user / name).mkdir(parents=True)
     held = survey(user, FolderLimits(), ("vendor",), apart=user / ".agentorchestra")
-    assert (sorted(held.files), held.seen) == (
-        [".gitignore", "sub/a.py"],
-        ["other", "sub/node_modules", "v", "vendor"],
-    )
+    assert (sorted(held.files), held.seen) == ([".gitignore", "sub/a.py"], ["other", "sub/node_modules", "v", "vendor"])
     assert sorted(held.empty) == ["new/in", "sub/in"]
     below = survey(user / "sub", FolderLimits())
     assert (below.files, below.seen) == (["a.py"], ["node_modules"])

@@ -149,12 +149,7 @@ class Evolver:
             return self._closed(ended, before_usd, "promoted" if evolution.canary == 1 else "canary", why=why)
         arms = {CURRENT: dict(current), CANDIDATE: {**current, **ended.versions}}
         scores = await self._asked(
-            workspace,
-            f"{number}-gate",
-            evolution.validation,
-            evolution.validation.ids,
-            arms,
-            repeats=evolution.repeats,
+            workspace, f"{number}-gate", evolution.validation, evolution.validation.ids, arms, repeats=evolution.repeats
         )
         decision = decide(values(scores, CURRENT), values(scores, CANDIDATE), evolution.terms, costs=_costs(scores))
         ended = ended.model_copy(update={"decision": decision})

@@ -53,12 +53,7 @@ def decide(
         memory: what to keep in mind.
         next_goal: what comes next.
     """
-    fields = {
-        "thinking": thinking,
-        "evaluation_previous_goal": evaluation,
-        "memory": memory,
-        "next_goal": next_goal,
-    }
+    fields = {"thinking": thinking, "evaluation_previous_goal": evaluation, "memory": memory, "next_goal": next_goal}
     return ModelResponse(text=canonical_json(fields), tool_calls=tuple(calls))
 
 

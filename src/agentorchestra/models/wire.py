@@ -348,9 +348,7 @@ class Wire:
                 profile["openai_chat_supports_max_completion_tokens"] = False
         provider = OpenAIProvider(openai_client=client)
         return _Compatible(
-            endpoint.model,
-            provider=provider,
-            profile=merge_profile(provider.model_profile(endpoint.model), profile),
+            endpoint.model, provider=provider, profile=merge_profile(provider.model_profile(endpoint.model), profile)
         )
 
 

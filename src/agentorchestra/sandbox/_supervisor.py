@@ -169,10 +169,7 @@ def limited(start: dict[str, Any], own: bool) -> Callable[[], None]:
         limits = start["limits"]
         wanted = (
             (resource.RLIMIT_CORE, 0),
-            (
-                resource.RLIMIT_DATA,
-                limits["memory_bytes"],
-            ),  # not RLIMIT_AS: Java maps more than it uses
+            (resource.RLIMIT_DATA, limits["memory_bytes"]),  # not RLIMIT_AS: Java maps more than it uses
             (resource.RLIMIT_CPU, limits["cpu_seconds"]),
             (resource.RLIMIT_FSIZE, limits["work_bytes"]),
             (resource.RLIMIT_NOFILE, 512),

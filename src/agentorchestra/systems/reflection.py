@@ -128,7 +128,9 @@ class _Reflecting:
         content += titled_material("The answer:", cut(evidence.answer, chars // 8), "answer")
         wrong = [*([evidence.error] if evidence.error else []), *evidence.failed_checks]
         if wrong:
-            content += titled_material("How the run failed, and checks that failed:", cut("\n".join(wrong), chars // 8), "run")
+            content += titled_material(
+                "How the run failed, and checks that failed:", cut("\n".join(wrong), chars // 8), "run"
+            )
         for variable in variables:
             purpose = f"; {variable.description}" if variable.description else ""
             head = f"The text {variable.key} ({variable.role or 'text'}{purpose}):"

@@ -68,9 +68,13 @@ class TextGrad:
         for run, reply in zip(batch, replies, strict=True):
             run.feedback[OUTCOME] = "\n".join(f"- {problem}" for problem in _texts(reply, "problems"))
         if all(reply is None for reply in replies):
-            return proposal_result(questioner, "No critique of an outcome could be had, so nothing is proposed.", blocked=True)
+            return proposal_result(
+                questioner, "No critique of an outcome could be had, so nothing is proposed.", blocked=True
+            )
         if not any(run.feedback[OUTCOME] for run in batch):
-            return proposal_result(questioner, "The critique found nothing to better in the outcomes, so nothing is proposed.")
+            return proposal_result(
+                questioner, "The critique found nothing to better in the outcomes, so nothing is proposed."
+            )
 
         # backward, step by step from the end, all runs at the same time
         for distance in range(1, 1 + max(run.depth for run in batch)):

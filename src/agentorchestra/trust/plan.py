@@ -121,10 +121,7 @@ SCHEMA: dict[str, Any] = {
                                     "items": {
                                         "type": "object",
                                         "properties": {
-                                            "kind": {
-                                                "type": "string",
-                                                "enum": ["task", "result", "composed", "user"],
-                                            },
+                                            "kind": {"type": "string", "enum": ["task", "result", "composed", "user"]},
                                             "tool": {"type": "string"},
                                             "where": {"type": "string"},
                                             "what": {"type": "string"},

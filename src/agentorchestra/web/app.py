@@ -106,11 +106,7 @@ class WebApp:
         self._app = Starlette(
             routes=self._routes(),
             lifespan=self._lifespan,
-            exception_handlers={
-                AgentOrchestraError: _error_response,
-                HTTPException: _no_such_route,
-                Exception: _bug,
-            },
+            exception_handlers={AgentOrchestraError: _error_response, HTTPException: _no_such_route, Exception: _bug},
         )
         self._app.router.redirect_slashes = False
         self._guard = Guard(self._serve, token=token, allowed_hosts=allowed_hosts)

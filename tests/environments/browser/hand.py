@@ -91,8 +91,7 @@ async def at_work(folder: Path, *, private: tuple[str, ...] = (), **given: Any) 
     """
     async with browser_site() as site:
         settings = Settings(
-            browser=BrowserSettings(private=(site.host, *private)),
-            web=WebSettings(private=(site.host, *private)),
+            browser=BrowserSettings(private=(site.host, *private)), web=WebSettings(private=(site.host, *private))
         )
         async with Workspace(folder, settings=settings, policy=AllowAll(), **given) as ws:
             yield Hand(ws, site)

@@ -45,7 +45,7 @@ async def place(folder: Path, **lists: tuple[str, ...]) -> AsyncIterator[Place]:
     zone = {f"{way}.{NAME}": [["127.0.0.1"]] for way in ("a", *WAYS)}
     async with target() as to, leading(to) as site, name_server(zone) as names:
         settings = Settings(
-            browser=BrowserSettings(private=(f"127.0.0.1:{site.port}",), **lists),  # type: ignore[arg-type]
+            browser=BrowserSettings(private=(f"127.0.0.1:{site.port}",), **lists)  # type: ignore[arg-type]
         )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(http, "system_names", names_from(names.port))

@@ -33,8 +33,7 @@ def pictures(request: dict[str, Any]) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("vision", "setting", "seen"),
-    [(True, "auto", True), (False, "auto", False), (True, "never", False)],
+    ("vision", "setting", "seen"), [(True, "auto", True), (False, "auto", False), (True, "never", False)]
 )
 async def test_models_that_see_get_the_page_as_a_picture(
     tmp_path: Path, vision: bool, setting: Any, seen: bool

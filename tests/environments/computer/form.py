@@ -30,11 +30,7 @@ field = tk.Entry(root)
 field.place(x=20, y=20, width=400, height=30)
 field.bind("<Control-Key-a>", lambda event: (field.select_range(0, "end"), "break")[1])
 button = tk.Button(
-    root,
-    text="Save",
-    background="#ff0000",
-    activebackground="#ff0000",
-    command=lambda: tell("saved", text=field.get()),
+    root, text="Save", background="#ff0000", activebackground="#ff0000", command=lambda: tell("saved", text=field.get())
 )
 button.place(x=20, y=70, width=120, height=50)
 area = tk.Frame(root, background="#0000ff")

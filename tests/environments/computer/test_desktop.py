@@ -18,10 +18,7 @@ from agentorchestra import Workspace
 from agentorchestra.core.content import MediaBlock
 from agentorchestra.core.settings import Settings
 
-pytestmark = [
-    pytest.mark.skipif(bool(why_not()), reason=why_not()),
-    pytest.mark.asyncio(loop_scope="module"),
-]
+pytestmark = [pytest.mark.skipif(bool(why_not()), reason=why_not()), pytest.mark.asyncio(loop_scope="module")]
 
 SCRIPTS = "Grüße, Ωμέγα, Привет, עברית, العربية, हिन्दी, 漢字かな交じり文, 한국어, 😀🎉, ~^\\|{}[]@#€"
 

@@ -41,10 +41,7 @@ BELOW = (
 def settings(site: Site, *engines: str, engine: dict[str, dict[str, Any]] | None = None, **search: Any) -> Settings:
     """Settings in which these engines are asked at the site; `engine` says more of single ones."""
     where: dict[str, dict[str, Any]] = {name: {"base_url": f"{site.address}/engines/{name}"} for name in BELOW}
-    where |= {
-        "wikipedia": {"base_url": f"{site.address}/wikis/{{language}}"},
-        "archive": {"base_url": site.address},
-    }
+    where |= {"wikipedia": {"base_url": f"{site.address}/wikis/{{language}}"}, "archive": {"base_url": site.address}}
     where["google"]["engine_id"] = "engine-1"
     for name, more in (engine or {}).items():
         where[name] = {**where.get(name, {}), **more}

@@ -263,10 +263,7 @@ async def test_a_choice_of_a_model_is_replayed_where_other_engines_can_be_asked(
 async def test_a_search_that_was_interrupted_asks_only_who_has_not_answered(site: Site, tmp_path: Path) -> None:
     site.moods["brave"] = "silent"
     model = ScriptedModel(
-        [
-            decide(calls=[call("search", query="lighthouse")]),
-            decide(calls=[call("done", answer="x")]),
-        ]
+        [decide(calls=[call("search", query="lighthouse")]), decide(calls=[call("done", answer="x")])]
     )
     async with workspace(tmp_path, settings(site, "serper", "brave"), models={model.name: model}) as ws:
         run = asyncio.create_task(ws.run("q", model=model, system="react"))

@@ -27,12 +27,7 @@ class Trials:
 
 
 async def try_cases(
-    ctx: BranchContext[Any],
-    tool: Tool[..., Any],
-    cases: Sequence[Case],
-    returns: Mapping[str, Any],
-    *,
-    twice: bool,
+    ctx: BranchContext[Any], tool: Tool[..., Any], cases: Sequence[Case], returns: Mapping[str, Any], *, twice: bool
 ) -> Trials:
     """Call a tool with every case, the last of which is the task's own; `twice` to see that it gives the same."""
     seconds: list[float] = []

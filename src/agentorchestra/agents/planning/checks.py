@@ -55,11 +55,7 @@ from agentorchestra.tools.files.quotes import alike
 
 VERDICT: dict[str, Any] = {
     "type": "object",
-    "properties": {
-        "reason": {"type": "string"},
-        "settle": {"type": "string"},
-        "supported": {"type": "boolean"},
-    },
+    "properties": {"reason": {"type": "string"}, "settle": {"type": "string"}, "supported": {"type": "boolean"}},
     "required": ["reason", "settle", "supported"],
     "additionalProperties": False,
 }
@@ -189,19 +185,12 @@ class Check:
         pages = self.verifier.browsed_pages(result, ctx) if self.verifier is not None else []
         if not for_judge and not pages:
             return Doubt()
-<<<<<<< HEAD
         evidence = self._evidence(result, ctx, results)
         evidence_text = "\n".join(evidence) if ctx.manifest.checks >= PAGES_ONCE else ""
         evidence += [render_block(block) for block in pages if text_of((block,)) not in evidence_text]
         mark = sha256_json(
             [result.answer, [source.model_dump(mode="json") for source in result.sources], *self.told, *evidence]
         )
-=======
-        shown = self._shown(result, ctx, found)
-        told = "\n".join(shown) if ctx.manifest.checks >= PAGES_ONCE else ""
-        shown += [render_block(one) for one in pages if text_of((one,)) not in told]
-        mark = sha256_json([result.answer, [one.model_dump(mode="json") for one in result.sources], *self.told, *shown])
->>>>>>> part-nmod
         again = mark in self.verdicts
         if not again:
             self.verdicts[mark] = await self._judge(result, ctx, evidence)
@@ -229,7 +218,6 @@ class Check:
         room = int(window_of(judge_of(ctx), ctx, self.kit) * CHARS_PER_TOKEN * EVIDENCE_SHARE)
         given_out: list[TextBlock] = []
         if ctx.manifest.checks:
-<<<<<<< HEAD
             bad = distrusted_sources(ctx)
             calls = [rest for output in outputs(ctx) if (rest := output.without(bad)) is not None]
             calls = [*without_repeats(calls)] if ctx.manifest.checks >= PAGES_ONCE else calls
@@ -238,16 +226,6 @@ class Check:
         room -= sum(len(block.text) for block in given_out)
         agents = [evidence_block(results, most=room)] if results or ctx.manifest.checks < SORTED else []
         return [render_block(block) for block in (*agents, *given_out)]
-=======
-            bad = distrusted(ctx)
-            shown = [kept for one in outputs(ctx) if (kept := one.without(bad)) is not None]
-            shown = [*without_repeats(shown)] if ctx.manifest.checks >= PAGES_ONCE else shown
-            given_out = output_blocks(shown, result.answer, min(room // 2, MOST_OUTPUTS))
-            found = [(name, trusted(one, bad), trust) for name, one, trust in found]
-        room -= sum(len(one.text) for one in given_out)
-        agents = [evidence_block(found, most=room)] if found or ctx.manifest.checks < SORTED else []
-        return [render_block(one) for one in (*agents, *given_out)]
->>>>>>> part-nmod
 
     async def _judge(self, result: AgentResult, ctx: BranchContext[Any], evidence: Sequence[str]) -> str:
         """Return what is wrong with an answer and what would settle it, "" where nothing is wrong."""

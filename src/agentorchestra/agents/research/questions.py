@@ -6,13 +6,7 @@ from typing import Any
 
 from agentorchestra.agents.forms import FLAG, INTEGER, NUMBER, TEXT, TEXTS, Form, form, list_of
 
-_QUERY: dict[str, dict[str, Any]] = {
-    "query": TEXT,
-    "since": TEXT,
-    "until": TEXT,
-    "language": TEXT,
-    "variants": TEXTS,
-}
+_QUERY: dict[str, dict[str, Any]] = {"query": TEXT, "since": TEXT, "until": TEXT, "language": TEXT, "variants": TEXTS}
 
 PLAN = form(("queries",), questions=TEXTS, queries=list_of(form(("query",), reason=TEXT, **_QUERY)))
 """The questions to be settled and the first queries; before each what a plain one would miss."""

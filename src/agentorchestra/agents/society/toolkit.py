@@ -135,9 +135,7 @@ class WaitForMention:
             ),
             parameters={
                 "type": "object",
-                "properties": {
-                    "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST_WAIT_S},
-                },
+                "properties": {"timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST_WAIT_S}},
                 "additionalProperties": False,
             },
         )

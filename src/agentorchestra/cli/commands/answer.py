@@ -45,7 +45,7 @@ Examples:
   agentorchestra answer run_01K9 "in euros" --question "/1.react#4" --no-resume
 
 \b
-{_EXIT_CODES}""",
+{_EXIT_CODES}"""
 )
 @run_argument
 @click.argument("text", metavar="TEXT", type=WORDS)
@@ -68,7 +68,7 @@ Examples:
   agentorchestra approve last 3fa9c1d2 --no-resume
 
 \b
-{_EXIT_CODES}""",
+{_EXIT_CODES}"""
 )
 @run_argument
 @click.argument("code", metavar="[CODE]", type=WORDS, required=False)
@@ -91,7 +91,7 @@ Examples:
   agentorchestra deny last --reason "not to this address"
 
 \b
-{_EXIT_CODES}""",
+{_EXIT_CODES}"""
 )
 @run_argument
 @option("--reason", metavar="TEXT", default="", help="What the agent is told.")

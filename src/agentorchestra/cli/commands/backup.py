@@ -20,7 +20,7 @@ Examples:
   agentorchestra runs --workspace /backups/monday
 
 \b
-Exit codes: 0; 1 if the workspace cannot be read; 2 if DEST is there already or cannot be written.""",
+Exit codes: 0; 1 if the workspace cannot be read; 2 if DEST is there already or cannot be written."""
 )
 @click.argument("dest", metavar="DEST", type=click.Path(path_type=Path))
 @json_option("one object with the folder's path")

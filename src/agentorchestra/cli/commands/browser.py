@@ -26,11 +26,7 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import Question
 
 NAME = "browser"
-OWN = {
-    "state": "the page as an agent sees it",
-    "help [ACTION]": "the actions, or what one takes",
-    "quit": "end",
-}
+OWN = {"state": "the page as an agent sees it", "help [ACTION]": "the actions, or what one takes", "quit": "end"}
 """Commands that are no actions of the environment."""
 
 
@@ -52,7 +48,7 @@ Commands, one a line (help lists all of them with what they take):
 
 \b
 Exit codes: 0 ended, 1 an action failed and the commands came from a pipe,
-2 wrong usage, no extra or no browser, 130 stopped.""",
+2 wrong usage, no extra or no browser, 130 stopped."""
 )
 @click.argument("url", metavar="[URL]", type=WORDS, required=False)
 @workspace_option

@@ -51,7 +51,7 @@ Examples:
 \b
 Exit codes: 0 solved (the tests pass, or without --tests the run completed), 1 the tests still
 fail, the run failed or its changes could not be applied, 2 wrong usage, 3 any other end (partial,
-blocked), 4 out of budget or time, 5 waiting or paused, 130 cancelled.""",
+blocked), 4 out of budget or time, 5 waiting or paused, 130 cancelled."""
 )
 @click.argument("project", metavar="DIR", type=GivenPath())
 @click.argument("task", metavar="TASK", type=WORDS)
@@ -69,14 +69,7 @@ blocked), 4 out of budget or time, 5 waiting or paused, 130 cancelled.""",
 @on_ask_option("run", 5)
 @json_option("one object with the result, its diff and what was applied")
 @workspace_option
-async def code(
-    project: Path,
-    task: str,
-    landing: Landing,
-    as_json: bool,
-    folder: Path,
-    **given: Any,
-) -> int:
+async def code(project: Path, task: str, landing: Landing, as_json: bool, folder: Path, **given: Any) -> int:
     """Let an agent with a terminal work on a copy of DIR, and bring back what it changed.
 
     TASK says what is to be done; a TASK of - is read from stdin. At the end the diff is shown, and at a terminal you
@@ -99,7 +92,7 @@ Examples:
 
 \b
 Exit codes: 0, also where all is applied already; 2 if there is no such run, it works on no folder
-of yours, or something that it changed was changed there meanwhile.""",
+of yours, or something that it changed was changed there meanwhile."""
 )
 @run_argument
 @branch_option

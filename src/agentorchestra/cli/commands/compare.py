@@ -21,7 +21,7 @@ Examples:
   agentorchestra compare run_01K9 run_01KA --json
 
 \b
-Exit codes: 0 the runs are equal effect by effect, 1 they differ, 2 wrong usage.""",
+Exit codes: 0 the runs are equal effect by effect, 1 they differ, 2 wrong usage."""
 )
 @click.argument("first", metavar="RUN", type=WORDS)
 @click.argument("second", metavar="RUN", type=WORDS)

@@ -20,7 +20,7 @@ Examples:
   agentorchestra cancel run_01K9 --reason "wrong file"
 
 \b
-Exit codes: 0; 2 if there is no such run.""",
+Exit codes: 0; 2 if there is no such run."""
 )
 @run_argument
 @option("--reason", metavar="TEXT", default="", help="Is kept in the log.")
@@ -51,7 +51,7 @@ Examples:
   agentorchestra pause run_01K9 --reason "after lunch"
 
 \b
-Exit codes: 0; 2 if there is no such run.""",
+Exit codes: 0; 2 if there is no such run."""
 )
 @run_argument
 @option("--reason", metavar="TEXT", default="", help="Is kept in the log.")
@@ -91,7 +91,7 @@ Examples:
 
 \b
 Exit codes: 0, or those of `agentorchestra run` if the run goes on here;
-2 if there is no such run, or it is over.""",
+2 if there is no such run, or it is over."""
 )
 @run_argument
 @click.argument("text", metavar="TEXT", type=WORDS)

@@ -70,7 +70,7 @@ Examples:
 
 \b
 Exit codes: 0, also for a workspace without runs; 1 if it cannot be read;
-2 if there is no such run.""",
+2 if there is no such run."""
 )
 @click.argument("runs", metavar="[RUN]...", type=WORDS, nargs=-1)
 @option(

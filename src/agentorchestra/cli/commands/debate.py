@@ -37,7 +37,7 @@ Examples:
   agentorchestra debate "Which offer is better?" -f a.pdf -f b.pdf --json
 
 \b
-Exit codes: as for `agentorchestra run`.""",
+Exit codes: as for `agentorchestra run`."""
 )
 @click.argument("topic", metavar="TOPIC", type=WORDS)
 @option(

@@ -57,7 +57,7 @@ Examples:
   agentorchestra doctor --deep
 
 \b
-Exit codes: 0, also with warnings; 1 if anything failed.""",
+Exit codes: 0, also with warnings; 1 if anything failed."""
 )
 @click.option("--deep", is_flag=True, help="Read the whole log too, and name what is damaged.")
 @json_option("one object with the checks")

@@ -66,10 +66,7 @@ _run_options = together(
         help="Only this part of it, as prompt:react/template; may be repeated.",
     ),
     option(
-        "--optimiser",
-        type=click.Choice(["textgrad", "reflection", "gepa"]),
-        default="textgrad",
-        help="Who proposes.",
+        "--optimiser", type=click.Choice(["textgrad", "reflection", "gepa"]), default="textgrad", help="Who proposes."
     ),
     option("--name", metavar="NAME", required=True, help="Of the evolution."),
     option("--rounds", type=COUNT, default=3, metavar="N", help="Proposals at most."),

@@ -22,7 +22,7 @@ Examples:
 
 \b
 Exit codes: 0, also for a run without files; 1 if a file cannot be read from
-the workspace; 2 if there is no such run, or DIR cannot be written.""",
+the workspace; 2 if there is no such run, or DIR cannot be written."""
 )
 @run_argument
 @click.option(

@@ -37,7 +37,7 @@ Examples:
   agentorchestra fork last --at "/1.react#4" --set 'outcome:/1.react#4="42"'
 
 \b
-Exit codes: as for `agentorchestra run`.""",
+Exit codes: as for `agentorchestra run`."""
 )
 @run_argument
 @option(

@@ -47,7 +47,7 @@ Examples:
   agentorchestra gc --session offers --grace 0s
 
 \b
-Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be read.""",
+Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be read."""
 )
 @click.option("--older-than", metavar="T", type=Span(), help="Delete runs whose last event is older, e.g. 30d or 12h.")
 @option("--session", metavar="S", help="Erase this session: all its turns, of any age and end.")

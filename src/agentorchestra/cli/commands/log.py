@@ -65,7 +65,7 @@ Examples:
   agentorchestra log --run last --jsonl > events.jsonl
 
 \b
-Exit codes: 0, also if nothing fits; 1 if the log cannot be read; 2 wrong usage.""",
+Exit codes: 0, also if nothing fits; 1 if the log cannot be read; 2 wrong usage."""
 )
 @option("--run", "names", metavar="RUN", multiple=True, help="Only of this run; may be repeated.")
 @option("--session", metavar="S", help="Only of runs of this session.")

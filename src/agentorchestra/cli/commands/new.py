@@ -58,7 +58,7 @@ Examples:
 
 \b
 docs/tutorials/ goes on from there.
-Exit codes: 0; 2 if the name cannot be used, or a file is there already.""",
+Exit codes: 0; 2 if the name cannot be used, or a file is there already."""
 )
 @click.argument("kind", type=click.Choice(["tool", "agent", "system"]))
 @click.argument("name", metavar="NAME", type=WORDS)

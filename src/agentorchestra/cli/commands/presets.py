@@ -16,7 +16,7 @@ Examples:
   agentorchestra run "Which of the two is older?" --preset paper-000
 
 \b
-Exit codes: 0 printed, 2 wrong usage.""",
+Exit codes: 0 printed, 2 wrong usage."""
 )
 def presets() -> None:
     """Settings with the limits that a paper states, for `--preset`.

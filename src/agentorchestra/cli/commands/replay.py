@@ -18,7 +18,7 @@ Examples:
   agentorchestra replay last --pin
 
 \b
-Exit codes: 0 identical, 1 diverged, 2 wrong usage.""",
+Exit codes: 0 identical, 1 diverged, 2 wrong usage."""
 )
 @run_argument
 @pin_option

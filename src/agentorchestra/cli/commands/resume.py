@@ -45,7 +45,7 @@ Examples:
 
 \b
 Exit codes: as for `agentorchestra run`, of a run with tests as for `agentorchestra code`; with --due
-and --abandoned 0, or 1 if one of them could not go on.""",
+and --abandoned 0, or 1 if one of them could not go on."""
 )
 @click.argument("run", metavar="[RUN]", type=WORDS, required=False)
 @click.option("--due", is_flag=True, help="All waiting runs whose time has come, or whose answer or mail is there.")

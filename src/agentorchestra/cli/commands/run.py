@@ -60,7 +60,7 @@ Examples:
 
 \b
 Exit codes: 0 completed, 1 failed or task not solved, 2 wrong usage, 3 any other end (partial,
-blocked, waiting, paused, out of budget or time), 130 cancelled.""",
+blocked, waiting, paused, out of budget or time), 130 cancelled."""
 )
 @click.argument("words", metavar="[SESSION] [TASK]", type=WORDS, nargs=-1)
 @spec_options

@@ -22,7 +22,7 @@ Examples:
   agentorchestra runs --session offers
 
 \b
-Exit codes: 0, also for a workspace without runs; 1 if it cannot be read.""",
+Exit codes: 0, also for a workspace without runs; 1 if it cannot be read."""
 )
 @option("--limit", metavar="N", type=COUNT, help="At most this many.  [default: all]")
 @option("--session", metavar="S", help="Only those of this session.")

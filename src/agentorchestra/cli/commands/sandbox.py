@@ -19,7 +19,7 @@ Examples:
   agentorchestra sandbox --dockerfile | docker build -t agentorchestra-sandbox -
 
 \b
-Exit codes: 0 a program ran in it, 1 there is none here.""",
+Exit codes: 0 a program ran in it, 1 there is none here."""
 )
 @click.option("--dockerfile", is_flag=True, help="Print what the image for the Docker backend is built from.")
 @json_option("one object with what was found")

@@ -26,7 +26,7 @@ Examples:
 \b
 Needs the extra `web`: pip install "agentorchestra[web]"
 Exit codes: 0 when it was stopped; 1 if the workspace cannot be opened;
-2 wrong usage (an address that is taken, a missing token or extra).""",
+2 wrong usage (an address that is taken, a missing token or extra)."""
 )
 @option("--host", default="127.0.0.1", help="The address to listen at.")
 @option("--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 takes a free one.")

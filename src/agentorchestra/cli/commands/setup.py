@@ -52,7 +52,7 @@ Examples:
 
 \b
 Exit codes: 0 written; 1 if the model did not answer, or nothing could be written;
-2 wrong usage; 130 stopped.""",
+2 wrong usage; 130 stopped."""
 )
 @click.option("--provider", metavar="P", type=WORDS, help="openai, anthropic, google, server, offline, or another one.")
 @click.option("--model", metavar="M", type=WORDS, help="The model, as its provider names it.")

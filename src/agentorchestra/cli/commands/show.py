@@ -62,7 +62,7 @@ Examples:
 
 \b
 Exit codes: 0; 1 if the log cannot be read, or the page cannot be written;
-2 if there is no such run. With --model those of `agentorchestra run`.""",
+2 if there is no such run. With --model those of `agentorchestra run`."""
 )
 @run_argument
 @click.option(

@@ -29,7 +29,7 @@ Examples:
 
 \b
 Exit codes: as for `agentorchestra run`, by how the run ended; 3 also if the
-process that drove it is gone; 130 after Ctrl-C, which does not touch the run.""",
+process that drove it is gone; 130 after Ctrl-C, which does not touch the run."""
 )
 @run_argument
 @click.option("--json", "as_json", is_flag=True, help="Print each event of the log as a JSON object in one line.")

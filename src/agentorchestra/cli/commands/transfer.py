@@ -24,7 +24,7 @@ Examples:
 
 \b
 Exit codes: 0; 1 if the log cannot be read; 2 if there is no such run, the
-file or folder is there already, or it would hold a secret.""",
+file or folder is there already, or it would hold a secret."""
 )
 @run_argument
 @click.option("--out", metavar="FILE", type=FilePath(), help="The file; it must not be there yet.  [default: RUN.zip]")

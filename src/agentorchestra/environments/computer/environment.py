@@ -260,8 +260,7 @@ class Computer(DesktopEnvironment):
 
     @action(tags=_WRITE)
     async def type_text(
-        self,
-        text: Annotated[str, Field(description="In any script; a line end is the return key.", min_length=1)],
+        self, text: Annotated[str, Field(description="In any script; a line end is the return key.", min_length=1)]
     ) -> str:
         """Type a text into whatever has the keyboard."""
         if len(text) > MOST_CHARACTERS:

@@ -144,11 +144,7 @@ class Git(FolderEnvironment):
 
     @action(mutates=False)
     async def diff(
-        self,
-        repository: Repository = ".",
-        staged: bool = False,
-        between: str = "",
-        files: list[str] | None = None,
+        self, repository: Repository = ".", staged: bool = False, between: str = "", files: list[str] | None = None
     ) -> str:
         """What is changed, as a patch.
 

@@ -46,11 +46,7 @@ class OfflineModel:
         self.profile = profile or ModelProfile(model="offline")
 
     async def request(
-        self,
-        request: ModelRequest,
-        *,
-        media: Mapping[str, Any] | None = None,
-        on_delta: OnDelta | None = None,
+        self, request: ModelRequest, *, media: Mapping[str, Any] | None = None, on_delta: OnDelta | None = None
     ) -> ModelResponse:
         """Decide the next step from the visible prompt; media are not looked at."""
         view = _View.read(request)

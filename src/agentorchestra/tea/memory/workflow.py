@@ -18,10 +18,7 @@ from typing import Any
 from agentorchestra.tea.memory.base import Entry, Happening, Memory, Scope, newest
 from agentorchestra.tea.memory.base import read_reply as _read  # the version of a class is its text: names in it stay
 
-PART: dict[str, Any] = {
-    "type": "object",
-    "properties": {"summary": {"type": "string"}, "not_yet": {"type": "boolean"}},
-}
+PART: dict[str, Any] = {"type": "object", "properties": {"summary": {"type": "string"}, "not_yet": {"type": "boolean"}}}
 """What a model says of events in the middle of a task."""
 
 LESSONS: dict[str, Any] = {

@@ -229,12 +229,7 @@ async def matching(
     # Vectors of another model than the run's cannot be compared with its question.
     mine = bool(finder.model) and ctx.manifest.embedding_model == finder.model
     matches = await retriever.search(
-        query,
-        limit=limit,
-        under=under or None,
-        among=schemas,
-        embed=ctx.embed if mine else None,
-        vectors=mine,
+        query, limit=limit, under=under or None, among=schemas, embed=ctx.embed if mine else None, vectors=mine
     )
     return [schemas[one.key] for one in matches]
 

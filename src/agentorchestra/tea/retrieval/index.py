@@ -207,12 +207,7 @@ class Index:
             self.add(key, one, vector)
 
     def search(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        among: frozenset[str] | None = None,
-        vector: Sequence[float] | None = None,
+        self, query: str, *, limit: int = 10, among: frozenset[str] | None = None, vector: Sequence[float] | None = None
     ) -> list[Match]:
         """Return the components that fit, best first; none that shares nothing."""
         if not self._place or limit < 1:

@@ -43,10 +43,7 @@ class Retriever:
     """
 
     def __init__(
-        self,
-        embed: Embed | None = None,
-        *,
-        vectors: MutableMapping[str, Sequence[float]] | None = None,
+        self, embed: Embed | None = None, *, vectors: MutableMapping[str, Sequence[float]] | None = None
     ) -> None:
         self._index = Index()
         self._embed = embed

@@ -14,13 +14,7 @@ from agentorchestra.workspace import Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-KINDS = {
-    "tool": "tools",
-    "environment": "environments",
-    "agent": "agents",
-    "prompt": "prompts",
-    "memory": "memories",
-}
+KINDS = {"tool": "tools", "environment": "environments", "agent": "agents", "prompt": "prompts", "memory": "memories"}
 """Each kind with its short form."""
 
 

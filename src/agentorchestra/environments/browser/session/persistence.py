@@ -50,9 +50,7 @@ class Keeper:
     async def keep(self, context: BrowserContext, tabs: Iterable[Tab]) -> None:
         """Keep what sites stored, if it changed; what cannot be read, as a page does not answer, is kept as it was."""
         tabs = [*tabs]
-        await asyncio.gather(
-            *(_read(tab) for tab in tabs if tab.dialog is None and not (tab.crashed or tab.read)),
-        )
+        await asyncio.gather(*(_read(tab) for tab in tabs if tab.dialog is None and not (tab.crashed or tab.read)))
         stands = _stands(context, tabs)
         for tab in tabs:
             tab.read = False

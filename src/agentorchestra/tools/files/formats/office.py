@@ -20,12 +20,7 @@ from .text import decoded, encoding_of, with_newlines
 from .xls import convert_values
 from .xlsx import convert_xlsx
 
-_MAIN = {
-    "word/document.xml": DOCX,
-    "ppt/presentation.xml": PPTX,
-    "xl/workbook.xml": XLSX,
-    "xl/workbook.bin": XLSB,
-}
+_MAIN = {"word/document.xml": DOCX, "ppt/presentation.xml": PPTX, "xl/workbook.xml": XLSX, "xl/workbook.bin": XLSB}
 _OPEN = {"spreadsheet": ODS, "text": ODT, "presentation": ODP}
 _LIBRARIES = {
     DOCX: ("markitdown", "mammoth"),

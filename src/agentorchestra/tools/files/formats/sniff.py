@@ -60,7 +60,7 @@ _PACKED = ((b"\x1f\x8b", "application/gzip"), (b"BZh", "application/x-bzip2"), (
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]{1,40}):[ \t]")
 _MAIL_HEADERS = {
-    *("from", "to", "subject", "date", "received", "message-id", "mime-version", "return-path", "delivered-to"),
+    *("from", "to", "subject", "date", "received", "message-id", "mime-version", "return-path", "delivered-to")
 }
 _JSON = re.compile(rb"[\[{]\s*(?:[\[{\"\]}\d-]|true|false|null)")
 _XML = re.compile(rb"<(?:\?xml[\s?]|!--|!DOCTYPE\s|[A-Za-z_][\w.:-]*(?:\s[^<>]{0,2000})?/?>)")

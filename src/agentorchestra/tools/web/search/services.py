@@ -148,10 +148,7 @@ def _bing(query: Query, key: str, _: SearchEngineSettings) -> Asked:
 
 def _baidu(query: Query, key: str, _: SearchEngineSettings) -> Asked:
     span = dict(zip(("gte", "lte"), _span(query), strict=False))
-    wanted = {
-        "match": {"site": [query.site]} if query.site else None,
-        "range": {"page_time": span} if span else None,
-    }
+    wanted = {"match": {"site": [query.site]} if query.site else None, "range": {"page_time": span} if span else None}
     body = {
         "messages": [{"role": "user", "content": _beginning(query.text, 72)}],
         "search_source": "baidu_search_v2",
