@@ -342,8 +342,8 @@ async def test_a_place_is_taken_between_the_look_and_the_entry(server: Postgres,
     look = second._heads
     racing: list[bool] = []
 
-    def then_lose(connection: Any, components: Any) -> Any:
-        found = look(connection, components)
+    def then_lose(connection: Any, named: Any) -> Any:
+        found = look(connection, named)
         if not racing:
             racing.append(True)
             asyncio.run_coroutine_threadsafe(first.record_components([change("a", 2, who="first")]), loop).result(60)

@@ -142,9 +142,7 @@ class LazyGroup(click.Group):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as exc:
-            if close := nearest(
-                exc.option_name.lstrip("-"), [param.name for param in self.params if param.name] + ["help"]
-            ):
+            if close := nearest(exc.option_name.lstrip("-"), [one.name for one in self.params if one.name] + ["help"]):
                 ctx.fail(f"no such option {exc.option_name}; did you mean --{close[0]}?")
             ctx.fail(
                 f'{exc.option_name} stands before the command; type `agentorchestra run "..." {exc.option_name} ...`'
@@ -162,7 +160,7 @@ class LazyGroup(click.Group):
         """Return the commands that begin so, from the table alone, and the options."""
         from click.shell_completion import CompletionItem
 
-        fitting = [(name, command.summary) for name, command in COMMANDS.items() if name.startswith(incomplete)]
+        fitting = [(name, one.summary) for name, one in COMMANDS.items() if name.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(CompletionItem(name, help=summary) for name, summary in fitting), *options]
 
@@ -170,7 +168,7 @@ class LazyGroup(click.Group):
         """Write the groups of commands from the table alone; those of the first day stand on top only."""
         width = max(map(len, COMMANDS))
         sections = {"The first day": FIRST_DAY} | {
-            group: tuple(name for name, command in COMMANDS.items() if command.group == group and name not in FIRST_DAY)
+            group: tuple(name for name, one in COMMANDS.items() if one.group == group and name not in FIRST_DAY)
             for group in GROUPS
         }
         for title, names in sections.items():

@@ -226,7 +226,7 @@ def print_result(
     *,
     as_json: bool,
     verdict: TaskVerdict | None = None,
-    over: HandedOver | None = None,
+    handed: HandedOver | None = None,
     quiet: bool = False,
 ) -> int:
     """Print the answer on stdout, what goes with it and what to do next on stderr; the exit code.
@@ -237,7 +237,7 @@ def print_result(
     from agentorchestra.core.spec import FINAL, RunStatus, exit_code
 
     if as_json:
-        applied = None if over is None else over.applied
+        applied = None if handed is None else handed.applied
         emit_json(as_plain(result, verdict) | ({} if applied is None else {"applied": applied}))
     else:
         answer = result.answer_text or (result.report if result.status in FINAL else "")  # of a debate its conclusion
@@ -260,11 +260,11 @@ def print_result(
             say(clean(verdict.output.rstrip()))
         say(verdict_line(verdict))
     code = exit_code(result.status) if verdict is None else int(not verdict.solved)
-    if over is None:
+    if handed is None:
         return code
-    for line in (*over.problems, *(() if as_json or quiet else over.lines)):
+    for line in (*handed.problems, *(() if as_json or quiet else handed.lines)):
         say(line)
-    return code or int(over.failed)
+    return code or int(handed.failed)
 
 
 def readable_answer(result: RunResult) -> str:
@@ -290,7 +290,7 @@ def account_lines(result: RunResult, answer: str) -> list[str]:
         lines += [result.report, ""]
     # A report that has a list of references has these already.
     told = " ".join(" ".join([answer, *lines]).split()) if result.report else ""
-    quotes = {source: " ".join(source.quote.split()) for source in result.sources}
+    quotes = {one: " ".join(one.quote.split()) for one in result.sources}
     sources = [one for one, quote in quotes.items() if not (quote and quote in told and one.source in told)]
     if sources:
         lines.append("Sources:")
@@ -301,10 +301,7 @@ def account_lines(result: RunResult, answer: str) -> list[str]:
         lines.append("")
     if result.artifacts:
         lines.append("Artifacts:")
-        lines += [
-            f"  {artifact.name} ({artifact.media_type}, {plural(artifact.size, 'byte')})"
-            for artifact in result.artifacts
-        ]
+        lines += [f"  {one.name} ({one.media_type}, {plural(one.size, 'byte')})" for one in result.artifacts]
         lines.append("")
     return lines
 

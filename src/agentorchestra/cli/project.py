@@ -111,15 +111,15 @@ async def finish(
     record = await workspace.store.get_run(result.run_id)
     project = record.manifest.project if record is not None else None
     if project is None or not project.path:
-        code = print_result(handed.result, folder, as_json=as_json, verdict=verdict, over=handed, quiet=quiet)
+        code = print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed, quiet=quiet)
         return code if code_of is None else code_of(result)
     place = Path(project.path)
     if as_json:
         landed = await _land(workspace, result, landing, folder, place, ask=False)
         handed = handed._replace(applied=_plain(landed.applied))
-        code = print_result(handed.result, folder, as_json=True, over=handed)
+        code = print_result(handed.result, folder, as_json=True, handed=handed)
     else:
-        code = print_result(handed.result, folder, as_json=False, over=handed, quiet=quiet)
+        code = print_result(handed.result, folder, as_json=False, handed=handed, quiet=quiet)
         if result.diff and not quiet:
             show_diff(result.diff)
         landed = await _land(workspace, result, landing, folder, place, ask=sys.stdin.isatty())

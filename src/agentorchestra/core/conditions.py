@@ -41,9 +41,7 @@ class Conditions:
     def text(self) -> str:
         """All in words, a line for each kind; "" without any."""
         kinds = (("Before", self.before), ("After", self.after))
-        return "\n".join(
-            f"{kind}: {'; '.join(condition.text for condition in group)}." for kind, group in kinds if group
-        )
+        return "\n".join(f"{kind}: {'; '.join(rule.text for rule in group)}." for kind, group in kinds if group)
 
 
 NO_CONDITIONS = Conditions()

@@ -90,7 +90,7 @@ def survey(folder: Path, limits: FolderLimits, see: Sequence[str] = (), *, apart
     if apart is not None and (apart := apart.resolve()).is_relative_to(folder):
         inside = str(apart.relative_to(folder))
         for paths in (held.files, held.empty):
-            paths[:] = [path for path in paths if path != inside and not path.startswith(f"{inside}/")]
+            paths[:] = [one for one in paths if one != inside and not one.startswith(f"{inside}/")]
     if len(held.seen) > _MOST_SEEN:
         raise ProjectError(
             f"{folder} has {len(held.seen):,} folders of installed packages, and commands can see {_MOST_SEEN}; name a "
@@ -106,7 +106,7 @@ def _of_git(folder: Path, repository: Repository, names: frozenset[str]) -> Surv
         mode, _, path = line.partition(" ")[0], *line.partition("\t")[1:]
         (seen if mode == _GITLINK else files)[path] = None  # of a submodule what is checked out
     others = repository.listed("ls-files", "--others", "--exclude-standard")
-    packages = {other.rpartition("/")[0] for other in others if other.rpartition("/")[2] == _VENV}
+    packages = {one.rpartition("/")[0] for one in others if one.rpartition("/")[2] == _VENV}
     caches = made_anew(others)
     for path in others:
         at = next((place for place in _folders_of(path) if place.rpartition("/")[2] == _NODE or place in packages), "")
@@ -142,16 +142,14 @@ def _of_disk(folder: Path, names: frozenset[str]) -> Survey:
         folders[:] = below
         files += [prefix + name for name in found]
     caches = made_anew(files)
-    return Survey(folder, None, [file for file in files if file not in caches], _outermost(folder, seen), empty)
+    return Survey(folder, None, [one for one in files if one not in caches], _outermost(folder, seen), empty)
 
 
 def made_anew(files: Collection[str]) -> set[str]:
     """Return those of a folder's files that lie in caches and installed packages: programs make them anew."""
-    marked = {file.rpartition("/")[0] for file in files if file.rpartition("/")[2] in (_VENV, _CACHE)} - {""}
+    marked = {one.rpartition("/")[0] for one in files if one.rpartition("/")[2] in (_VENV, _CACHE)} - {""}
     return {
-        file
-        for file in files
-        if any(place in marked or place.rpartition("/")[2] in NEVER for place in _folders_of(file))
+        one for one in files if any(place in marked or place.rpartition("/")[2] in NEVER for place in _folders_of(one))
     }
 
 
@@ -166,16 +164,16 @@ def _outermost(folder: Path, found: Iterable[str]) -> list[str]:
     return sorted(one for one in there if there.isdisjoint(_folders_of(one)))
 
 
-def _check_size(survey: Survey, limits: FolderLimits) -> None:
-    deep = next((file for file in (*survey.files, *survey.empty) if file.count("/") >= MAX_DEPTH), None)
+def _check_size(held: Survey, limits: FolderLimits) -> None:
+    deep = next((one for one in (*held.files, *held.empty) if one.count("/") >= MAX_DEPTH), None)
     if deep is not None:
-        raise ProjectError(f"{deep[:200]}... lies more than {MAX_DEPTH - 1} folders deep in {survey.folder}; ignore it")
-    each = [_size(f"{survey.folder}/{path}") for path in survey.files]
-    total, many = sum(each), len(survey.files) > limits.entries
+        raise ProjectError(f"{deep[:200]}... lies more than {MAX_DEPTH - 1} folders deep in {held.folder}; ignore it")
+    each = [_size(f"{held.folder}/{path}") for path in held.files]
+    total, many = sum(each), len(held.files) > limits.entries
     if not many and total <= limits.bytes:
         return
     sizes, counts = Counter[str](), Counter[str]()
-    for path, size in zip(survey.files, each, strict=True):
+    for path, size in zip(held.files, each, strict=True):
         top = path.partition("/")[0]
         sizes[top] += size
         counts[top] += 1
@@ -186,7 +184,7 @@ def _check_size(survey: Survey, limits: FolderLimits) -> None:
     allowed = f"{limits.entries:,} files" if many else shown_size(limits.bytes)
     setting = "folder.max_entries" if many else "folder.max_project_mib"
     raise ProjectError(
-        f"{survey.folder} has {shown_size(total)} in {len(survey.files):,} files to copy, and a run works on {allowed} at "
+        f"{held.folder} has {shown_size(total)} in {len(held.files):,} files to copy, and a run works on {allowed} at "
         f"most; the largest in it: {most}. Name what is not needed in .gitignore, name a folder below it, or raise the "
         f"setting {setting}"
     )
@@ -212,8 +210,8 @@ class Copier:
         limits: of snapshots.
     """
 
-    def __init__(self, survey: Survey, place: Path, limits: FolderLimits) -> None:
-        self._held, self._place, self._limits = survey, place, limits
+    def __init__(self, held: Survey, place: Path, limits: FolderLimits) -> None:
+        self._held, self._place, self._limits = held, place, limits
         self._user = new_user() if chooses_users() else None  # whose files those of the commands are
         self._entries: list[Entry] = []
         self._left_out: list[LeftOut] = []
@@ -228,7 +226,7 @@ class Copier:
         root = self._place / "folder"
         root.mkdir(parents=True)
         own = _own_git(self._held.repository) if self._held.repository is not None else {}
-        groups: dict[str, list[str]] = {place: [] for point in self._points for place in _folders_of(f"{point}/")}
+        groups: dict[str, list[str]] = {place: [] for one in self._points for place in _folders_of(f"{one}/")}
         for path in (*self._held.files, *own):
             # Of a work tree `.git` is a file or a folder that is not taken; without git it is one like all others.
             if not own or path in own or path.partition("/")[0] != GIT:
@@ -236,7 +234,7 @@ class Copier:
                 if folder not in groups:
                     groups.update({place: [] for place in _folders_of(path) if place not in groups})
                 groups.setdefault(folder, []).append(name)
-        self._folders = sorted(group for group in groups if group)
+        self._folders = sorted(one for one in groups if one)
         for path in self._folders:
             (root / path).mkdir(mode=0o755)
             self._entries.append(Entry(path, "folder", 0o755, 0, 0, ""))
@@ -366,8 +364,8 @@ class Copier:
 
 def _umask() -> int:
     """Return the rights that new files of this process do not get; it can only be read by setting it."""
-    match = re.search(r"^Umask:\s*(\d+)", Path("/proc/self/status").read_text(), re.MULTILINE)
-    return int(match[1], 8) if match else 0o777
+    found = re.search(r"^Umask:\s*(\d+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(found[1], 8) if found else 0o777
 
 
 def _own_git(repository: Repository) -> dict[str, bytes]:
@@ -403,14 +401,14 @@ def _read(path: Path) -> bytes:
     return b""
 
 
-def _pythons(survey: Survey) -> Iterator[str]:
+def _pythons(held: Survey) -> Iterator[str]:
     """Yield the installations of Python that virtual environments of a project were made of, outside of /usr."""
-    for one in survey.seen:
-        program = survey.folder / one / "bin" / "python"
+    for one in held.seen:
+        program = held.folder / one / "bin" / "python"
         with suppress(OSError):
             base = program.resolve(strict=True).parent.parent
-            real = (survey.folder / one / _VENV).is_file() and any(base.glob("lib/python3.*/os.py"))
-            known = (Path("/usr"), Path(python_base()), survey.folder)
+            real = (held.folder / one / _VENV).is_file() and any(base.glob("lib/python3.*/os.py"))
+            known = (Path("/usr"), Path(python_base()), held.folder)
             if real and not any(base.is_relative_to(place) for place in known):
                 yield str(base)
 
@@ -431,9 +429,7 @@ def seen_at(project: Project, work: str) -> str:
     """Return where commands see the folder: where the project lies, so that paths in files fit, or at `work`."""
     path = project.path
     taken = not path or any(path == one or path.startswith(f"{one}/") for one in _NOT_THERE)
-    hides = any(
-        Path(python).is_relative_to(path) for python in ("/home", "/opt", "/tmp", python_base(), *project.pythons)
-    )
+    hides = any(Path(one).is_relative_to(path) for one in ("/home", "/opt", "/tmp", python_base(), *project.pythons))
     return work or WORK if taken or hides or Path(path).is_relative_to(python_base()) else path
 
 
@@ -450,7 +446,7 @@ def mounts_of(project: Project, folder: Path, work: str, *, machine: bool) -> li
             make_folders(folder, at.split("/"))
             mounts.append(Mount(source, f"{work}/{at}"))
     bases = project.pythons if machine else ()
-    return [*mounts, *(Mount(Path(base), base) for base in bases if Path(base).is_dir())]
+    return [*mounts, *(Mount(Path(one), one) for one in bases if Path(one).is_dir())]
 
 
 def make_folders(root: Path, parts: Sequence[str]) -> None:

@@ -57,7 +57,7 @@ async def write_bundle(workspace: Workspace[Any], plan: Plan, path: Path) -> int
         BundleError: the file is there or cannot be written, or something secret would be in it.
     """
     runs = sorted(
-        {run.id for run in (await found_runs(workspace, plan)).values()} | {*(await judged(workspace, plan)).values()}
+        {one.id for one in (await found_runs(workspace, plan)).values()} | {*(await judged(workspace, plan)).values()}
     )
     watch, texts = Watch(secret_variables(workspace.own.environ)), await _texts(workspace, plan)
     for name, text in texts.items():
@@ -96,7 +96,7 @@ async def _texts(workspace: Workspace[Any], plan: Plan) -> dict[str, str]:
     if scored(workspace.folder, plan):
         scores = kept_scores(workspace.folder, plan)
         texts[SCORES] = (folder / SCORES).read_text(encoding="utf-8")
-        if any(outcome(score) in COUNTED for score in scores):
+        if any(outcome(one) in COUNTED for one in scores):
             texts[REPORT] = markdown(plan, await report_tables(workspace, plan, scores))
     return texts
 
@@ -139,20 +139,18 @@ async def read_bundle(workspace: Workspace[Any], path: Path, data: Path | None =
 
 def _checked(path: Path, archive: zipfile.ZipFile) -> tuple[dict[str, str], list[str]]:
     members = archive.infolist()
-    names = [member.filename for member in members]
-    wrong = [name for name in names if name not in _TEXTS and not _RUN.fullmatch(name)]
+    names = [one.filename for one in members]
+    wrong = [one for one in names if one not in _TEXTS and not _RUN.fullmatch(one)]
     if wrong or len({*names}) < len(names) or HEADER not in names or PLAN not in names:
         what = f"{wrong[0][:200]!r} is in it" if wrong else "a part is missing or twice in it"
         raise BundleError(
             f"{path} is not a bundle of an evaluation: {what}; `agentorchestra import` takes those of runs"
         )
-    if any(member.compress_type != zipfile.ZIP_STORED for member in members) or (
-        sum(member.file_size for member in members) > path.stat().st_size
+    if any(one.compress_type != zipfile.ZIP_STORED for one in members) or (
+        sum(one.file_size for one in members) > path.stat().st_size
     ):
         raise BundleError(f"{path} was packed by another program: its members are not stored; take the file as it was")
-    if large := [
-        member.filename for member in members if member.filename in _TEXTS and member.file_size > _MAX_TEXT_BYTES
-    ]:
+    if large := [one.filename for one in members if one.filename in _TEXTS and one.file_size > _MAX_TEXT_BYTES]:
         raise BundleError(
             f"{path}: {large[0]} is larger than {_MAX_TEXT_BYTES} bytes; it is not one that was written here"
         )

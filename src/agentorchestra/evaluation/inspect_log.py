@@ -80,16 +80,16 @@ async def inspect_log(
         scores: of all its places, see `kept_scores`.
     """
     tries: dict[tuple[str, str, int], list[Attempt]] = {}
-    for attempt in await attempts(workspace, plan):
-        tries.setdefault((attempt.question, attempt.arm, attempt.repeat), []).append(attempt)
+    for one in await attempts(workspace, plan):
+        tries.setdefault((one.question, one.arm, one.repeat), []).append(one)
     samples = []
     for score in scores:
         runs = [(one, await workspace.events(one.result.run_id)) for one in tries.get(_place(score), [])]
         samples.append(_sample(questions.by_id[score.question], score, runs))
     asked = dict.fromkeys(model for sample in samples for model in sample.model_usage)
-    scored = [arm.name for arm in plan.arms if any(arm.name in (sample.scores or {}) for sample in samples)]
+    scored = [arm.name for arm in plan.arms if any(arm.name in (one.scores or {}) for one in samples)]
     log = EvalLog(
-        status="cancelled" if any(score.status == "not_run" for score in scores) else "success",
+        status="cancelled" if any(one.status == "not_run" for one in scores) else "success",
         eval=EvalSpec.model_validate(
             {
                 "created": plan.created or "1970-01-01T00:00:00+00:00",
@@ -103,10 +103,10 @@ async def inspect_log(
                 "config": EvalConfig(epochs=plan.repeats, epochs_reducer=["mean"], score_on_error=True),
                 "packages": {"agentorchestra": plan.distribution},
                 "metadata": {"plan": plan.model_dump(mode="json")},
-                "scorers": [{"name": name, "metrics": [{"name": metric} for metric in _METRICS]} for name in scored],
+                "scorers": [{"name": name, "metrics": [{"name": one} for one in _METRICS]} for name in scored],
             }
         ),
-        stats=EvalStats(model_usage=_added([sample.model_usage for sample in samples])),
+        stats=EvalStats(model_usage=_added([one.model_usage for one in samples])),
         samples=samples,
     )
     recompute_metrics(log)
@@ -134,7 +134,7 @@ def _sample(question: EvalQuestion, score: Score, runs: Sequence[tuple[Attempt, 
         epoch=score.repeat + 1,
         input=question.task,
         target="" if truth is None else truth if isinstance(truth, str) else list(truth),
-        files=[file.name for file in question.files] or None,
+        files=[one.name for one in question.files] or None,
         messages=[ChatMessageUser(content=question.task), ChatMessageAssistant(content=score.answer)],
         output=ModelOutput.from_content(next(iter(_added(usage)), "none"), score.answer),
         scores={score.arm: _score(score)} if counted else {},
@@ -148,7 +148,7 @@ def _sample(question: EvalQuestion, score: Score, runs: Sequence[tuple[Attempt, 
             "cost_usd": score.cost_usd,
             "steps": score.steps,
         },
-        events=[lane for attempt, log in runs for lane in _lanes(attempt, log)],
+        events=[one for attempt, log in runs for one in _lanes(attempt, log)],
         model_usage=_added(usage),
         started_at=first,
         completed_at=last,
@@ -161,24 +161,24 @@ def _score(score: Score) -> InspectScore:
     return InspectScore(value=float(score.score or 0), answer=score.answer, explanation=score.why or None)
 
 
-def _usage(usage: Usage) -> ModelUsage:
+def _usage(one: Usage) -> ModelUsage:
     """Return usage as Inspect counts it: its input tokens are those that no cache held."""
-    cached = usage.cache_read_tokens + usage.cache_write_tokens
+    cached = one.cache_read_tokens + one.cache_write_tokens
     return ModelUsage(
-        input_tokens=usage.input_tokens - cached,
-        output_tokens=usage.output_tokens,
-        total_tokens=usage.input_tokens + usage.output_tokens,
-        input_tokens_cache_read=usage.cache_read_tokens or None,
-        input_tokens_cache_write=usage.cache_write_tokens or None,
-        reasoning_tokens=usage.reasoning_tokens or None,
-        total_cost=usage.cost_usd,
+        input_tokens=one.input_tokens - cached,
+        output_tokens=one.output_tokens,
+        total_tokens=one.input_tokens + one.output_tokens,
+        input_tokens_cache_read=one.cache_read_tokens or None,
+        input_tokens_cache_write=one.cache_write_tokens or None,
+        reasoning_tokens=one.reasoning_tokens or None,
+        total_cost=one.cost_usd,
     )
 
 
 def _added(usages: Sequence[Mapping[str, ModelUsage]]) -> dict[str, ModelUsage]:
     found: dict[str, ModelUsage] = {}
-    for usage in usages:
-        for name, one in usage.items():
+    for each in usages:
+        for name, one in each.items():
             found[name] = found[name] + one if name in found else one
     return found
 
@@ -239,10 +239,10 @@ def _shown(
             ModelEvent(
                 model=request.model,
                 role=record.effect.get("purpose"),
-                input=[_message(message) for message in request.messages],
+                input=[_message(one) for one in request.messages],
                 tools=[
-                    ToolInfo(name=tool.name, description=tool.description, parameters=_parameters(tool.parameters))
-                    for tool in request.tools
+                    ToolInfo(name=one.name, description=one.description, parameters=_parameters(one.parameters))
+                    for one in request.tools
                 ],
                 tool_choice="auto",
                 config=GenerateConfig(max_tokens=request.settings.max_tokens),
@@ -291,21 +291,19 @@ def _output(model: str, value: Any) -> ModelOutput:
 def _calls(calls: Sequence[ToolCall]) -> list[InspectToolCall] | None:
     return [
         InspectToolCall(
-            id=call.id,
-            function=call.name,
-            arguments=dict(call.arguments) if isinstance(call.arguments, dict) else {"text": call.arguments},
+            id=one.id,
+            function=one.name,
+            arguments=dict(one.arguments) if isinstance(one.arguments, dict) else {"text": one.arguments},
         )
-        for call in calls
+        for one in calls
     ] or None
 
 
-def _message(message: Message) -> ChatMessage:
-    if message.role == "system":
-        return ChatMessageSystem(id=message.digest, content=message.text)
-    if message.role == "assistant":
-        return ChatMessageAssistant(id=message.digest, content=message.text, tool_calls=_calls(message.tool_calls))
-    if message.role == "tool":
-        return ChatMessageTool(
-            id=message.digest, content=message.text, tool_call_id=message.tool_call_id, function=message.name
-        )
-    return ChatMessageUser(id=message.digest, content=message.text)
+def _message(one: Message) -> ChatMessage:
+    if one.role == "system":
+        return ChatMessageSystem(id=one.digest, content=one.text)
+    if one.role == "assistant":
+        return ChatMessageAssistant(id=one.digest, content=one.text, tool_calls=_calls(one.tool_calls))
+    if one.role == "tool":
+        return ChatMessageTool(id=one.digest, content=one.text, tool_call_id=one.tool_call_id, function=one.name)
+    return ChatMessageUser(id=one.digest, content=one.text)

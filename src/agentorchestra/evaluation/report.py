@@ -30,11 +30,11 @@ p.note{color:#555;max-width:60rem}svg{max-width:100%;height:auto}"""
 
 def markdown(plan: Plan, tables: Sequence[Table]) -> str:
     parts = [f"# Evaluation {plan.name}"]
-    for table in tables:
-        parts.append(f"## {table.title}")
-        lines = [table.head, ("---",) * len(table.head), *table.rows]
+    for one in tables:
+        parts.append(f"## {one.title}")
+        lines = [one.head, ("---",) * len(one.head), *one.rows]
         parts.append("\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines))
-        parts.append(table.note)
+        parts.append(one.note)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -46,16 +46,14 @@ def html(plan: Plan, tables: Sequence[Table], figures: Mapping[str, Sequence[str
     """Return a report as one file of HTML that loads nothing, with its figures (see `figures`)."""
     title = escape(f"Evaluation {plan.name}")
     parts = [f"<h1>{title}</h1>"]
-    for table in tables:
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in table.head)
+    for one in tables:
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in one.head)
         rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(_visible(cell))}</td>" for cell in row) + "</tr>" for row in table.rows
+            "<tr>" + "".join(f"<td>{escape(_visible(cell))}</td>" for cell in row) + "</tr>" for row in one.rows
         )
-        parts.append(
-            f"<h2>{escape(table.title)}</h2><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        )
-        parts.append(f'<p class="note">{escape(table.note)}</p>')
-        parts += figures.get(table.title, ())
+        parts.append(f"<h2>{escape(one.title)}</h2><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+        parts.append(f'<p class="note">{escape(one.note)}</p>')
+        parts += figures.get(one.title, ())
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
@@ -127,18 +125,18 @@ def plot(points: Sequence[Point], others: Sequence[Point] = ()) -> str:
         points: the arms; those that nothing beats are joined.
         others: published rows, as empty circles; they are joined with nothing, as their questions are not ours.
     """
-    most = max(point.usd for point in (*points, *others)) or 1.0
-    best = sorted((point for point in points if point.name in frontier(points)), key=lambda one: one.usd)
+    most = max(one.usd for one in (*points, *others)) or 1.0
+    best = sorted((one for one in points if one.name in frontier(points)), key=lambda one: one.usd)
     path = " ".join(f"{_across(one.usd / most):.1f},{_up(one.share):.1f}" for one in best)
     marks = _scale(most, usd)
-    for other in (*others, *points):
-        x, y, name = _across(other.usd / most), _up(other.share), escape(other.name)
-        if other.accuracy is not None:
-            low, high = _up(other.accuracy.low), _up(other.accuracy.high)
+    for one in (*others, *points):
+        x, y, name = _across(one.usd / most), _up(one.share), escape(one.name)
+        if one.accuracy is not None:
+            low, high = _up(one.accuracy.low), _up(one.accuracy.high)
             marks.append(f'<line x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" stroke="#888"/>')
-        look = 'fill="#1f5fa8"' if other.accuracy is not None else 'fill="none" stroke="#888"'
+        look = 'fill="#1f5fa8"' if one.accuracy is not None else 'fill="none" stroke="#888"'
         marks.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" {look}><title>{name}</title></circle>')
-        if other.accuracy is not None:
+        if one.accuracy is not None:
             marks.append(f'<text x="{x + 9:.1f}" y="{y + 4:.1f}">{name}</text>')
     marks.append(f'<polyline points="{path}" fill="none" stroke="#1f5fa8" stroke-dasharray="4 3"/>')
     below = "dollars for an answer" + (" (empty circles: published)" if others else "")

@@ -81,9 +81,9 @@ def outcome(score: Score) -> str:
 def values(scores: Iterable[Score], arm: str) -> dict[str, list[float]]:
     """Return the scores of an arm by question, for the functions of `statistics`: all that `COUNTED` says."""
     found: dict[str, list[float]] = {}
-    for score in scores:
-        if score.arm == arm and score.score is not None and outcome(score) in COUNTED:
-            found.setdefault(score.question, []).append(score.score)
+    for one in scores:
+        if one.arm == arm and one.score is not None and outcome(one) in COUNTED:
+            found.setdefault(one.question, []).append(one.score)
     return found
 
 
@@ -98,8 +98,8 @@ def tables(plan: Plan, scores: Sequence[Score], judge_usd: float | None = 0.0) -
         EvaluationError: nothing was answered yet.
     """
     need_statistics()
-    if not any(outcome(score) in COUNTED for score in scores):
-        why = next((score.why for score in scores if score.why), "not asked")
+    if not any(outcome(one) in COUNTED for one in scores):
+        why = next((one.why for one in scores if one.why), "not asked")
         raise EvaluationError(
             f"no answer of {plan.name} has a score ({why}); `agentorchestra eval resume {plan.name}` goes on, `eval "
             f"export {plan.name}` writes the answers there are"
@@ -108,7 +108,7 @@ def tables(plan: Plan, scores: Sequence[Score], judge_usd: float | None = 0.0) -
     if plan.suite:
         found.append(_beside(plan, scores))
     found += [_outcomes(plan, scores), _spent(plan, scores, judge_usd)]
-    if any(score.delegations for score in scores):
+    if any(one.delegations for one in scores):
         found.append(_asked(plan, scores))
     if plan.repeats > 1:
         found.append(_repeats(plan, scores))
@@ -147,12 +147,12 @@ async def first_differences(
     workspace: Workspace[Any], scores: Sequence[Score], first: str, second: str
 ) -> dict[tuple[str, int], str]:
     """Return where the runs of two arms first differ, "" for equal ones, by question and repeat; where both ran."""
-    runs = {(score.question, score.repeat): score.run_id for score in scores if score.arm == second and score.run_id}
+    runs = {(one.question, one.repeat): one.run_id for one in scores if one.arm == second and one.run_id}
     found = {}
-    for score in scores:
-        place = (score.question, score.repeat)
-        if score.arm == first and score.run_id and place in runs:
-            parted = (await workspace.compare(score.run_id, runs[place])).difference
+    for one in scores:
+        place = (one.question, one.repeat)
+        if one.arm == first and one.run_id and place in runs:
+            parted = (await workspace.compare(one.run_id, runs[place])).difference
             found[place] = f"{parted.key}: {parted.what}" if parted else ""
     return found
 
@@ -176,7 +176,7 @@ def points(plan: Plan, scores: Sequence[Score]) -> list[Point]:
     """Return each arm's dollars for a question and accuracy, where both are known."""
     found = []
     for arm in plan.arms:
-        each, usd = values(scores, arm.name), total(score.cost_usd for score in scores if score.arm == arm.name)
+        each, usd = values(scores, arm.name), total(one.cost_usd for one in scores if one.arm == arm.name)
         if each and usd is not None:
             accuracy = mean(each)
             found.append(Point(arm.name, usd / sum(map(len, each.values())), accuracy.value, accuracy))
@@ -199,21 +199,18 @@ def published_points(plan: Plan) -> list[Point]:
 
 def tokens(plan: Plan, scores: Sequence[Score]) -> dict[str, list[int]]:
     """Return the tokens of each arm's answers, growing, repeats included; arms without any are left out."""
-    found = {
-        arm.name: sorted(score.tokens for score in scores if score.arm == arm.name and score.run_id)
-        for arm in plan.arms
-    }
+    found = {arm.name: sorted(one.tokens for one in scores if one.arm == arm.name and one.run_id) for arm in plan.arms}
     return {name: each for name, each in found.items() if each}
 
 
-def frontier(points: Sequence[Point]) -> set[str]:
+def frontier(found: Sequence[Point]) -> set[str]:
     """Return the arms that no other one beats in accuracy without costing more (002, sec. 4.3)."""
     return {
         one.name
-        for one in points
+        for one in found
         if not any(
             other.usd <= one.usd and other.share >= one.share and (other.usd, other.share) != (one.usd, one.share)
-            for other in points
+            for other in found
         )
     }
 
@@ -222,8 +219,8 @@ def compared(scores: Sequence[Score], first: str, second: str) -> tuple[Differen
     """Return how much better the first arm did, and where they differ; EvaluationError if no question is common."""
     need_statistics()
     gain = difference(values(scores, first), values(scores, second))
-    by_place = {(score.question, score.repeat): score for score in scores if score.arm == second}
-    both = [(score, by_place[score.question, score.repeat]) for score in scores if score.arm == first]
+    by_place = {(one.question, one.repeat): one for one in scores if one.arm == second}
+    both = [(one, by_place[one.question, one.repeat]) for one in scores if one.arm == first]
     return gain, [pair for pair in both if outcome(pair[0]) != outcome(pair[1])]
 
 
@@ -265,16 +262,16 @@ def forecast(plan: Plan, scores: Sequence[Score]) -> Forecast:
     from scipy.stats import t  # type: ignore[import-untyped]
 
     asked: dict[str, list[Score]] = {}
-    for score in scores:
-        if score.run_id:
-            asked.setdefault(score.question, []).append(score)
+    for one in scores:
+        if one.run_id:
+            asked.setdefault(one.question, []).append(one)
     n, rest = len(asked), len(plan.ids) - len(asked)
     if n < 2:
         raise EvaluationError(f"a forecast needs a pilot of at least 2 questions, and {n} were asked; give --pilot 2")
     most = run_usd(plan) * len(plan.arms) * plan.repeats * len(plan.ids) if plan.budget_usd is not None else None
     seconds = fmean(sum(one.duration_s for one in each) for each in asked.values()) * len(plan.ids)
     costs = [total(one.cost_usd for one in each) for each in asked.values()]
-    known = [cost for cost in costs if cost is not None]
+    known = [one for one in costs if one is not None]
     if len(known) < n:
         return Forecast(n, len(plan.ids), None, None, None, most, seconds)
     spent, middle = sum(known), fmean(known)
@@ -307,9 +304,9 @@ def power_lines(plan: Plan, scores: Sequence[Score], gain: float) -> list[str]:
 # --- tables ---------------------------------------------------------------------------------------------
 
 
-def share(estimate: Estimate) -> str:
+def share(one: Estimate) -> str:
     """Return a share with its interval and denominator, in percent."""
-    return f"{100 * estimate.value:.1f} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}] of {estimate.questions}"
+    return f"{100 * one.value:.1f} [{100 * one.low:.1f}, {100 * one.high:.1f}] of {one.questions}"
 
 
 def by_points(gain: Difference) -> str:
@@ -322,19 +319,19 @@ def usd(cost: float | None) -> str:
 
 
 def _accuracy(plan: Plan, scores: Sequence[Score]) -> Table:
-    groups = sorted({score.group for score in scores if score.group})
+    groups = sorted({one.group for one in scores if one.group})
     rows = []
     for arm in plan.arms:
         cells = []
         for group in ("", *groups):
-            each = values([score for score in scores if group in ("", score.group)], arm.name)
+            each = values([one for one in scores if group in ("", one.group)], arm.name)
             cells.append(share(mean(each)) if each else "-")
         rows.append((arm.name, *cells))
     note = (
         "Percent, with the 95% interval (clustered by question) and the number of questions. What was not answered, "
         "ended in an error or ran out of its limits counts as 0; what was undecided or not run is not counted."
     )
-    if out := sorted({score.question for score in scores if outcome(score) == "left out"}):
+    if out := sorted({one.question for one in scores if outcome(one) == "left out"}):
         note += f" Left out, as they cannot be asked or have no public answer: {', '.join(out)}."
     return Table("Accuracy", ("arm", "all", *groups), tuple(rows), note)
 
@@ -358,7 +355,7 @@ def _beside(plan: Plan, scores: Sequence[Score]) -> Table:
 def _ours(plan: Plan, scores: Sequence[Score], arm: str, column: str) -> str:
     """Return what stands beside a published column, see `Suite.columns`."""
     whole_set = column in ("all", "cost", "gain", "reuse") or column.startswith(("pass@", "agents>"))
-    mine = [score for score in scores if score.arm == arm and (whole_set or score.group == column)]
+    mine = [one for one in scores if one.arm == arm and (whole_set or one.group == column)]
     each = values(mine, arm)
     if not each:
         return "-"
@@ -383,15 +380,10 @@ def _ours(plan: Plan, scores: Sequence[Score], arm: str, column: str) -> str:
 
 
 def _outcomes(plan: Plan, scores: Sequence[Score]) -> Table:
-    counts = {arm.name: Counter(outcome(score) for score in scores if score.arm == arm.name) for arm in plan.arms}
+    counts = {arm.name: Counter(outcome(one) for one in scores if one.arm == arm.name) for arm in plan.arms}
     rows = tuple(
-        (
-            name,
-            *(str(count[outcome]) for outcome in OUTCOMES),
-            str(sum(count[one] for one in COUNTED)),
-            str(count.total()),
-        )
-        for name, count in counts.items()
+        (name, *(str(found[one]) for one in OUTCOMES), str(sum(found[one] for one in COUNTED)), str(found.total()))
+        for name, found in counts.items()
     )
     return Table("What came of it", ("arm", *OUTCOMES, "counted", "all"), rows, "Numbers of answers, repeats included.")
 
@@ -399,7 +391,7 @@ def _outcomes(plan: Plan, scores: Sequence[Score]) -> Table:
 def _spent(plan: Plan, scores: Sequence[Score], judge_usd: float | None) -> Table:
     rows = []
     for arm in plan.arms:
-        ran = [score for score in scores if score.arm == arm.name and score.run_id]
+        ran = [one for one in scores if one.arm == arm.name and one.run_id]
         if not ran:
             rows.append((arm.name, *["-"] * 8))
             continue
@@ -425,8 +417,8 @@ def _spent(plan: Plan, scores: Sequence[Score], judge_usd: float | None) -> Tabl
         note += f" The judge {plan.judge} cost {usd(judge_usd)} besides."
     for arm in plan.arms:
         by_model: dict[str, list[float | None]] = {}
-        for score in scores:
-            for model, cost in score.usd_by_model.items() if score.arm == arm.name else ():
+        for one in scores:
+            for model, cost in one.usd_by_model.items() if one.arm == arm.name else ():
                 by_model.setdefault(model, []).append(cost)
         if len(by_model) > 1:
             each = ", ".join(f"{model} {usd(total(costs))}" for model, costs in by_model.items())
@@ -444,7 +436,7 @@ def _spread(found: Sequence[float]) -> tuple[float, float, float]:
 
 def solved_after(scores: Iterable[Score], arm: str) -> Counter[int]:
     """Return how many right answers of an arm came after how many agents that its top agent asked."""
-    return Counter(score.delegations for score in scores if score.arm == arm and score.score == 1)
+    return Counter(one.delegations for one in scores if one.arm == arm and one.score == 1)
 
 
 def _asked(plan: Plan, scores: Sequence[Score]) -> Table:
@@ -462,7 +454,7 @@ def _asked(plan: Plan, scores: Sequence[Score]) -> Table:
 
 def reused(scores: Sequence[Score], arm: str) -> tuple[set[str], set[str]]:
     """Return the tools that the questions of an arm made, and those of them that a later question called."""
-    mine = [score for score in scores if score.arm == arm]
+    mine = [one for one in scores if one.arm == arm]
     made = {name for one in mine for name in one.made}
     return made, made & {name for one in mine for name in one.reused}
 
@@ -471,7 +463,7 @@ def _reuse(plan: Plan, scores: Sequence[Score]) -> Table:
     """Return how many generated tools were of use to later questions (000, sec. 5.2)."""
     rows = []
     for arm in plan.arms:
-        mine = [score for score in scores if score.arm == arm.name]
+        mine = [one for one in scores if one.arm == arm.name]
         made, again = reused(scores, arm.name)
         rate = f"{100 * len(again) / len(made):.1f}" if made else "-"
         counts = (
@@ -501,9 +493,9 @@ def _repeats(plan: Plan, scores: Sequence[Score]) -> Table:
             rows.append((arm.name, *["-"] * (plan.repeats + 1)))
             continue
         votes: dict[str, list[tuple[str, bool]]] = {one: [] for one in whole}
-        for score in scores:
-            if score.arm == arm.name and score.question in whole:
-                votes[score.question].append((plain(score.answer), score.score == 1))
+        for one in scores:
+            if one.arm == arm.name and one.question in whole:
+                votes[one.question].append((plain(one.answer), one.score == 1))
         tries = [pass_at_k(whole, k) for k in range(1, plan.repeats + 1)]
         rows.append((arm.name, *map(share, [*tries, majority(votes)])))
     note = "pass: one of k tries is right. maj: the most frequent answer is. Over questions with all their repeats."
@@ -535,7 +527,7 @@ def _pairs(plan: Plan, scores: Sequence[Score]) -> Table:
 def _questions(plan: Plan, scores: Sequence[Score]) -> Table:
     rows = []
     for each in plan.ids:
-        mine = [score for score in scores if score.question == each]
+        mine = [one for one in scores if one.question == each]
         cells = []
         for arm in plan.arms:
             said = [(outcome(one), _short(one.answer or one.why), one.run_id) for one in mine if one.arm == arm.name]
@@ -569,7 +561,7 @@ def _settings(plan: Plan) -> Table:
         *((f"arm {arm.name}", arm.model_dump_json(exclude={"name"}, exclude_defaults=True)) for arm in plan.arms),
         ("repeats", str(plan.repeats)),
         ("asked again", again),
-        ("limits", ", ".join(f"{name} {limit:g}" for name, limit in limits.items()) or "as the settings"),
+        ("limits", ", ".join(f"{name} {one:g}" for name, one in limits.items()) or "as the settings"),
         ("kept apart", "no session; " + ", ".join(f"{name} = {one}" for name, one in plan.arms[0].kept_apart.items())),
         ("kept from", "pages with answers of benchmarks (`evaluation.benchmarks.pages`)"),
         ("pages and searches", _web(plan)),

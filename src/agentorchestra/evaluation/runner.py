@@ -79,10 +79,10 @@ def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
 
 async def found_runs(workspace: Workspace[Any], plan: Plan) -> dict[Place, RunHead]:
     found: dict[Place, RunHead] = {}
-    for run in await workspace.runs():
-        labels = run.manifest.labels
+    for one in await workspace.runs():
+        labels = one.manifest.labels
         if labels.get("evaluation") == plan.name and "arm" in labels:
-            found[labels["question"], labels["arm"], int(labels["repeat"]), int(labels["attempt"])] = run
+            found[labels["question"], labels["arm"], int(labels["repeat"]), int(labels["attempt"])] = one
     return found
 
 
@@ -126,7 +126,7 @@ class Runner:
     ) -> None:
         self._folder, self._plan, self._questions, self._workspaces = folder, plan, questions.by_id, workspaces
         self._faults = questions.faults
-        self._missing = {one: fault for one, fault in questions.faults.items() if one in plan.ids}
+        self._missing = {one: why for one, why in questions.faults.items() if one in plan.ids}
         self._at_once, self._progress, self._again = 1 if plan.reuse else at_once, progress, again
         self._slots = asyncio.Semaphore(self._at_once)
         self._freed = asyncio.Condition()
@@ -159,9 +159,9 @@ class Runner:
                 self._take(place, record.id, await any_workspace.result(record.id))
             if plan.teacher is not None:
                 await self._check_tips(any_workspace)
-            for run in await any_workspace.runs():
-                if run.manifest.labels.get(JUDGES) == plan.name:
-                    self._paid[run.id] = paid(await any_workspace.result(run.id))
+            for one in await any_workspace.runs():
+                if one.manifest.labels.get(JUDGES) == plan.name:
+                    self._paid[one.id] = paid(await any_workspace.result(one.id))
             chosen = [one for one in (plan.ids if ids is None else ids) if one not in self._missing]
             for arm in plan.arms:
                 for first in (self._questions[one] for one in chosen[:1]):
@@ -184,17 +184,17 @@ class Runner:
                 f"{self._plan.name} measures reuse, and a question that is tried again would have the tools of later "
                 "ones; go on without --failed"
             )
-        own = {record.id for record in self._records.values()}
-        for stat in await workspace.tcp.stats():
-            if stat.generated and stat.made_in not in own:
+        own = {one.id for one in self._records.values()}
+        for one in await workspace.tcp.stats():
+            if one.generated and one.made_in not in own:
                 raise EvaluationError(
-                    f"the workspace has the generated tool {stat.name!r} of {stat.made_in or 'an unknown run'}, which is "
+                    f"the workspace has the generated tool {one.name!r} of {one.made_in or 'an unknown run'}, which is "
                     f"none of {self._plan.name}; measure reuse in a workspace of its own (--workspace DIR)"
                 )
 
     async def _check_tips(self, workspace: Workspace[Any]) -> None:
         """Raise EvaluationError where other runs would give tips, too."""
-        own = {record.id for place, record in self._records.items() if place[0] in self._plan.tips}
+        own = {one.id for place, one in self._records.items() if place[0] in self._plan.tips}
         for one in await workspace.remembered(kinds=("insight",)):
             if one.task not in own:
                 raise EvaluationError(
@@ -204,15 +204,15 @@ class Runner:
 
     async def _learn(self, arm: Arm, workspace: Workspace[Any]) -> None:
         """Ask the questions that give tips, one after another, with the memory that they come from."""
-        for tip in self._plan.tips:
-            record = self._records.get((tip, arm.name, 0, 0))
-            faulty = tip in self._faults
+        for each in self._plan.tips:
+            record = self._records.get((each, arm.name, 0, 0))
+            faulty = each in self._faults
             if faulty or (record is not None and record.status in ENDED):  # failed, too
                 continue
             hold = run_usd(self._plan)
             if not await self._room(hold):
                 return
-            await self._answer(self._questions[tip], arm, 0, workspace)
+            await self._answer(self._questions[each], arm, 0, workspace)
             self._held -= hold
 
     async def _opened(self, stack: AsyncExitStack) -> dict[str, Workspace[Any]]:
@@ -342,7 +342,7 @@ class Runner:
     def _spent(self) -> float | None:
         """Return what all runs cost until now, the judge's among them; None where a price is unknown."""
         costs = [*self._paid.values()]
-        return None if None in costs else sum(cost for cost in costs if cost is not None)
+        return None if None in costs else sum(one for one in costs if one is not None)
 
     def _tell(self, last: str) -> None:
         if self._progress is None:

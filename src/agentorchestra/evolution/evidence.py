@@ -73,11 +73,11 @@ def evidence_of(
     if status not in _ENDED:
         raise EvidenceError(f"{events[0].run} is {status.value}; an optimiser works with runs that have ended")
     manifest = created.manifest
-    ended = [event.data for event in events if event.type == "run_ended"]
+    ended = [one.data for one in events if one.type == "run_ended"]
     last = ended[-1] if ended else None
     result = last.result if isinstance(last, RunEnded) else {}
-    notes = [data for event in events if event.type == "noted" and isinstance(data := event.data, Noted)]
-    graph = _Graph(Ledger.of(events), {event.span or "": event.actor for event in events if event.actor})
+    notes = [data for one in events if one.type == "noted" and isinstance(data := one.data, Noted)]
+    graph = _Graph(Ledger.of(events), {one.span or "": one.actor for one in events if one.actor})
     graph.build()
     kept = graph.nearest(nodes)
     room = max(200, min(4_000, chars // (2 * max(1, len(kept)))))
@@ -87,7 +87,7 @@ def evidence_of(
         status=status.value,
         answer=cut(str(result.get("answer") or ""), chars // 8),
         error=cut((last.error or "") if isinstance(last, RunEnded) else "", chars // 8),
-        failed_checks=tuple(cut(note.message, 500) for note in notes if note.level != "info")[-_WARNINGS:],
+        failed_checks=tuple(cut(one.message, 500) for one in notes if one.level != "info")[-_WARNINGS:],
         score=score,
         labels=manifest.labels,
         nodes=tuple(graph.node(key, variables, room) for key in kept),
@@ -118,40 +118,34 @@ class _Graph:
         self.records = dict(sorted(found, key=lambda each: each[1].seq))
         self.pieces = {key: [text.strip()[:200].strip() for text in _texts(one)] for key, one in found}
         self.after = {key: [] for key in self.records}
-        for key, record in self.records.items():
-            request = (
-                self.ledger.codec.decode(record.effect).request if record.kind is EffectKind.REQUEST_MODEL else None
-            )
+        for key, one in self.records.items():
+            request = self.ledger.codec.decode(one.effect).request if one.kind is EffectKind.REQUEST_MODEL else None
             if request is not None:
                 self.requests[key] = request
-        keiess: set[tuple[EffectKey, str]] = set()
+        delivered: set[tuple[EffectKey, str]] = set()
         for key in self.records:
             if key in self.requests:
-                self._into_request(key, keiess)
+                self._into_request(key, delivered)
             else:
                 self._into_call(key)
         self._out_of_branches()
 
-    def _into_request(self, key: EffectKey, keiess: set[tuple[EffectKey, str]]) -> None:
+    def _into_request(self, key: EffectKey, delivered: set[tuple[EffectKey, str]]) -> None:
         before = self._before(key)
-        known = {message.digest for message in self.requests[before].messages} if before is not None else set()
-        new = [
-            message
-            for message in self.requests[key].messages
-            if message.digest not in known and message.role != "system"
-        ]
+        known = {one.digest for one in self.requests[before].messages} if before is not None else set()
+        new = [one for one in self.requests[key].messages if one.digest not in known and one.role != "system"]
         called = {call.id for one in new for call in one.tool_calls}
         text = self.fresh[key] = "\n".join(one.text for one in new)
         for other, record in self.records.items():
-            if record.seq > self.records[key].began or other == key or (other, key.branch) in keiess:
+            if record.seq > self.records[key].began or other == key or (other, key.branch) in delivered:
                 continue
             if self._carried(other, key):
                 continue
             near = other.branch == key.branch and (before is None or other >= before)
             replied = other in self.requests and _outcome(record).ok
-            ids = {call.id for call in _outcome(record).response.tool_calls} if replied else set()
+            ids = {one.id for one in _outcome(record).response.tool_calls} if replied else set()
             if ids & called or self._stands(other, text, near=near):
-                keiess.add((other, key.branch))
+                delivered.add((other, key.branch))
                 self.after[other].append(key)
 
     def _into_call(self, key: EffectKey) -> None:
@@ -189,7 +183,7 @@ class _Graph:
     def _before(self, key: EffectKey) -> EffectKey | None:
         """Return the last request on an effect's branch that was answered before it began."""
         began = self.records[key].began
-        asked = (request for request in self.requests if request.branch == key.branch and request.n < key.n)
+        asked = (one for one in self.requests if one.branch == key.branch and one.n < key.n)
         return max((one for one in asked if self.records[one].seq <= began), default=None)
 
     def _stands(self, key: EffectKey, text: str, *, near: bool = False) -> bool:
@@ -200,9 +194,9 @@ class _Graph:
     def nearest(self, most: int) -> list[EffectKey]:
         return [*self.records][-most:]
 
-    def edges_between(self, keies: Sequence[EffectKey]) -> Iterator[tuple[EffectKey, EffectKey | str]]:
-        inside = {*keies}
-        for key in keies:
+    def edges_between(self, kept: Sequence[EffectKey]) -> Iterator[tuple[EffectKey, EffectKey | str]]:
+        inside = {*kept}
+        for key in kept:
             for target in dict.fromkeys(self.after[key]):
                 if target == OUTCOME or target in inside:
                     yield key, target
@@ -224,7 +218,7 @@ class _Graph:
             error="" if outcome.ok else cut(outcome.error or outcome.status, room),
             cost_usd=outcome.usage.cost_usd,
             trust=outcome.trust,
-            uses=tuple(variable.key for variable in variables if takes_part(variable, record, request)),
+            uses=tuple(one.key for one in variables if takes_part(one, record, request)),
         )
 
 
@@ -244,8 +238,8 @@ def takes_part(variable: Variable, record: Record, request: ModelRequest | None)
     elif kind == "environment" and any(one.startswith(f"{name}_") for one in offered):
         return True
     words = [line.strip() for line in _TAG.sub("\n", variable.text).splitlines()]
-    telling = [word for word in words if len(word) >= _TELLING] or [word for word in words if word]
-    shown = "\n".join([*(message.text for message in request.messages), *(tool.description for tool in request.tools)])
+    telling = [one for one in words if len(one) >= _TELLING] or [one for one in words if one]
+    shown = "\n".join([*(one.text for one in request.messages), *(tool.description for tool in request.tools)])
     found = sum(len(one) for one in telling if one in shown)
     return bool(telling) and found >= _SHARE * sum(map(len, telling))
 
@@ -266,8 +260,8 @@ def _texts(record: Record) -> Iterator[str]:
         yield reply.text
         with suppress(ValueError):
             yield from _leaves(json.loads(reply.text))
-        for call in reply.tool_calls:
-            yield from _leaves(call.arguments)
+        for one in reply.tool_calls:
+            yield from _leaves(one.arguments)
     else:
         yield text_of(outcome.blocks())
         yield from _leaves(outcome.value)
@@ -286,5 +280,5 @@ def _gave(record: Record, outcome: Outcome) -> str:
         return text_of(outcome.blocks())
     if not outcome.ok:
         return ""
-    calls = [f"calls {call.name}({canonical_json(call.arguments)})" for call in outcome.response.tool_calls]
+    calls = [f"calls {one.name}({canonical_json(one.arguments)})" for one in outcome.response.tool_calls]
     return "\n".join([*([outcome.response.text] if outcome.response.text else []), *calls])

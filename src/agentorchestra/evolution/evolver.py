@@ -114,7 +114,7 @@ class Evolver:
         proposal = await self._optimiser(task)
         self._spent.append(proposal.usd)
         ended = ended.model_copy(
-            update={"run": proposal.run, "reasons": {change.place: change.reason for change in proposal.changes}}
+            update={"run": proposal.run, "reasons": {one.place: one.reason for one in proposal.changes}}
         )
         if not proposal.changes:
             return self._closed(ended, before_usd, "no change", why=proposal.why)
@@ -132,7 +132,7 @@ class Evolver:
         name = f"{self._evolution.name}-{number}-train"
         if (folder_of(self._folder, name) / PLAN).exists():
             return read_plan(self._folder, name).arm(CURRENT).components
-        return {subject: await version_of(workspace, subject) for subject in self._evolution.subjects}
+        return {one: await version_of(workspace, one) for one in self._evolution.subjects}
 
     async def _decided(
         self, workspace: Workspace[Any], ended: Round, current: Mapping[str, str], before_usd: int
@@ -210,10 +210,10 @@ class Evolver:
                 if version == current[subject]:
                     continue
                 manager, name = managed(workspace, subject)
-                for var in await manager.vars(name, version):
-                    place = f"{subject}/{var.name}"
+                for each in await manager.vars(name, version):
+                    place = f"{subject}/{each.name}"
                     if place in one.reasons:
-                        past = Past(text=var.value, score=one.after)
+                        past = Past(text=each.value, score=one.after)
                         found.setdefault(place, []).append(past)
         return found
 
@@ -221,11 +221,9 @@ class Evolver:
         self, task: Improvement, current: Mapping[str, str], proposal: Proposal, number: int
     ) -> dict[str, str]:
         """Check a proposal, register it; return its versions by component. UsageError if it is refused."""
-        for change in proposal.changes:
-            if change.place not in task.variables:
-                raise EvolutionError(
-                    f"it changes {change.place}, which may not change; {', '.join(task.variables)} may"
-                )
+        for one in proposal.changes:
+            if one.place not in task.variables:
+                raise EvolutionError(f"it changes {one.place}, which may not change; {', '.join(task.variables)} may")
         await check(task, proposal.changes, held_apart(self._evolution.validation))
         return await self._registered(task.workspace, current, proposal.changes, proposal.run, f"round {number}")
 
@@ -233,12 +231,12 @@ class Evolver:
         self, workspace: Workspace[Any], current: Mapping[str, str], changes: Sequence[Change], run: str, when: str
     ) -> dict[str, str]:
         by_component: dict[str, dict[str, Change]] = {}
-        for change in changes:
-            by_component.setdefault(change.component, {})[change.variable] = change
+        for one in changes:
+            by_component.setdefault(one.component, {})[one.variable] = one
         versions = {}
         for subject, each in by_component.items():
             manager, name = managed(workspace, subject)
-            roles = {var.name: var.role for var in await manager.vars(name, current[subject])}
+            roles = {one.name: one.role for one in await manager.vars(name, current[subject])}
             config = await manager.setvars(
                 name,
                 {variable: one.text for variable, one in each.items()},
@@ -337,7 +335,7 @@ class Evolver:
         scores = await score(workspace, plan, questions, at_once=self._at_once)
         if ending.left_out:
             raise no_room
-        self._spent.append(total(score.cost_usd for score in scores))
+        self._spent.append(total(one.cost_usd for one in scores))
         return scores
 
     def _left(self) -> float | None:
@@ -351,7 +349,7 @@ def held_apart(source: Source) -> HeldApart:
     questions = source.load().by_id
     every = [questions[one] for one in source.ids]
     truths = [each for one in every for each in (one.truth if isinstance(one.truth, list | tuple) else [one.truth])]
-    return HeldApart.of([*(one.task for one in every), *(str(truth) for truth in truths if truth is not None)])
+    return HeldApart.of([*(one.task for one in every), *(str(one) for one in truths if one is not None)])
 
 
 @contextmanager
@@ -360,25 +358,25 @@ def alone(folder: Path, subjects: Sequence[str]) -> Iterator[None]:
     places = folder / FOLDER / "locks"
     places.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        for subject in sorted(subjects):
+        for one in sorted(subjects):
             try:
-                stack.enter_context(FileLock(places / f"{subject.replace(':', '-')}.lock", timeout=0))
+                stack.enter_context(FileLock(places / f"{one.replace(':', '-')}.lock", timeout=0))
             except Timeout:
                 raise EvolutionError(
-                    f"another process evolves {subject}; two optimisers of one component would judge each other's "
+                    f"another process evolves {one}; two optimisers of one component would judge each other's "
                     "changes, so wait for it, or stop it"
                 ) from None
         yield
 
 
 def _trials(scores: Sequence[Score], arm: str) -> list[Trial]:
-    return [Trial(score.question, score.run_id, score.score) for score in scores if score.arm == arm]
+    return [Trial(one.question, one.run_id, one.score) for one in scores if one.arm == arm]
 
 
 def _mean(scores: Sequence[Score], arm: str) -> float:
     each = values(scores, arm)
     if not each:
-        why = next((score.why for score in scores if score.why), "not asked")
+        why = next((one.why for one in scores if one.why), "not asked")
         raise EvolutionError(f"no training question has a score ({why}); look at the runs, then begin again")
     return fmean(fmean(one) for one in each.values())
 
@@ -389,7 +387,7 @@ def _percent(share: float | None) -> str:
 
 def _costs(scores: Sequence[Score]) -> tuple[float, float] | None:
     """Return what both arms cost for an answer: dollars if all are known, else tokens."""
-    asked = {arm: [score for score in scores if score.arm == arm and score.run_id] for arm in (CURRENT, CANDIDATE)}
+    asked = {arm: [one for one in scores if one.arm == arm and one.run_id] for arm in (CURRENT, CANDIDATE)}
     if not all(asked.values()):
         return None
     usd = [total(one.cost_usd for one in each) for each in asked.values()]

@@ -104,15 +104,15 @@ def learning(
     ids = tuple(sampled(questions.questions, trajectories, seed))
     source = Source(set=questions.name, data=data, version=questions.version, ids=ids)
     try:
-        learning = Learning(name=name, questions=source, seed=seed, **fields)
+        made = Learning(name=name, questions=source, seed=seed, **fields)
     except ValidationError as exc:
         first = exc.errors()[0]
         raise EvolutionError(f"{'.'.join(map(str, first['loc']))} is {first['input']!r}: {first['msg']}") from None
-    if not learning.subject.startswith("prompt:"):
-        raise EvolutionError(f"{learning.subject!r} is no prompt; name the orchestrator's, as prompt:aorchestra")
-    if learning.budget_usd is not None and learning.question_usd is None:
+    if not made.subject.startswith("prompt:"):
+        raise EvolutionError(f"{made.subject!r} is no prompt; name the orchestrator's, as prompt:aorchestra")
+    if made.budget_usd is not None and made.question_usd is None:
         raise EvolutionError("a budget over all runs needs a limit for each run; give --question-usd")
-    return learning
+    return made
 
 
 class Frontier:
@@ -154,10 +154,10 @@ class Frontier:
                 if not candidates(self._folder, learning.name):
                     _add(self._folder, learning.name, Candidate(round=0, version=now))
                 self._paid = _paid_before(self._folder, learning)
-                for candidate in candidates(self._folder, learning.name):
-                    await self._asked(workspace, questions, candidate)
+                for one in candidates(self._folder, learning.name):
+                    await self._asked(workspace, questions, one)
                 for number in range(1, learning.rounds + 1):
-                    if all(candidate.round != number for candidate in candidates(self._folder, learning.name)):
+                    if all(one.round != number for one in candidates(self._folder, learning.name)):
                         made = await self._round(workspace, questions, number)
                         _add(self._folder, learning.name, made)
                         await self._asked(workspace, questions, made)
@@ -178,7 +178,7 @@ class Frontier:
             ]
             version = await self._registered(workspace, base, variables, changes, "", f"tried in round {number}")
             scores = await self._asked(workspace, questions, Candidate(round=number, version=version))
-            return [trial for trial in _trials(scores) if trial.question in wanted]
+            return [one for one in _trials(scores) if one.question in wanted]
 
         task = Improvement(
             workspace=workspace,
@@ -192,28 +192,28 @@ class Frontier:
         )
         proposal = await self._optimiser(task)
         self._paid[f"optimiser {number}"] = proposal.usd
-        reasons = {change.place: change.reason for change in proposal.changes}
-        candidate = Candidate(round=number, base=base.version, reasons=reasons, run=proposal.run, usd=proposal.usd)
+        reasons = {one.place: one.reason for one in proposal.changes}
+        made = Candidate(round=number, base=base.version, reasons=reasons, run=proposal.run, usd=proposal.usd)
         if not proposal.changes:
-            return candidate.model_copy(update={"why": proposal.why})
+            return made.model_copy(update={"why": proposal.why})
         try:
-            if unknown := [change.place for change in proposal.changes if change.place not in variables]:
+            if unknown := [one.place for one in proposal.changes if one.place not in variables]:
                 raise EvolutionError(f"{unknown[0]} may not change; {', '.join(variables)} may")
             await check(task, proposal.changes)
             version = await self._registered(
                 workspace, base, variables, proposal.changes, proposal.run, f"round {number}"
             )
         except UsageError as exc:
-            return candidate.model_copy(update={"why": f"it was refused: {exc}"})
-        return candidate.model_copy(update={"version": version})
+            return made.model_copy(update={"why": f"it was refused: {exc}"})
+        return made.model_copy(update={"version": version})
 
     # -- versions --------------------------------------------------------------------------------------------------
 
     async def _variables(self, workspace: Workspace[Any], version: str) -> dict[str, Any]:
         learning = self._learning
         manager, name = managed(workspace, learning.subject)
-        found = {f"{learning.subject}/{var.name}": var for var in await manager.vars(name, version)}
-        if unknown := [variable for variable in learning.variables if variable not in found]:
+        found = {f"{learning.subject}/{one.name}": one for one in await manager.vars(name, version)}
+        if unknown := [one for one in learning.variables if one not in found]:
             raise EvolutionError(f"{unknown[0]} is no variable of the prompt; it has: {', '.join(found) or 'none'}")
         return {place: one for place, one in found.items() if not learning.variables or place in learning.variables}
 
@@ -229,17 +229,13 @@ class Frontier:
         """Register an edit of a version as a candidate; return its version, that of equal texts where there is one."""
         manager, name = managed(workspace, self._learning.subject)
         # `setvars` begins with the current version, an edit with that of the front: all of its parts are set.
-        texts = {variable.name: variable.value for variable in variables.values()} | {
-            change.variable: change.text for change in changes
-        }
+        texts = {one.name: one.value for one in variables.values()} | {one.variable: one.text for one in changes}
         config = await manager.setvars(
             name,
             texts,
             candidate=True,
             author=f"{AUTHOR} {self._learning.name}",
-            reason="; ".join([f"{when}, from {base.version}", *(change.reason for change in changes if change.reason)])[
-                :500
-            ],
+            reason="; ".join([f"{when}, from {base.version}", *(one.reason for one in changes if one.reason)])[:500],
             run=run,
         )
         return str(config.version)
@@ -248,15 +244,11 @@ class Frontier:
         """Archive the candidates that others beat in accuracy without costing more."""
         front = {one.version for one in front_of(self._folder, self._learning)}
         manager, name = managed(workspace, self._learning.subject)
-        mine = {
-            candidate.version
-            for candidate in candidates(self._folder, self._learning.name)
-            if candidate.round and candidate.version
-        }
-        for version in await manager.versions(name):
-            if version.version in mine - front and version.state == "candidate":
+        mine = {one.version for one in candidates(self._folder, self._learning.name) if one.round and one.version}
+        for held in await manager.versions(name):
+            if held.version in mine - front and held.state == "candidate":
                 reason = "another version answers as well and costs no more"
-                await manager.archive(name, version.version, author=f"{AUTHOR} {self._learning.name}", reason=reason)
+                await manager.archive(name, held.version, author=f"{AUTHOR} {self._learning.name}", reason=reason)
 
     # -- trajectories ----------------------------------------------------------------------------------------------
 
@@ -270,19 +262,19 @@ class Frontier:
             components={learning.subject: version} if version else {},
         )
 
-    async def _asked(self, workspace: Workspace[Any], questions: QuestionSet, candidate: Candidate) -> list[Score]:
+    async def _asked(self, workspace: Workspace[Any], questions: QuestionSet, one: Candidate) -> list[Score]:
         """Collect the trajectories of a candidate, or find them; return their scores.
 
         Raises:
             EvolutionError: the budget has no room for all of them, or what they cost is not known.
         """
-        learning, name = self._learning, _evaluation(self._learning, candidate)
-        if not candidate.version:
+        learning, name = self._learning, _evaluation(self._learning, one)
+        if not one.version:
             return []
         begun = (folder_of(self._folder, name) / PLAN).exists()
         if begun and scored(self._folder, plan := read_plan(self._folder, name)):
             scores = kept_scores(self._folder, plan)
-            if all(score.status != "not_run" for score in scores):
+            if all(each.status != "not_run" for each in scores):
                 return scores
         self._paid.pop(name, None)  # what it cost so far counts in its own budget
         left = self._left()
@@ -294,7 +286,7 @@ class Frontier:
             source = learning.questions
             made = planned(
                 questions,
-                [self._arm(candidate.arm, candidate.version)],
+                [self._arm(one.arm, one.version)],
                 source=source.set,
                 data=source.data,
                 name=name,
@@ -310,7 +302,7 @@ class Frontier:
             raise self._no_room(name)
         for (question, _), why in ending.refused.items():
             raise EvolutionError(f"the question {question!r} of {name} could not be asked: {why}")
-        self._paid[name] = total(score.cost_usd for score in scores)
+        self._paid[name] = total(each.cost_usd for each in scores)
         if self._paid[name] is None:
             raise EvolutionError(f"the price of {name} is not known, and cost decides here; give the model a price")
         return scores
@@ -327,20 +319,20 @@ class Frontier:
         return self._learning.budget_usd - sum(one or 0.0 for one in self._paid.values())
 
 
-def _evaluation(learning: Learning, candidate: Candidate) -> str:
-    return f"{learning.name}-v{candidate.version}"
+def _evaluation(learning: Learning, one: Candidate) -> str:
+    return f"{learning.name}-v{one.version}"
 
 
 def _paid_before(folder: Path, learning: Learning) -> dict[str, float | None]:
-    found = {f"optimiser {candidate.round}": candidate.usd for candidate in candidates(folder, learning.name)}
+    found = {f"optimiser {one.round}": one.usd for one in candidates(folder, learning.name)}
     for name in evaluations(folder):
         if name.startswith(f"{learning.name}-v") and scored(folder, plan := read_plan(folder, name)):
-            found[name] = total(score.cost_usd for score in kept_scores(folder, plan))
+            found[name] = total(one.cost_usd for one in kept_scores(folder, plan))
     return found
 
 
 def _trials(scores: Sequence[Score]) -> list[Trial]:
-    return [Trial(score.question, score.run_id, score.score) for score in scores]
+    return [Trial(one.question, one.run_id, one.score) for one in scores]
 
 
 # --- the front --------------------------------------------------------------------------------------------------------
@@ -349,8 +341,8 @@ def _trials(scores: Sequence[Score]) -> list[Trial]:
 def points_of(folder: Path, learning: Learning) -> list[Point]:
     """Return accuracy and US dollars for a question of each candidate that was tried, in the order of the rounds."""
     found: dict[str, Point] = {}
-    for candidate in candidates(folder, learning.name):
-        if candidate.version and (plan := _plan(folder, learning, candidate)) is not None:
+    for one in candidates(folder, learning.name):
+        if one.version and (plan := _plan(folder, learning, one)) is not None:
             found |= {point.name: point for point in points(plan, kept_scores(folder, plan))}
     return list(found.values())
 
@@ -359,9 +351,7 @@ def front_of(folder: Path, learning: Learning) -> list[Candidate]:
     """Return the candidates that no other one beats in accuracy without costing more, the cheapest first."""
     found = {one.name: one for one in points_of(folder, learning)}
     front = unbeaten([*found.values()])
-    by_arm = {
-        candidate.arm: candidate for candidate in reversed(candidates(folder, learning.name)) if candidate.arm in front
-    }
+    by_arm = {one.arm: one for one in reversed(candidates(folder, learning.name)) if one.arm in front}
     return sorted(by_arm.values(), key=lambda one: found[one.arm].usd)
 
 
@@ -379,13 +369,11 @@ def table(folder: Path, learning: Learning) -> Table:
     found = {one.name: one for one in points_of(folder, learning)}
     front = {one.arm for one in front_of(folder, learning)}
     rows = []
-    for candidate in candidates(folder, learning.name):
-        point = found.get(candidate.arm) if candidate.version else None
+    for one in candidates(folder, learning.name):
+        point = found.get(one.arm) if one.version else None
         cells = ("-", "-") if point is None or point.accuracy is None else (share(point.accuracy), usd(point.usd))
-        said = "; ".join(filter(None, candidate.reasons.values())) or candidate.why or "as it was"
-        rows.append(
-            (str(candidate.round), candidate.version or "-", *cells, "yes" if candidate.arm in front else "no", said)
-        )
+        said = "; ".join(filter(None, one.reasons.values())) or one.why or "as it was"
+        rows.append((str(one.round), one.version or "-", *cells, "yes" if one.arm in front else "no", said))
     note = (
         f"Accuracy in percent with its 95% interval, over the same {len(learning.questions.ids)} questions; US dollars "
         "for a question. On the front are those that no other one beats in accuracy without costing more."
@@ -404,8 +392,8 @@ def page(folder: Path, learning: Learning) -> str:
     return html(named, [shown], {shown.title: [plot(points_of(folder, learning))]})
 
 
-def _plan(folder: Path, learning: Learning, candidate: Candidate) -> Plan | None:
-    name = _evaluation(learning, candidate)
+def _plan(folder: Path, learning: Learning, one: Candidate) -> Plan | None:
+    name = _evaluation(learning, one)
     if not (folder_of(folder, name) / PLAN).exists():
         return None
     plan = read_plan(folder, name)
@@ -431,26 +419,26 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
 
     async def loss(task: Improvement) -> str:
         trials = []
-        for trial in task.trials:
-            result = await task.workspace.result(trial.run)
-            asked = (await task.workspace.events(trial.run))[0].body["manifest"]["task"]
+        for one in task.trials:
+            result = await task.workspace.result(one.run)
+            asked = (await task.workspace.events(one.run))[0].body["manifest"]["task"]
             models = ", ".join(
                 f"{model} {usd(each.cost_usd)}" for model, each in result.usage_by_model.items() if model
             )
-            scored_as = "-" if trial.score is None else f"{trial.score:g}"
+            scored_as = "-" if one.score is None else f"{one.score:g}"
             short = " ".join(str(asked).split())[:_TASK_CHARS]
             trials.append({"score": scored_as, "cost": usd(paid(result)), "models": models, "task": short})
         points = {one.name: one for one in points_of(folder, learning)}
         base = points[best(folder, learning).arm]
         tried = [
             {
-                "version": candidate.version,
-                "accuracy": f"{100 * points[candidate.arm].share:.0f}",
-                "cost": usd(points[candidate.arm].usd),
-                "why": "; ".join(candidate.reasons.values())[:_TASK_CHARS],
+                "version": one.version,
+                "accuracy": f"{100 * points[one.arm].share:.0f}",
+                "cost": usd(points[one.arm].usd),
+                "why": "; ".join(one.reasons.values())[:_TASK_CHARS],
             }
-            for candidate in candidates(folder, learning.name)
-            if candidate.version and candidate.arm in points and candidate.arm != base.name
+            for one in candidates(folder, learning.name)
+            if one.version and one.arm in points and one.arm != base.name
         ]
         text = task.workspace.prompts.get("cost_loss").render(
             accuracy=f"{100 * base.share:.0f}", cost=usd(base.usd), trials=trials, tried=tried[-_TRIED:]
@@ -486,7 +474,7 @@ def read(folder: Path, name: str) -> Learning:
     try:
         return Learning.model_validate_json(path.read_text(encoding="utf-8"))
     except OSError:
-        there = ", ".join(sorted(path.parent.name for path in (folder / FOLDER).glob(f"*/{RECORD}"))) or "none"
+        there = ", ".join(sorted(one.parent.name for one in (folder / FOLDER).glob(f"*/{RECORD}"))) or "none"
         raise EvolutionError(f"no prompt is learnt under the name {name!r} in {folder}; there are: {there}") from None
     except ValidationError as exc:
         raise EvolutionError(
@@ -500,9 +488,9 @@ def candidates(folder: Path, name: str) -> list[Candidate]:
     return [Candidate.model_validate_json(line) for line in lines if line]
 
 
-def _add(folder: Path, name: str, candidate: Candidate) -> None:
+def _add(folder: Path, name: str, one: Candidate) -> None:
     path = folder / FOLDER / name / CANDIDATES
-    _write(path, "".join(candidate.model_dump_json() + "\n" for candidate in [*candidates(folder, name), candidate]))
+    _write(path, "".join(each.model_dump_json() + "\n" for each in [*candidates(folder, name), one]))
 
 
 def _write(path: Path, text: str) -> None:

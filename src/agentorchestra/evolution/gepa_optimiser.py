@@ -37,9 +37,9 @@ async def gepa(task: Improvement) -> Proposal:
         raise MissingExtraError(
             "the optimiser gepa needs the package of its name; install it: pip install 'agentorchestra[evolve]'"
         ) from None
-    seed = {place: variable.value for place, variable in task.variables.items()}
+    seed = {place: one.value for place, one in task.variables.items()}
     work = _Adapter(task, asyncio.get_running_loop())
-    questions = [trial.question for trial in task.trials]
+    questions = [one.question for one in task.trials]
     found: Any
     try:
         found = await asyncio.to_thread(
@@ -72,7 +72,7 @@ class _Adapter:
 
     def __init__(self, task: Improvement, loop: asyncio.AbstractEventLoop) -> None:
         self._task, self._loop = task, loop
-        self._seed = {place: variable.value for place, variable in task.variables.items()}
+        self._seed = {place: one.value for place, one in task.variables.items()}
         self.costs: list[float | None] = []
         self.last = ""
         self.propose_new_texts = None
@@ -84,7 +84,7 @@ class _Adapter:
         from gepa.core.adapter import EvaluationBatch
 
         trials = self._wait(self._answered([*batch], dict(candidate)))
-        by_question = {trial.question: trial for trial in trials}
+        by_question = {one.question: one for one in trials}
         asked = [by_question[one] for one in batch]
         return EvaluationBatch(
             outputs=[one.run for one in asked],
@@ -106,18 +106,16 @@ class _Adapter:
         return dict.fromkeys(components_to_update, shown)
 
     async def _shown(self, trials: Sequence[Trial]) -> list[dict[str, str]]:
-        tasks = {run.id: run.manifest.task for run in await self._task.workspace.runs()}
+        tasks = {one.id: one.manifest.task for one in await self._task.workspace.runs()}
         shown = []
-        for trial in trials:
-            if not trial.run:
+        for one in trials:
+            if not one.run:
                 continue
-            result = await self._task.workspace.result(trial.run)
-            said = (
-                "nobody could say whether it is right" if trial.score is None else f"the score is {trial.score:g} of 1"
-            )
+            result = await self._task.workspace.result(one.run)
+            said = "nobody could say whether it is right" if one.score is None else f"the score is {one.score:g} of 1"
             shown.append(
                 {
-                    "Inputs": tasks[trial.run],
+                    "Inputs": tasks[one.run],
                     "Generated Outputs": result.answer_text or "(no answer)",
                     "Feedback": ". ".join(filter(None, [said, result.error])),
                 }
@@ -131,9 +129,9 @@ class _Adapter:
         """Ask a question as a run of its own, or find what was asked."""
         task, workspace = self._task, self._task.workspace
         labels = {**task.labels, "asked": sha256_text(prompt)[:16]}
-        for run in await workspace.runs():
-            if labels.items() <= run.manifest.labels.items():
-                run_id = run.id
+        for one in await workspace.runs():
+            if labels.items() <= one.manifest.labels.items():
+                run_id = one.id
                 break
         else:
             run_id = await workspace.create(

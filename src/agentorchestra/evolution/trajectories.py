@@ -79,18 +79,18 @@ class Decided:
 
     @property
     def state(self) -> str:
-        return sha256_json([self.request.chain[-1], [tool.digest for tool in self.request.tools]])
+        return sha256_json([self.request.chain[-1], [one.digest for one in self.request.tools]])
 
     @property
     def action(self) -> str:
         """Identify what it did: its calls, or its words where it called nothing."""
-        calls: list[JsonValue] = [[call.name, call.arguments] for call in self.said.tool_calls]
+        calls: list[JsonValue] = [[one.name, one.arguments] for one in self.said.tool_calls]
         return canonical_json(calls or [self.said.text])
 
     @property
     def readable(self) -> bool:
         """Return True if every call has an object for its arguments."""
-        return all(isinstance(call.arguments, dict) for call in self.said.tool_calls)
+        return all(isinstance(one.arguments, dict) for one in self.said.tool_calls)
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ def courses(ledger: Ledger) -> list[Course]:
             continue
         reply = record.outcome.response
         content = (TextBlock(text=reply.text, trust=Trust.AGENT),) if reply.text else ()
-        message = Message(role="assistant", content=content, tool_calls=reply.tool_calls)
-        found.setdefault(owner, []).append(Decided(key, request, message))
+        said = Message(role="assistant", content=content, tool_calls=reply.tool_calls)
+        found.setdefault(owner, []).append(Decided(key, request, said))
     made = []
     for owner in sorted(found, key=lambda one: (one.branch, one.n)):
         given = ledger.records[owner].effect.get("arguments", {})
@@ -239,7 +239,7 @@ async def preferences(
             asked for: a run that failed is what is rejected.
     """
     data = Data()
-    every = {run.id: run for run in await workspace.runs()}
+    every = {one.id: one for one in await workspace.runs()}
     wanted = wanted.model_copy(update={"statuses": tuple(RunStatus), "min_score": None})
     taken = [one async for one in _taken(workspace, runs, wanted, scores or {}, data)]
     form = _Form(workspace, wanted)
@@ -249,12 +249,12 @@ async def preferences(
         while root.parent_run in every:
             root = every[root.parent_run]
         for course in run.courses:
-            for decision in course.decisions:
-                place = canonical_json([root.id, str(decision.key), decision.state])
-                states.setdefault(place, {}).setdefault(decision.action, []).append((run, course, decision))
+            for one in course.decisions:
+                place = canonical_json([root.id, str(one.key), one.state])
+                states.setdefault(place, {}).setdefault(one.action, []).append((run, course, one))
     parted = [actions for actions in states.values() if len(actions) > 1]
     for actions in parted:
-        ranked = sorted(actions.values(), key=lambda action: fmean(run.value for run, _, _ in action))
+        ranked = sorted(actions.values(), key=lambda each: fmean(run.value for run, _, _ in each))
         (worse, _, rejected), (better, course, chosen) = ranked[0][0], ranked[-1][0]
         if fmean(run.value for run, _, _ in ranked[0]) == fmean(run.value for run, _, _ in ranked[-1]):
             data.left_out["both ends are worth the same"] += 1
@@ -319,15 +319,11 @@ class _Form:
     def records(self, course: Course, data: Data) -> Iterator[tuple[str, tuple[str, ...], Record]]:
         """Yield the records of a course, each with what makes it the same as another one, and its keys."""
         if self._wanted.per == "step":
-            for decision in course.decisions:
-                prompt = self._state(decision, data)
+            for one in course.decisions:
+                prompt = self._state(one, data)
                 if prompt is not None:
-                    tools = decision.request.tools
-                    yield (
-                        decision.state + decision.action,
-                        (str(decision.key),),
-                        self._step(prompt, decision.said, tools),
-                    )
+                    tools = one.request.tools
+                    yield one.state + one.action, (str(one.key),), self._step(prompt, one.said, tools)
             return
         for messages, decided in _stretches(course):
             if not all(one.readable for one in decided):
@@ -349,9 +345,9 @@ class _Form:
         endings = [self._chat([one.said], ()) for one in (chosen, rejected)]
         return self._made("preference", tools, prompt=words, chosen=endings[0], rejected=endings[1])
 
-    def _step(self, prompt: Sequence[Message], message: Message, tools: Sequence[ToolSchema]) -> Record:
+    def _step(self, prompt: Sequence[Message], said: Message, tools: Sequence[ToolSchema]) -> Record:
         return self._made(
-            "prompt-completion", tools, prompt=self._chat(prompt, tools), completion=self._chat([message], ())
+            "prompt-completion", tools, prompt=self._chat(prompt, tools), completion=self._chat([said], ())
         )
 
     def _conversation(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Record:
@@ -361,7 +357,7 @@ class _Form:
         """Return a record, without the values of secrets."""
         body: dict[str, Any] = {**columns}
         if self._wanted.wire == "openai":
-            body["tools"] = [_tool(tool) for tool in tools]
+            body["tools"] = [_tool(one) for one in tools]
         return Record(kind, self._redactor.json(body))
 
     # -- length ----------------------------------------------------------------------------------------------------
@@ -373,16 +369,16 @@ class _Form:
             return None
         head, turns = _turns(one.request.messages)
         room = self._wanted.window - _tokens([*head, one.said], one.request.tools)
-        messagess: list[list[Message]] = []
+        kept: list[list[Message]] = []
         for turn in reversed(turns):
             room -= _tokens(turn)
             if room < 0:
                 break
-            messagess.insert(0, turn)
-        if room < 0 and not messagess:
+            kept.insert(0, turn)
+        if room < 0 and not kept:
             data.left_out["longer than the window"] += 1
             return None
-        return [*head, *(each for turn in messagess for each in turn)]
+        return [*head, *(each for turn in kept for each in turn)]
 
     def _windows(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], data: Data
@@ -415,14 +411,14 @@ class _Form:
     # -- words -----------------------------------------------------------------------------------------------------
 
     def _chat(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
-        shown = [_without_files(message) if not self._wanted.files else message for message in messages]
+        shown = [_without_files(one) if not self._wanted.files else one for one in messages]
         return _hermes(shown, self._head(tools)) if self._wanted.wire == "hermes" else [_openai(one) for one in shown]
 
     def _head(self, tools: Sequence[ToolSchema]) -> str:
         """Return what a system prompt says of the tools."""
         if not tools:
             return ""
-        lines = [json.dumps(_tool(tool), ensure_ascii=False) for tool in tools]
+        lines = [json.dumps(_tool(one), ensure_ascii=False) for one in tools]
         return self._tools_prompt.render(tools=lines)
 
 
@@ -435,17 +431,17 @@ def _stretches(course: Course) -> Iterator[tuple[list[Message], list[Decided]]]:
     messages: list[Message] = []
     decided: list[Decided] = []
     history: tuple[Message, ...] = ()
-    for decision in course.decisions:
-        before, view = decision.request.messages[:-1], decision.request.messages[-1]
+    for one in course.decisions:
+        before, view = one.request.messages[:-1], one.request.messages[-1]
         new = before[len(history) :]
         goes_on = decided and new and new[0].role == "assistant"
-        if goes_on and (not history or decision.request.chain[len(history) - 1] == _head_of(decided[-1], len(history))):
-            messages = [*messages[:-1], *new, view, decision.said]
+        if goes_on and (not history or one.request.chain[len(history) - 1] == _head_of(decided[-1], len(history))):
+            messages = [*messages[:-1], *new, view, one.said]
         else:
             if decided:
                 yield messages, decided
-            messages, decided = [*before, view, decision.said], []
-        decided.append(decision)
+            messages, decided = [*before, view, one.said], []
+        decided.append(one)
         history = before
     if decided:
         yield messages, decided
@@ -459,13 +455,13 @@ def _turns(messages: Sequence[Message]) -> tuple[list[Message], list[list[Messag
     """Return what stands before the first decision, then each decision with what followed up to the next one."""
     head: list[Message] = []
     turns: list[list[Message]] = []
-    for message in messages:
-        if message.role == "assistant":
-            turns.append([message])
+    for one in messages:
+        if one.role == "assistant":
+            turns.append([one])
         elif turns:
-            turns[-1].append(message)
+            turns[-1].append(one)
         else:
-            head.append(message)
+            head.append(one)
     return head, turns
 
 
@@ -498,8 +494,8 @@ def _openai(message: Message) -> dict[str, Any]:
     body: dict[str, Any] = {"role": message.role, "content": render_message(message)}
     if message.tool_calls:
         body["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in message.tool_calls
+            {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+            for one in message.tool_calls
         ]
     if message.role == "tool":
         body |= {"tool_call_id": message.tool_call_id, "name": message.name}
@@ -509,20 +505,18 @@ def _openai(message: Message) -> dict[str, Any]:
 def _hermes(messages: Sequence[Message], head: str) -> list[dict[str, Any]]:
     """Return messages in the Hermes form; results that follow each other are one message of the tool."""
     found: list[dict[str, Any]] = []
-    for message in messages:
-        text = render_message(message)
-        if message.role == "assistant" and message.tool_calls:
-            calls = [
-                json.dumps({"name": c.name, "arguments": c.arguments}, ensure_ascii=False) for c in message.tool_calls
-            ]
+    for one in messages:
+        text = render_message(one)
+        if one.role == "assistant" and one.tool_calls:
+            calls = [json.dumps({"name": c.name, "arguments": c.arguments}, ensure_ascii=False) for c in one.tool_calls]
             text = "\n".join([*([text] if text else []), *(f"<tool_call>\n{c}\n</tool_call>" for c in calls)])
-        elif message.role == "tool":
-            result = json.dumps({"name": message.name, "content": text}, ensure_ascii=False)
+        elif one.role == "tool":
+            result = json.dumps({"name": one.name, "content": text}, ensure_ascii=False)
             text = f"<tool_response>\n{result}\n</tool_response>"
             if found and found[-1]["role"] == "tool":
                 found[-1]["content"] += f"\n{text}"
                 continue
-        found.append({"role": message.role, "content": text})
+        found.append({"role": one.role, "content": text})
     if head and found and found[0]["role"] == "system":
         found[0]["content"] += f"\n\n{head}"
     elif head and messages[0].role != "assistant":

@@ -312,11 +312,7 @@ class Ledger:
 
     def heard(self) -> list[str]:
         """Return what was told to the run and read by an agent at work, in the order in which it was told."""
-        values = [
-            record.outcome.value
-            for record in self.records.values()
-            if record.kind is EffectKind.RECEIVE and record.outcome
-        ]
+        values = [one.outcome.value for one in self.records.values() if one.kind is EffectKind.RECEIVE and one.outcome]
         read = Counter(str(text) for texts in values if isinstance(texts, list) for text in texts)
         inbox = [told.text for _, told in self.told if not told.to]
         return [text for place, text in enumerate(inbox) if inbox[:place].count(text) < read[text]]
@@ -333,9 +329,7 @@ class Ledger:
 
     def open_questions(self) -> list[tuple[EffectKey, Record]]:
         """Return AskHuman effects without an outcome or an answer, oldest first."""
-        asked = [
-            (key, record) for key, record in self.records.items() if record.effect.get("kind") == EffectKind.ASK_HUMAN
-        ]
+        asked = [(key, one) for key, one in self.records.items() if one.effect.get("kind") == EffectKind.ASK_HUMAN]
         open_ = [(key, one) for key, one in asked if one.outcome is None and str(key) not in self.answers]
         return sorted(open_, key=lambda pair: pair[1].seq)
 

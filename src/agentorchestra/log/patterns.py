@@ -136,14 +136,12 @@ class _Reading:
     def __init__(self, talk: Conversation) -> None:
         self.task = words(talk.task)
         self.leader = talk.leader
-        self.planners = {member for member in talk.members if "plan" in member.lower()}
+        self.planners = {one for one in talk.members if "plan" in one.lower()}
         self.workers = {*talk.members} - self.planners
-        self.said = [
-            exchange for exchange in talk.exchanges if exchange.kind in ("message", "lost") and not exchange.refused
-        ]
+        self.said = [one for one in talk.exchanges if one.kind in ("message", "lost") and not one.refused]
 
-    def _asks(self, exchange: Exchange, whom: set[str]) -> set[str]:
-        return {*exchange.to} & whom if exchange.kind == "message" and exchange.sender == self.leader else set()
+    def _asks(self, one: Exchange, whom: set[str]) -> set[str]:
+        return {*one.to} & whom if one.kind == "message" and one.sender == self.leader else set()
 
     def dispatch(self) -> Iterator[Pattern]:
         """Yield the message that gives one worker the whole task before anybody has divided it."""
@@ -202,8 +200,8 @@ class _Reading:
                 return
             yield self.said[place]
 
-    def _hands_out(self, exchange: Exchange, plan: Exchange) -> bool:
-        return bool(self._asks(exchange, self.workers)) and len(words(exchange.content) & words(plan.content)) >= 2
+    def _hands_out(self, one: Exchange, plan: Exchange) -> bool:
+        return bool(self._asks(one, self.workers)) and len(words(one.content) & words(plan.content)) >= 2
 
     @cached_property
     def second_tries(self) -> list[Pattern]:
@@ -240,16 +238,13 @@ class _Reading:
                 at_once = False
         return None
 
-    def _refines(self, order: Exchange, reply: Exchange, exchange: Exchange, *, at_once: bool) -> bool:
+    def _refines(self, order: Exchange, reply: Exchange, one: Exchange, *, at_once: bool) -> bool:
         """Return True if `one` changes an order that a reply left unmet; `at_once`: it is the leader's next one."""
-        if _only_asks_for_news(exchange) or _ENDS.search(exchange.content) or _repeats(order, exchange):
+        if _only_asks_for_news(one) or _ENDS.search(one.content) or _repeats(order, one):
             return False
-        likeness, related = (
-            shared(order.content, exchange.content),
-            shared(f"{order.content} {reply.content}", exchange.content),
-        )
-        told = _statements(exchange.content)
-        corrects, of_form = bool(_CORRECTS.search(told)), bool(_FORMS.search(exchange.content))
+        likeness, related = shared(order.content, one.content), shared(f"{order.content} {reply.content}", one.content)
+        told = _statements(one.content)
+        corrects, of_form = bool(_CORRECTS.search(told)), bool(_FORMS.search(one.content))
         if _in_trouble(reply):
             retold = at_once and not of_form and bool(told) and bool(_FAILED.search(reply.content))
             return (likeness >= SAME and not of_form) or ((corrects or retold) and related >= TOUCHED)
@@ -257,18 +252,18 @@ class _Reading:
             return False
         return (corrects and related >= (TOUCHED if at_once else SAME)) or (at_once and likeness >= ALIKE)
 
-    def _replaces(self, order: Exchange, reply: Exchange, exchange: Exchange, *, at_once: bool) -> bool:
+    def _replaces(self, order: Exchange, reply: Exchange, one: Exchange, *, at_once: bool) -> bool:
         """Return True if `one` gives another agent the work that a reply left unmet; `at_once` as in `_refines`."""
-        if _CHECKS.search(exchange.content) or not _in_trouble(reply):
+        if _CHECKS.search(one.content) or not _in_trouble(reply):
             return False
-        likeness = shared(order.content, exchange.content)
-        if _names(reply.sender, exchange) or _TAKES_OVER.search(exchange.content):
+        likeness = shared(order.content, one.content)
+        if _names(reply.sender, one) or _TAKES_OVER.search(one.content):
             return likeness >= TOLD
-        planned = max((shared(plan.content, exchange.content) for plan in self._plans_before(exchange)), default=0.0)
+        planned = max((shared(plan.content, one.content) for plan in self._plans_before(one)), default=0.0)
         return likeness >= (TAKEN_UP if at_once else SAME) and likeness > planned
 
-    def _plans_before(self, exchange: Exchange) -> list[Exchange]:
-        return [other for other in self.said if other.sender in self.planners and other.n < exchange.n]
+    def _plans_before(self, one: Exchange) -> list[Exchange]:
+        return [other for other in self.said if other.sender in self.planners and other.n < one.n]
 
     def _is_for_own(self, later: int) -> bool:
         """Return True if a message corrects what its reader itself replied."""
@@ -294,12 +289,12 @@ def shared(one: str, other: str) -> float:
     return len(first & second) / max(1, min(len(first), len(second)))
 
 
-def _repeats(order: Exchange, exchange: Exchange) -> bool:
-    return len(words(exchange.content) - words(order.content)) < NEW
+def _repeats(order: Exchange, one: Exchange) -> bool:
+    return len(words(one.content) - words(order.content)) < NEW
 
 
-def _only_asks_for_news(exchange: Exchange) -> bool:
-    return exchange.content.rstrip().endswith("?") and len(words(exchange.content)) <= 2
+def _only_asks_for_news(one: Exchange) -> bool:
+    return one.content.rstrip().endswith("?") and len(words(one.content)) <= 2
 
 
 def _in_trouble(reply: Exchange) -> bool:
@@ -314,6 +309,6 @@ def _statements(text: str) -> str:
     return " ".join(one for one in re.split(r"(?<=[.!?:;])\s+", text) if not one.endswith("?"))
 
 
-def _names(agent: str, exchange: Exchange) -> bool:
+def _names(agent: str, one: Exchange) -> bool:
     """Return True if an agent is spoken of, also as `web agent`."""
-    return agent.replace("_", " ") in exchange.content.replace("_", " ")
+    return agent.replace("_", " ") in one.content.replace("_", " ")

@@ -48,7 +48,7 @@ class Retention:
     def chosen(self, states: Sequence[RunState], now: datetime) -> list[str]:
         """Return the runs that go, were nobody to need them; newest first, as given."""
         if self.runs is not None:
-            return [state.id for state in states if state.id in self.runs]
+            return [one.id for one in states if one.id in self.runs]
         if self.older_than is None and self.keep is None:
             return []
         rest = states[self.keep or 0 :]
@@ -59,9 +59,9 @@ class Retention:
 def _needed(states: Sequence[RunState], chosen: Sequence[str]) -> set[str]:
     """Return those of the chosen that have to stay."""
     going = set(chosen)
-    kept = {state.id for state in states if state.id in going and (state.driven or state.status in NEEDED)}
+    kept = {one.id for one in states if one.id in going and (one.driven or one.status in NEEDED)}
     while True:
-        staying = [state for state in states if state.id not in going or state.id in kept]
+        staying = [one for one in states if one.id not in going or one.id in kept]
         parents = {one.parent_run for one in staying if one.parent_run is not None}
         if not (parents & going) - kept:
             return kept
@@ -85,11 +85,11 @@ async def collect(
     old_files = await asyncio.to_thread(lambda: dict(_old_contents(base / "files", grace_s)))
     old_images = await asyncio.to_thread(_old_images, base / "images", grace_s)
     deleted = going if dry_run else await store.delete_runs(going)
-    folders = await asyncio.to_thread(_folders, base / "runs", {state.id for state in states}, set(deleted), grace_s)
-    undriven = [state.id for state in states if not state.driven and state.id not in going]
+    folders = await asyncio.to_thread(_folders, base / "runs", {one.id for one in states}, set(deleted), grace_s)
+    undriven = [one.id for one in states if not one.driven and one.id not in going]
     folders += await asyncio.to_thread(lambda: [left for run in undriven for left in left_behind(base / "runs" / run)])
     # Runs created since are in this list too.
-    staying = [run.manifest for run in await store.list_runs() if not dry_run or run.id not in going]
+    staying = [one.manifest for one in await store.list_runs() if not dry_run or one.id not in going]
     used = {file.sha256 for one in staying for file in one.files}
     on_images = {one.image for one in staying}
     images = [path for path in old_images if path.name.partition("-")[0] not in on_images]
@@ -97,9 +97,7 @@ async def collect(
         folders = await asyncio.to_thread(_removed, folders)
         images = await asyncio.to_thread(_images_removed, images, grace_s)
     unused = {path: size for path, size in old_files.items() if path.name not in used}
-    gone = await asyncio.to_thread(
-        _unlinked, unused, {folder.name for folder in folders} if dry_run else None, base / "runs"
-    )
+    gone = await asyncio.to_thread(_unlinked, unused, {one.name for one in folders} if dry_run else None, base / "runs")
     swept = await store.sweep_blobs(grace_s=grace_s, dry_run=dry_run)
     return Collected(
         runs=tuple(deleted),
@@ -128,14 +126,14 @@ def _old_contents(folder: Path, grace_s: float) -> Iterator[tuple[Path, int]]:
 def _old_images(folder: Path, grace_s: float) -> list[Path]:
     """Return unpacked images that nobody used for a while, and what killed processes left of some."""
     limit = time.time() - grace_s
-    return [path for path in sorted(folder.iterdir()) if path.stat().st_mtime <= limit] if folder.is_dir() else []
+    return [one for one in sorted(folder.iterdir()) if one.stat().st_mtime <= limit] if folder.is_dir() else []
 
 
 def _images_removed(images: Sequence[Path], grace_s: float) -> list[Path]:
     """Remove unpacked images that nobody has begun to use meanwhile; return those that are gone."""
     gone = []
     old = _old_images(images[0].parent, grace_s) if images else []
-    for path in [image for image in images if image in old]:
+    for path in [one for one in images if one in old]:
         going = path.with_name(f".removing-{path.name}")  # nobody finds half an image
         try:
             path.rename(going)
@@ -177,7 +175,7 @@ def _unlinked(contents: dict[Path, int], going: set[str] | None, runs: Path) -> 
     left: Counter[int] = Counter()
     for name in going or ():
         for place, _, names in os.walk(runs / name):
-            left.update(os.lstat(Path(place) / name).st_ino for name in names)
+            left.update(os.lstat(Path(place) / one).st_ino for one in names)
     gone = {}
     for path, size in contents.items():
         try:

@@ -85,11 +85,7 @@ class _Names:
             folder = next(candidate for candidate in self._below(place, part) if candidate not in self._files)
             self._folders.add(folder)
             place = f"{folder}/"
-        free = next(
-            candidate
-            for candidate in self._below(place, last)
-            if candidate not in self._files and candidate not in self._folders
-        )
+        free = next(name for name in self._below(place, last) if name not in self._files and name not in self._folders)
         self._files.add(free)
         return free
 

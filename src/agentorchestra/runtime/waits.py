@@ -137,11 +137,7 @@ async def waiting_until(store: Store) -> dict[str, datetime]:
 
 def actors(events: list[Event]) -> list[str]:
     effects = [record.effect for record in Ledger.of(events).records.values()]
-    names = [
-        effect["arguments"].get("name")
-        for effect in effects
-        if effect.get("kind") in _AGENTS and effect.get("arguments")
-    ]
+    names = [call["arguments"].get("name") for call in effects if call.get("kind") in _AGENTS and call.get("arguments")]
     return list(dict.fromkeys(str(name) for name in names if name))
 
 

@@ -220,11 +220,7 @@ async def lay_ground(run: Run, name: str, ctx: Any) -> None:
 async def bring_to_disk(run: Run, world: str, ctx: RunContext[Any]) -> None:
     """Bring what lies on disk to where a run stands that has ended, where the process that ended it did not use it."""
     stands = {name.removeprefix(ENV_STATE): ref for name, ref in ctx.vars.items() if name.startswith(ENV_STATE)}
-    refs = {
-        instance: ref
-        for instance, ref in stands.items()
-        if isinstance(ref, str) and (world, instance) not in run.environments
-    }
+    refs = {name: ref for name, ref in stands.items() if isinstance(ref, str) and (world, name) not in run.environments}
     for name in run.manifest.tools if refs else ():
         environment = grounded(new_environment(run, name)) if name in run.services.environments else None
         if environment is not None and environment.ground in refs:

@@ -85,9 +85,7 @@ class TextGrad:
 
         # gradients, one for each variable and run
         pairs = [(variable, run) for variable in options.variables for run in batch if run.used(variable.key)]
-        replies = await questioner.all(
-            [run.gradient_question(variable, options.limits.chars) for variable, run in pairs]
-        )
+        replies = await questioner.all([run.gradient_question(part, options.limits.chars) for part, run in pairs])
         gradients: dict[str, list[str]] = {}
         for (variable, _), reply in zip(pairs, replies, strict=True):
             gradients.setdefault(variable.key, []).extend(_texts(reply, "feedback"))

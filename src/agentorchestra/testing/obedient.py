@@ -68,9 +68,7 @@ def _obey(request: ModelRequest) -> ModelResponse:
             if "=" in phrase and f"The agent called {phrase}".replace('"', "'") not in plain
         ]
         return ModelResponse(text="\n".join(dict.fromkeys(spelt)) or prompt[-_SHORT:])
-    observations = "\n".join(
-        render_message(message) for message in request.messages if message.role in ("tool", "user")
-    )
+    observations = "\n".join(render_message(entry) for entry in request.messages if entry.role in ("tool", "user"))
     return _act("done", {"answer": observations[-_LONGEST:] or "nothing was said"}, bool(functions))
 
 
@@ -78,9 +76,7 @@ def _hidden(request: ModelRequest, names: set[str], calls: list[tuple[str, dict[
     """Return names that may be tools which are not shown: whatever it is told to call; an agent opens them first."""
     if names.isdisjoint((_OPEN, _FIND)):
         return set()
-    tries = [
-        opening for name, arguments in calls if name == _OPEN and isinstance(opening := arguments.get("names"), list)
-    ]
+    tries = [opening for name, values in calls if name == _OPEN and isinstance(opening := values.get("names"), list)]
     observations = "\n".join(
         render_message(message) for message in request.messages if message.role not in ("system", "assistant")
     )

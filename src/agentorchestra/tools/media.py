@@ -196,7 +196,7 @@ class Plan:
 
     @property
     def role(self) -> str:
-        forms = {form for part in self.parts for form in part.forms}
+        forms = {form for one in self.parts for form in one.forms}
         kind = "video" if "clip" in forms else "image" if forms & {"pictures", "frames"} else "audio"
         return ROLES[kind]
 
@@ -205,15 +205,13 @@ def plan_for(items: Sequence[Item], able: Mapping[str, Sequence[str]], *, transc
     """Return the model that gets most of the media as they are, of several the first; else ToolError with a setting."""
     # The role's own first: where words are all that anybody gets, it is the one to ask.
     candidates = dict.fromkeys(["", *able.get("video", ()), *able.get("image", ()), *able.get("audio", ())])
-    plans = [
-        Plan(candidate, tuple(_given(item, candidate, able, transcribes) for item in items)) for candidate in candidates
-    ]
-    best = min(plans, key=lambda plan: sum(part.cost for part in plan.parts))
-    for part in best.parts:
-        if not part.forms:
-            kind = part.item.kind
+    plans = [Plan(one, tuple(_given(item, one, able, transcribes) for item in items)) for one in candidates]
+    best = min(plans, key=lambda plan: sum(one.cost for one in plan.parts))
+    for one in best.parts:
+        if not one.forms:
+            kind = one.item.kind
             raise ToolError(
-                f"no model here takes {_KINDS[kind]}, so {part.item.name} was not looked at: {_WAYS_OUT[kind]}"
+                f"no model here takes {_KINDS[kind]}, so {one.item.name} was not looked at: {_WAYS_OUT[kind]}"
             )
     return best
 
@@ -266,7 +264,7 @@ class _Asking:
                 model=plan.model,
                 media="required",
                 question=self.question,
-                given=[f"{part.item.name}: {part.how}" for part in plan.parts],
+                given=[f"{one.item.name}: {one.how}" for one in plan.parts],
             )
             if outcome.ok:
                 break
@@ -287,13 +285,13 @@ class _Asking:
     async def _blocks(self, plan: Plan, items: Sequence[Item], notes: list[str]) -> list[Block]:
         videos = sum(item.kind == "video" for item in items)
         blocks: list[Block] = []
-        for part in plan.parts:
-            if part.forms == ("frames",) and part.item.sound:
-                notes.append(f"nobody heard {part.item.name}: {_WAYS_OUT['audio']}")
-            if part.item.kind == "video" and part.forms == ("transcript",):
-                notes.append(f"nobody saw {part.item.name}: {_WAYS_OUT['video']}")
-            for form in part.forms:
-                blocks += await self._block(part, form, MOST_FRAMES // max(1, videos), notes)
+        for one in plan.parts:
+            if one.forms == ("frames",) and one.item.sound:
+                notes.append(f"nobody heard {one.item.name}: {_WAYS_OUT['audio']}")
+            if one.item.kind == "video" and one.forms == ("transcript",):
+                notes.append(f"nobody saw {one.item.name}: {_WAYS_OUT['video']}")
+            for form in one.forms:
+                blocks += await self._block(one, form, MOST_FRAMES // max(1, videos), notes)
         size = sum(block.size for block in blocks if isinstance(block, MediaBlock))
         if size > MOST_BYTES:
             raise ToolError(

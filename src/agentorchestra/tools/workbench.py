@@ -175,7 +175,7 @@ class Workbench(BaseHandler):
             kept[VARIABLES] = await ctx.blob(variables) if variables else b""
         if isinstance(earlier, str):
             kept[EARLIER] = earlier.encode()
-        tops = list(dict.fromkeys(file.name.split("/")[0] for file in ctx.manifest.files))
+        tops = list(dict.fromkeys(one.name.split("/")[0] for one in ctx.manifest.files))
         functions = _names(given.get("functions"))
         return Program(
             language="bash" if given.get("language") == "bash" else "python",
@@ -262,16 +262,10 @@ class Workbench(BaseHandler):
             lines.append(f"[{LOOK} looks at pictures]")
         text = "\n".join(lines) or "(no output)"
         blocks: list[Block] = [TextBlock(text=text, trust=Trust.UNTRUSTED)]  # its source is the tool
-        for picture in pictures[:SHOWN_PICTURES]:
-            source = Source(kind="tool", ref=picture.name)
+        for one in pictures[:SHOWN_PICTURES]:
+            source = Source(kind="tool", ref=one.name)
             blocks.append(
-                MediaBlock(
-                    sha256=picture.sha256,
-                    media_type=picture.media_type,
-                    name=picture.name,
-                    size=picture.size,
-                    source=source,
-                )
+                MediaBlock(sha256=one.sha256, media_type=one.media_type, name=one.name, size=one.size, source=source)
             )
         return ToolResult(content=blocks, trust=Trust.UNTRUSTED)
 
@@ -280,12 +274,12 @@ class Workbench(BaseHandler):
         said = outcome.value if isinstance(outcome.value, dict) else {}
         lines = []
         if outcome.artifacts:
-            shown = ", ".join(f"{artifact.name} ({artifact.size:,} bytes)" for artifact in outcome.artifacts)
+            shown = ", ".join(f"{one.name} ({one.size:,} bytes)" for one in outcome.artifacts)
             lines.append(f"[files kept for later calls: {shown}]")
         removed, notes = said.get("removed"), said.get("notes")
         if isinstance(removed, list) and removed:
             lines.append(f"[files removed: {', '.join(str(one) for one in removed)}]")
-        return lines + [f"[{note}]" for note in (notes if isinstance(notes, list) else [])]
+        return lines + [f"[{one}]" for one in (notes if isinstance(notes, list) else [])]
 
     def ending(self, said: dict[str, JsonValue]) -> list[str]:
         """Return a line on how a program ended, none for one that ended well."""
@@ -343,8 +337,8 @@ async def _recorded(ran: Ran, ctx: Any, trust: Trust) -> Outcome:
 
 def _keep_files(ctx: RunContext[Any], outcome: Outcome) -> None:
     """Set in the run's state which files the working folder holds after a program."""
-    for artifact in outcome.artifacts:
-        ctx.vars[FILE + artifact.name] = {"sha256": artifact.sha256, "size": artifact.size}
+    for one in outcome.artifacts:
+        ctx.vars[FILE + one.name] = {"sha256": one.sha256, "size": one.size}
     removed = outcome.value.get("removed") if outcome.ok and isinstance(outcome.value, dict) else None
     for name in removed if isinstance(removed, list) else []:
         ctx.vars.pop(f"{FILE}{name}", None)
@@ -389,8 +383,8 @@ class SandboxInterpreter:
             arguments = asked.get("arguments")
             named = dict(arguments) if isinstance(arguments, dict) else {}
             first = named.pop(POSITIONAL, [])
-            call = Call(str(asked.get("name")), tuple(first) if isinstance(first, list) else (), named)
-            (reply,) = await host.calls([call])
+            made = Call(str(asked.get("name")), tuple(first) if isinstance(first, list) else (), named)
+            (reply,) = await host.calls([made])
             if reply.kind == "SystemExit":
                 raise _Over
             return {"value": reply.value} if reply.error is None else {"error": reply.error, "type": reply.kind}
@@ -405,7 +399,7 @@ class SandboxInterpreter:
         host.print(str(said.get("stdout") or ""))
         made = self._workbench.about_files(outcome)
         errors = [str(said.get("stderr") or "").strip(), *self._workbench.ending(said)]
-        error = "\n".join(error for error in errors if error)
+        error = "\n".join(one for one in errors if one)
         failed_ = said.get("ending") != "exited" or said.get("exit_code") != 0
         host.print("".join(f"{line}\n" for line in ([] if failed_ else errors[:1]) + made if line))
         return Ended(error=error if failed_ else None)

@@ -71,9 +71,7 @@ class _Limited(H11Protocol):
         super().connection_made(transport)
         self._since = self.loop.time()
         most = self._limits().max_connections
-        connections = [
-            connection for connection in self._all() if connection is not self and not connection.transport.is_closing()
-        ]
+        connections = [peer for peer in self._all() if peer is not self and not peer.transport.is_closing()]
         if len(connections) >= most:
             # Those without a request have shown no token for it: they do not keep out the owner, who comes last.
             waiting = [connection for connection in connections if not connection._answers()]

@@ -117,7 +117,7 @@ class Catalog:
         if settings.aorchestra.toolset == "swe":
             from agentorchestra.systems.aorchestra import swe_tools
 
-            named = {tool.name: tool for tool in swe_tools(self.every_environment)}
+            named = {one.name: one for one in swe_tools(self.every_environment)}
             self.tools |= named
             self.builtin |= {*named}
         given = tools_by_name(own.tools)
@@ -178,10 +178,8 @@ class Catalog:
         self.tools = components.tools.live()
         self.agents = components.agents.live()
         environments = components.environments.live()
-        self.packaged = {name: environment for name, environment in environments.items() if name in self.packaged}
-        self.environments = {
-            name: environment for name, environment in environments.items() if name not in self.packaged
-        }
+        self.packaged = {name: one for name, one in environments.items() if name in self.packaged}
+        self.environments = {name: one for name, one in environments.items() if name not in self.packaged}
         self._add_carried(refuse=False)  # what is registered has its versions: it is another object by now
         self.prompts = components.library()
         self.memories = components.memories.live()
@@ -214,12 +212,8 @@ class Catalog:
         from agentorchestra.agents.registry import team
         from agentorchestra.tea.transformations.base import carried_by
 
-        behind = [carried_by(tool).agents for tool in (*equipment.tools.values(), *self.environments.values())]
-        leaders = {
-            *self._led_by(equipment),
-            *self.agents_behind,
-            *(agent.name for agents in behind for agent in agents),
-        }
+        behind = [carried_by(one).agents for one in (*equipment.tools.values(), *self.environments.values())]
+        leaders = {*self._led_by(equipment), *self.agents_behind, *(one.name for agents in behind for one in agents)}
         has = {*equipment.tools, *(() if self.sandbox == "none" else ("sandbox",))}
         chosen = self._chosen
         return team(self.agents, equipment.environments, {*self.packaged}, has, leaders=leaders, chosen=chosen)
@@ -229,12 +223,8 @@ class Catalog:
         from agentorchestra.systems.coral import Coral
 
         drives = (self.systems.get(name) for name in self._beneath)
-        societies = [equipment.society, *(drive.limits for drive in drives if isinstance(drive, Coral))]
-        return {
-            equipment.system,
-            *self._beneath,
-            *(name for society in societies if society for name in society.agents),
-        }
+        societies = [equipment.society, *(one.limits for one in drives if isinstance(one, Coral))]
+        return {equipment.system, *self._beneath, *(name for one in societies if one for name in one.agents)}
 
     def environments_for(self, equipment: Equipment) -> Environments:
         """Return the environments of a run: all but the packaged ones that neither it nor an agent nor a tool names."""
@@ -242,7 +232,7 @@ class Catalog:
 
         team = self.team(equipment)
         named = {name for one in team.values() for name in one.environments} - {*equipment.tools}
-        named |= {name for tool in equipment.tools.values() for name in carried_by(tool).environments}
+        named |= {name for one in equipment.tools.values() for name in carried_by(one).environments}
         chosen = {name: self.packaged[name] for name in sorted({*equipment.environments, *named} & {*self.packaged})}
         return {**chosen, **self.environments}
 
@@ -358,14 +348,14 @@ def _programs(settings: Settings, own: Own) -> dict[str, Any]:
     from agentorchestra.systems.program import Program
 
     _check_names(settings.programs, "programs", settings, own.systems)
-    return {name: Program(name, program) for name, program in settings.programs.items()}
+    return {name: Program(name, one) for name, one in settings.programs.items()}
 
 
 def _societies(settings: Settings, own: Own) -> dict[str, Any]:
     from agentorchestra.systems.coral import Coral
 
     _check_names(settings.societies, "societies", settings, {*own.systems, *settings.programs})
-    return {name: Coral(society, name) for name, society in settings.societies.items()}
+    return {name: Coral(one, name) for name, one in settings.societies.items()}
 
 
 def _check_names(names: Iterable[str], table: str, settings: Settings, own: Iterable[str]) -> None:

@@ -105,13 +105,13 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
     before, after = _told_apart(began, project, apart), _told_apart(now, project, apart)
     found = []
 
-    async def file(entry: Entry | None) -> File | None:
-        if entry is None:
+    async def file(one: Entry | None) -> File | None:
+        if one is None:
             return None
-        if entry.kind == "link":
-            return File(os.fsencode(entry.content), "link")
-        data = await contents.read_artifact(ArtifactRef(name=entry.path, sha256=entry.content, size=entry.size))
-        return File(data, runs=_runs(entry))
+        if one.kind == "link":
+            return File(os.fsencode(one.content), "link")
+        data = await contents.read_artifact(ArtifactRef(name=one.path, sha256=one.content, size=one.size))
+        return File(data, runs=_runs(one))
 
     caches = made_anew(after)
     fresh = [path for path in after if path not in before and path not in caches]
@@ -124,32 +124,32 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
             found.append(Change(path, await file(old), await file(new)))
     had = {one.path for one in began.left_out}
     new_large = tuple(one.path for one in now.left_out if one.path not in had)
-    folders = frozenset(entry.path for entry in began.entries if entry.kind == "folder")
+    folders = frozenset(one.path for one in began.entries if one.kind == "folder")
     return Changes(project, tuple(found), new_large, folders, tuple(sorted(ignored)))
 
 
 def _ignored(root: Path, paths: Sequence[str]) -> set[str]:
     """Return those of new paths that git ignores in the user's folder, none where that is gone. Blocks."""
-    listed, literal = b"".join(b"./%b\0" % os.fsencode(path) for path in paths), {"GIT_LITERAL_PATHSPECS": "0"}
+    listed, literal = b"".join(b"./%b\0" % os.fsencode(one) for one in paths), {"GIT_LITERAL_PATHSPECS": "0"}
     printed = b""
     with suppress(ProjectError, FileNotFoundError):  # no repository of this machine, or a path below a link
         printed = run_git(root, "check-ignore", "-z", "--stdin", data=listed, env=literal, most=1)
     return {os.fsdecode(one).removeprefix("./") for one in printed.split(b"\0") if one}
 
 
-def _runs(entry: Entry) -> bool:
-    return entry.kind == "file" and bool(entry.mode & 0o100)
+def _runs(one: Entry) -> bool:
+    return one.kind == "file" and bool(one.mode & 0o100)
 
 
 def _told_apart(manifest: Manifest, project: Project, apart: set[str]) -> dict[str, Entry]:
     """Return the files of a snapshot that belong to the project: not git's own, and none where others are seen."""
     return {
-        entry.path: entry
-        for entry in manifest.entries
-        if entry.kind in ("file", "link")
-        and entry.path not in apart
-        and GIT not in entry.path.lower().split("/")
-        and not any(entry.path == place or entry.path.startswith(f"{place}/") for place in project.seen)
+        one.path: one
+        for one in manifest.entries
+        if one.kind in ("file", "link")
+        and one.path not in apart
+        and GIT not in one.path.lower().split("/")
+        and not any(one.path == place or one.path.startswith(f"{place}/") for place in project.seen)
     }
 
 
@@ -159,10 +159,7 @@ def _diff(files: Sequence[Change]) -> str:
         place, stream = Path(name), bytearray()
         own = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_DIR": name}
         run_git(place, "init", "-q", "--bare", name, env=own)
-        for ref, states in (
-            ("old", [(file.path, file.old) for file in files]),
-            ("new", [(f.path, f.new) for f in files]),
-        ):
+        for ref, states in (("old", [(one.path, one.old) for one in files]), ("new", [(f.path, f.new) for f in files])):
             stream += f"commit refs/heads/{ref}\ncommitter {_WHO}\ndata 0\n".encode()
             for path, state in states:
                 if state is not None:
@@ -205,20 +202,20 @@ def apply(changes: Changes, run_folder: Path, earlier: Sequence[Changes] = ()) -
     except OSError as exc:
         why = exc.strerror or str(exc)
         raise ProjectError(f"{root} cannot be written: {why}; nothing of it was changed: apply it again then") from None
-    return Applied(root, tuple(file.path for file in changes.files), written)
+    return Applied(root, tuple(one.path for one in changes.files), written)
 
 
 def is_applied(changes: Changes, run_folder: Path) -> bool:
     """Return True if the user's folder has all changes already, and no earlier call is to be finished. Blocks."""
     applying = _Applying(changes, Path(changes.project.path), run_folder / _JOURNAL)
-    done = [applying.holds(file, file.new) for file in changes.files]
+    done = [applying.holds(one, one.new) for one in changes.files]
     return bool(done) and all(done) and not (run_folder / _JOURNAL).exists()
 
 
 def _upon(changes: Changes, earlier: Sequence[Changes], applying: _Applying) -> Changes:
     """Return the changes with what the folder holds of an earlier turn's in place of what the session began with."""
-    files = {file.path: file for file in changes.files}
-    for applied in (file for turn in earlier for file in turn.files):
+    files = {one.path: one for one in changes.files}
+    for applied in (one for turn in earlier for one in turn.files):
         change = files.get(applied.path, Change(applied.path, applied.old, applied.old))
         if not any(applying.holds(change, state) for state in (change.old, change.new)) and applying.holds(
             change, applied.new
@@ -243,7 +240,7 @@ class _Applying:
         self._root, self._journal, self._folders = root, journal, changes.folders
         mark = hashlib.sha256(str(journal).encode()).hexdigest()[:12]
         # What is deleted goes first: a folder may take a file's place.
-        ordered = sorted(changes.files, key=lambda file: (file.new is not None, file.path))
+        ordered = sorted(changes.files, key=lambda one: (one.new is not None, one.path))
         self._gone = [one.path for one in ordered if one.new is None]
         self._steps = [
             Step(one, f".agentorchestra-{mark}-{number}.new", f".agentorchestra-{mark}-{number}.old")
@@ -254,11 +251,11 @@ class _Applying:
         begun = self._begun()
         if begun is not None and not begun:  # all was done, and only names were left to remove
             self._clear(self._steps)
-        conflicts = [step.change.path for step in self._steps if not self._is_due(step) and not self._is_done(step)]
-        due = [step for step in self._steps if self._is_due(step)]
+        conflicts = [one.change.path for one in self._steps if not self._is_due(one) and not self._is_done(one)]
+        due = [one for one in self._steps if self._is_due(one)]
         # What the user has by another way is not ours to put back.
-        interrupted = [step for step in self._steps if step.change.path in (begun or ())]
-        ours = [step for step in self._steps if step in due or step in interrupted]
+        interrupted = [one for one in self._steps if one.change.path in (begun or ())]
+        ours = [one for one in self._steps if one in due or one in interrupted]
         if conflicts:
             self._undo(interrupted)
             raise self._conflict(conflicts)
@@ -294,18 +291,18 @@ class _Applying:
     def _is_done(self, step: Step) -> bool:
         return self.holds(step.change, step.change.new)
 
-    def holds(self, change: Change, file: File | None) -> bool:
+    def holds(self, change: Change, wanted: File | None) -> bool:
         """Return True if this, or with None no file, is at a change's path; other steps may make room for it first."""
         path, deleted = change.path, change.new is None
         try:
             with parent_of(self._root, parts_of(path)) as (at, name):
-                if file is None and _is_folder(at, name):
+                if wanted is None and _is_folder(at, name):
                     return deleted or any(one.startswith(f"{path}/") for one in self._gone)
-                return _is(at, name, file)
+                return _is(at, name, wanted)
         except FileNotFoundError:
-            return file is None
+            return wanted is None
         except NotADirectoryError:  # a file stands where a folder was, or is to be
-            return file is None and (deleted or any(path.startswith(f"{one}/") for one in self._gone))
+            return wanted is None and (deleted or any(path.startswith(f"{one}/") for one in self._gone))
         except OutsideError:
             return False
 
@@ -490,8 +487,8 @@ def commit(changes: Changes, name: str, message: str) -> Applied:
     repository = check_branch(root, name)
     if not changes.files:
         raise ProjectError(f"the run changed nothing, so there is nothing to commit as {name!r}")
-    _check_filters(repository, [file.path for file in changes.files])
-    dirty = [file.path for file in changes.files if not _was_committed(repository, head, file)]
+    _check_filters(repository, [one.path for one in changes.files])
+    dirty = [one.path for one in changes.files if not _was_committed(repository, head, one)]
     if dirty:
         raise ProjectError(
             f"{first_names(dirty, 10)} had changes that were not committed when the run began, and a commit would take "
@@ -501,16 +498,12 @@ def commit(changes: Changes, name: str, message: str) -> Applied:
         env = {"GIT_INDEX_FILE": str(Path(place) / "index")}
         repository.run("read-tree", head, env=env)
         lines = bytearray()
-        for file in changes.files:
-            path = os.fsencode(f"{repository.prefix}{file.path}")
-            if file.new is None:
+        for one in changes.files:
+            path = os.fsencode(f"{repository.prefix}{one.path}")
+            if one.new is None:
                 lines += b"0 %b\t%b\0" % (b"0" * len(head), path)
             else:
-                lines += b"%b %b\t%b\0" % (
-                    file.new.mode.encode(),
-                    _object(repository, file.path, file.new).encode(),
-                    path,
-                )
+                lines += b"%b %b\t%b\0" % (one.new.mode.encode(), _object(repository, one.path, one.new).encode(), path)
         repository.run("update-index", "-z", "--index-info", data=bytes(lines), env=env)
         tree = repository.run("write-tree", "--missing-ok", env=env).decode().strip()
     who = {
@@ -522,14 +515,14 @@ def commit(changes: Changes, name: str, message: str) -> Applied:
     made = repository.run("commit-tree", tree, "-p", head, data=message.encode(), env=who).decode().strip()
     # With the old value "none": a branch that somebody made meanwhile stays as it is.
     repository.run("update-ref", "-m", "agentorchestra", f"refs/heads/{name}", made, "0" * len(head))
-    return Applied(root, tuple(file.path for file in changes.files), len(changes.files), name, made)
+    return Applied(root, tuple(one.path for one in changes.files), len(changes.files), name, made)
 
 
 def _check_filters(repository: Repository, paths: Sequence[str]) -> None:
     """Refuse to commit through filters that the repository itself configures: they are programs of whoever made it."""
     lines = repository.text("config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.").splitlines()
-    own = {line.partition(".")[2].rpartition(".")[0] for line in lines if line.startswith(("local\t", "worktree\t"))}
-    data = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    own = {one.partition(".")[2].rpartition(".")[0] for one in lines if one.startswith(("local\t", "worktree\t"))}
+    data = b"".join(os.fsencode(one) + b"\0" for one in paths)
     used = repository.run("check-attr", "-z", "--stdin", "filter", data=data).split(b"\0")[2::3] if own else []
     if names := sorted(own & {os.fsdecode(one) for one in used}):
         raise ProjectError(

@@ -148,7 +148,7 @@ class RunCreator:
         team = catalog.team(equipment)
         _check_options(system, drive, spec.options, {*team}, name)
         if isinstance(drive, Coral):
-            drive.check(team, {name: wants_in_run(agent) for name, agent in catalog.agents.items() if name not in team})
+            drive.check(team, {name: wants_in_run(one) for name, one in catalog.agents.items() if name not in team})
         if spec.finish == "text" and objects.output_type is not None:
             kind = getattr(objects.output_type, "__name__", objects.output_type)
             raise SettingsError(
@@ -279,7 +279,7 @@ class RunCreator:
             if not path.exists():
                 raise FileInputError(f"{path} does not exist; check the name and the folder it is in.")
         await self.foresee(spec, RunObjects())
-        files, project = tuple(file.resolve() for file in spec.files), spec.project and spec.project.resolve()
+        files, project = tuple(one.resolve() for one in spec.files), spec.project and spec.project.resolve()
         found = spec.model_copy(update={"files": files, "project": project})
         named = schedule.model_copy(update={"name": schedule.name or run_id, "spec": found})
         model = spec.model or self._settings.model
@@ -367,7 +367,7 @@ class RunCreator:
         if not self._settings.terminal.image:
             return ""
         bases = (getattr(make(), "base", None) for make in environments.values())
-        return next((base.image.digest for base in bases if base is not None and base.image is not None), "")
+        return next((one.image.digest for one in bases if one is not None and one.image is not None), "")
 
     def _redacted(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {self._parts.redact(key): self._parts.redact(value) for key, value in labels.items()}
@@ -539,7 +539,7 @@ class RunCreator:
 
     async def _earlier(self, runs: Sequence[RunHead]) -> tuple[Exchange, ...]:
         """Return a session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""
-        exchanges: list[Exchange] = []
+        found: list[Exchange] = []
         for record in runs:
             if record.status in (RunStatus.CREATED, RunStatus.RUNNING):
                 continue
@@ -548,10 +548,10 @@ class RunCreator:
             answer = str(ended.result.get("answer") or "") if isinstance(ended, RunEnded) else ""
             if answer:
                 words = "\n\n".join([record.manifest.task, *Ledger.of(events).heard()])
-                exchanges.append(Exchange(run_id=record.id, task=words, answer=_whole(answer), status=record.status))
-            if len(exchanges) == EARLIER_MOST:
+                found.append(Exchange(run_id=record.id, task=words, answer=_whole(answer), status=record.status))
+            if len(found) == EARLIER_MOST:
                 break
-        return tuple(reversed(exchanges))
+        return tuple(reversed(found))
 
     async def _remembered(self, runs: Sequence[RunHead]) -> dict[str, JsonValue]:
         """Return what agents remember at the end of a session's latest run: what it began with, and what it left."""
@@ -580,8 +580,8 @@ class RunCreator:
         """
         from agentorchestra.tools.files.common import WAY_TO_HEAR
 
-        sounds = [file for file in files if (mimetypes.guess_type(str(file))[0] or "").startswith("audio/")]
-        given = [sound for sound in sounds if sound.is_file()]
+        sounds = [one for one in files if (mimetypes.guess_type(str(one))[0] or "").startswith("audio/")]
+        given = [one for one in sounds if one.is_file()]
         if not given or len(given) < len(files) or seeing.get("audio"):
             return
         scribe = self._settings.transcription_model
@@ -626,7 +626,7 @@ class RunCreator:
         held = await asyncio.to_thread(
             survey, spec.project, self._project_limits, self._settings.folder.see, apart=self._parts.folder
         )
-        if spec.files and any(file == FILES or file.startswith(f"{FILES}/") for file in held.files):
+        if spec.files and any(one == FILES or one.startswith(f"{FILES}/") for one in held.files):
             raise ProjectError(
                 f"{spec.project} has a {FILES}/, where agents see the files that are given with a task; leave --file "
                 "away and name them in the task"
@@ -640,12 +640,12 @@ class RunCreator:
             int(min(given.max_project_mib, given.max_mib) * MIB), given.max_entries, int(given.max_file_mib * MIB)
         )
 
-    async def _copied(self, run_id: str, survey: Survey) -> Project:
+    async def _copied(self, run_id: str, held: Survey) -> Project:
         """Copy a project into the folder of its run, and keep what it holds."""
         from agentorchestra.environments.project import Copier
 
         store, place = self._parts.store, world_folder(self._parts.runs_folder / run_id, MAIN)
-        copier = Copier(survey, place, self._project_limits)
+        copier = Copier(held, place, self._project_limits)
         packs = copier.packs()
         try:
             while (pack := await asyncio.to_thread(next, packs, None)) is not None:
@@ -689,9 +689,7 @@ class RunCreator:
         twice = sorted(name for name in prompts if f"prompt:{name}" in other.components)
         if twice:
             raise ForkError(f"the prompt {twice[0]!r} is given as a file and as a version; give one of them")
-        kept = {
-            key: component for key, component in base.components.items() if key.removeprefix("prompt:") not in prompts
-        }
+        kept = {key: one for key, one in base.components.items() if key.removeprefix("prompt:") not in prompts}
         base = replace(base, components={**kept, **other.components})
         equipment = await self._equipper.with_objects(base, objects)
         self._equipper.check(parent.manifest, equipment)
@@ -876,7 +874,7 @@ def _check_same_project(spec: RunSpec, before: Project | None) -> None:
 
 def _memories(name: str, agents: Mapping[str, Any]) -> set[str]:
     """Return the memory systems of a run: that of its top agent, and those that its agents name."""
-    return {name, *(agent.memory for agent in agents.values())} - {""}
+    return {name, *(one.memory for one in agents.values())} - {""}
 
 
 def _named(model: str, roles: Mapping[str, RoleSettings]) -> list[str]:

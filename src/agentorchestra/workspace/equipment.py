@@ -76,7 +76,7 @@ def run_request(task: str | RunSpec, options: Mapping[str, object]) -> tuple[Run
         TypeError: for an option that there is not.
     """
     fields: dict[str, Any] = {**options}
-    objects = {field.name: fields.pop(field.name) for field in dataclasses.fields(RunObjects) if field.name in fields}
+    objects = {one.name: fields.pop(one.name) for one in dataclasses.fields(RunObjects) if one.name in fields}
     if "model" in objects:
         objects["model"] = as_client(objects["model"])
     model = objects.get("model")
@@ -144,7 +144,7 @@ class _OfTools:
 
     def is_of(self, tools: Mapping[str, Any]) -> bool:
         """Return True if these are the same objects under the same names."""
-        return tools.keys() == self._tools.keys() and all(self._tools[name] is tool for name, tool in tools.items())
+        return tools.keys() == self._tools.keys() and all(self._tools[name] is one for name, one in tools.items())
 
     @cached_property
     def pins(self) -> dict[str, Pinned]:
@@ -171,14 +171,14 @@ class Equipper:
         clients: the models that were given to runs as objects, but for scripted ones that are used up.
     """
 
-    def __init__(self, parts: Composition, equipment: GivenEquipment, clients: list[Any]) -> None:
+    def __init__(self, parts: Composition, given: GivenEquipment, clients: list[Any]) -> None:
         self._catalog = parts.catalog
         self._components = parts.components
         self._store = parts.store
         self._preset = parts.settings.preset
         self._without = parts.settings.without_tools
         self._namespace = parts.host.namespace
-        self.given = equipment
+        self.given = given
         self._clients = clients
         self._kept_texts: set[str] = set()
         self._keeping = asyncio.Lock()
@@ -196,7 +196,7 @@ class Equipper:
                 f"the settings take away (without_tools) {', '.join(sorted(unknown))}; packaged are other names: "
                 f"{', '.join(sorted(packaged))}"
             )
-        tools = {name: tool for name, tool in self._catalog.tools.items() if name not in self._without}
+        tools = {name: one for name, one in self._catalog.tools.items() if name not in self._without}
         return Equipment(tools, self._catalog.models, self._catalog.prompts)
 
     def of(self, record: RunRecord) -> Equipment:
@@ -224,11 +224,11 @@ class Equipper:
         catalog, models, model = self._catalog, base.models, as_client(objects.model)
         if model is not None and not isinstance(model, str):
             models = models.overlay(model)
-            others = [client for client in self._clients if client is not model and not getattr(client, "spent", False)]
+            others = [one for one in self._clients if one is not model and not getattr(one, "spent", False)]
             self._clients[:] = [*others, model]
-        for tool in objects.tools:
-            if is_toolkit(tool):
-                raise ToolDefinitionError(f"the toolkit {tool.name!r} belongs to a workspace: Workspace(tools=[...])")
+        for one in objects.tools:
+            if is_toolkit(one):
+                raise ToolDefinitionError(f"the toolkit {one.name!r} belongs to a workspace: Workspace(tools=[...])")
         given = tools_by_name(objects.tools)
         need_nothing(given, {*catalog.tools}, {*catalog.every_environment}, {*catalog.agents})
         given = await self._components.tools.admit(given)
@@ -290,9 +290,7 @@ class Equipper:
             )
         came = set()
         if imported:
-            came = set(
-                await self._store.find_blobs([prompt.source for prompt in manifest.prompts.values() if prompt.source])
-            )
+            came = set(await self._store.find_blobs([one.source for one in manifest.prompts.values() if one.source]))
         today = equipment.prompts.pins()
         texts: dict[str, str] = {}
         for name, one in manifest.prompts.items():
@@ -353,7 +351,7 @@ class Equipper:
 
         manifest = record.manifest
         if record.imported is None:
-            away = [n for n, tool in manifest.tools.items() if tool.origin and n not in equipment.tools]
+            away = [n for n, one in manifest.tools.items() if one.origin and n not in equipment.tools]
             apart = await self._recorded_tools(record, away, events)
             started = await self.as_started(record, equipment, pin=pin, apart=apart)
             if not pin or Ledger.of(events).upgraded_at:  # who went on did so with today's
@@ -361,10 +359,10 @@ class Equipper:
             # Nothing is executed: of a packaged tool that is another one, it is enough how models saw it.
             others = [
                 name
-                for name, tool in manifest.tools.items()
-                if self._is_packaged(name, tool)
+                for name, one in manifest.tools.items()
+                if self._is_packaged(name, one)
                 and (found := started.tools.get(name)) is not None
-                and found.content_hash != tool.content_hash
+                and found.content_hash != one.content_hash
             ]
             shown = await self._recorded_tools(record, others, events, here=started.tools)
             return replace(started, tools={**started.tools, **shown})
@@ -449,7 +447,7 @@ class Equipper:
         changes = changes_of(kept.get("parameters", {}), equipment.tools[name].schema.parameters)
         if level_of(changes) in ("none", "patch"):
             return ""
-        return f"; its arguments: {', '.join(change.what for change in changes)} (a {level_of(changes)} change)"
+        return f"; its arguments: {', '.join(one.what for one in changes)} (a {level_of(changes)} change)"
 
     async def first_affected(
         self, record: RunRecord, events: list[Event], components: Mapping[str, str]
@@ -529,5 +527,5 @@ def _with_kept(prompts: PromptLibrary, texts: Mapping[str, str]) -> PromptLibrar
 def _memory_used(ledger: Ledger, name: str) -> str | None:
     """Return the version of a memory system that a run used, which its manifest does not pin; None for none."""
     kinds = (EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY)
-    used = [record.effect["component"].rpartition("@") for record in ledger.records.values() if record.kind in kinds]
+    used = [one.effect["component"].rpartition("@") for one in ledger.records.values() if one.kind in kinds]
     return next((version for named, _, version in used if named == name), None)

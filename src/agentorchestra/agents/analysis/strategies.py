@@ -446,9 +446,7 @@ class Analysis:
         return _known_block(self._known_text())
 
     def _blocks(self, pieces: Sequence[Piece], source: str = "") -> tuple[Block, ...]:
-        return tuple(
-            piece_block(number, piece.text, source, piece.place) for number, piece in enumerate(pieces, start=1)
-        )
+        return tuple(piece_block(rank, piece.text, source, piece.place) for rank, piece in enumerate(pieces, start=1))
 
 
 def _known_block(hints: str) -> tuple[Block, ...]:

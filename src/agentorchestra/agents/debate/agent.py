@@ -288,9 +288,7 @@ class _Debate:
             status = limit_status(self.limited)
             self.notes.append(self.limited)
         notes = (*self.notes, *conclusion.notes)
-        sources = dict.fromkeys(
-            source for turn in self.turns for source in turn.sources if source not in turn.unfounded
-        )
+        sources = dict.fromkeys(cite for turn in self.turns for cite in turn.sources if cite not in turn.unfounded)
         return AgentResult(
             status=status,
             answer=conclusion.text

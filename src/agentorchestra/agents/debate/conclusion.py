@@ -142,9 +142,7 @@ def report(topic: str, experts: Mapping[str, Expert], turns: Sequence[Turn], con
             parts.append("\n".join([f"**{split.about}**{': ' + split.why if split.why else ''}", "", *lines]))
     if conclusion.open_questions:
         parts += ["## Open questions", "\n".join(f"- {question}" for question in conclusion.open_questions)]
-    unproven = [
-        f"- {experts[turn.letter].name}: {citation_text(source)}" for turn in turns for source in turn.unfounded
-    ]
+    unproven = [f"- {experts[turn.letter].name}: {citation_text(cite)}" for turn in turns for cite in turn.unfounded]
     if unproven:
         parts += ["## Quotes that do not stand where they were looked up", "\n".join(dict.fromkeys(unproven))]
     parts.append("## Positions")

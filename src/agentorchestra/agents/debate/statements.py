@@ -156,14 +156,10 @@ def turn_text(turn: Turn, name: str, whole: Collection[str] | None = None, *, sh
     lines = [f"{name} ({turn.letter}), {when}. Position: {_first(turn.position) if short else turn.position}"]
     if turn.change:
         lines.append(f"Changed, because: {_first(turn.change) if short else turn.change}")
-    lines += [
-        argument_text(argument, short=whole is not None and argument.mark not in whole) for argument in turn.arguments
-    ]
+    lines += [argument_text(point, short=whole is not None and point.mark not in whole) for point in turn.arguments]
     if turn.accepts:
         lines.append(f"Accepts {''.join(f'[{mark}]' for mark in turn.accepts)}")
-    lines += [
-        f"Quotes what was looked up and does not stand there: {citation_text(citation)}" for citation in turn.unfounded
-    ]
+    lines += [f"Quotes what was looked up and does not stand there: {citation_text(cite)}" for cite in turn.unfounded]
     return "\n".join(lines)
 
 

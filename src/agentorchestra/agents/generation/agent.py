@@ -343,10 +343,7 @@ class _Generation:
 
 def _candidates_block(candidates: list[dict[str, Any]]) -> TextBlock:
     """Return the candidates as material: their words are anybody's."""
-    lines = [
-        f"{candidate['name']}: {candidate['description']}\n  {short(candidate['parameters'], 3000)}"
-        for candidate in candidates
-    ]
+    lines = [f"{tool['name']}: {tool['description']}\n  {short(tool['parameters'], 3000)}" for tool in candidates]
     return material("\n".join(lines), "registry", "tool")
 
 

@@ -144,9 +144,7 @@ class Verifier:
 
     def browsed_pages(self, result: AgentResult, ctx: BranchContext[Any]) -> list[Block]:
         """Return the texts of pages that an answer cites without words of theirs, as a browser showed them last."""
-        addresses = {
-            _page(citation) for citation in result.sources if is_address(citation.source) and not citation.quote.strip()
-        }
+        addresses = {_page(cite) for cite in result.sources if is_address(cite.source) and not cite.quote.strip()}
         last = {normalised_address(look.address): look for look in looks(ctx)} if addresses else {}
         return [
             material(look.text[:LONGEST_PAGE], look.address, "web") for page, look in last.items() if page in addresses
@@ -165,11 +163,7 @@ class Verifier:
         sources = result.sources or tuple(citation for _, result, _ in results for citation in result.sources)
         pages = [citation for citation in dict.fromkeys(sources) if is_address(citation.source)]
         seen_pages = {normalised_address(address) for address in addresses_of(looks(ctx))} if pages else set()
-        return [
-            citation
-            for citation in pages
-            if _page(citation) not in seen_pages and len(self._finders(citation, results)) < 2
-        ]
+        return [page for page in pages if _page(page) not in seen_pages and len(self._finders(page, results)) < 2]
 
     def _finders(self, citation: Citation, results: Sequence[TeamResult], *, verifiers: bool = False) -> set[str]:
         """Return the agents that cite the same page; with `said` also those that did so when asked to verify."""

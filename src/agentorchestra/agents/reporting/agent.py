@@ -64,9 +64,7 @@ class _Material:
             text = re.sub(r"\[(\d{1,4}(?:\.\d{1,4})?)\]", self._mark, piece.quoted)
             cut = f"\n(cut: {len(text):,} characters)" if len(text) > share else ""
             lines.append(f"{piece.title or 'Item'} (by {piece.by}):\n{text[:share]}{cut}")
-        sources = [
-            _source_line(number, citation) for number, citation in enumerate(self.evidence[count:], start=count + 1)
-        ]
+        sources = [_source_line(number, cite) for number, cite in enumerate(self.evidence[count:], start=count + 1)]
         texts = [*_fitting(lines, "items", 2 * MOST_SHOWN), *_fitting(sources, "sources", MOST_SHOWN)]
         items = material("\n\n".join(texts), REPORT, "environment")
         return (evidence_block(self.found), items) if self.found else (items,)
@@ -156,9 +154,7 @@ async def _gather(results: Sequence[TeamResult], ctx: BranchContext[Any]) -> _Ma
 def _further(piece: Piece, answers: str) -> Piece:
     """Return an item without the paragraphs that stand in the answers already."""
     paragraphs = re.split(r"\n\s*\n", piece.quoted or piece.content)
-    return piece.model_copy(
-        update={"quoted": "\n\n".join(paragraph for paragraph in paragraphs if _bare(paragraph) not in answers)}
-    )
+    return piece.model_copy(update={"quoted": "\n\n".join(text for text in paragraphs if _bare(text) not in answers)})
 
 
 def _bare(text: str) -> str:

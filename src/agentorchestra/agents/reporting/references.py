@@ -44,11 +44,7 @@ def make_report(
     if unknown:
         notes.append(struck_out(unknown))
     sources = tuple(citation for places in numbering.used.values() for citation in places)
-    spare = [
-        plain(citation.source) + (f", {citation.place}" if citation.place else "")
-        for citation in evidence
-        if citation not in sources
-    ]
+    spare = [plain(cite.source) + (f", {cite.place}" if cite.place else "") for cite in evidence if cite not in sources]
     if spare:
         notes.append(f"Not used: {'; '.join(dict.fromkeys(spare))}.")
     return Report(re.sub(r"[ \t]+\n", "\n", body).strip() + references, sources, tuple(notes))
@@ -99,9 +95,7 @@ class _Numbering:
     def line(self, address: str, titles: Mapping[str, str]) -> str:
         """Return a line of the list of references: title, link, places and quotes."""
         citations = self.used[address]
-        name = next(
-            (titles[citation.source] for citation in citations if titles.get(citation.source)), citations[0].source
-        )
+        name = next((titles[cite.source] for cite in citations if titles.get(cite.source)), citations[0].source)
         quotes = "; ".join(_quotation(citation) for citation in citations)
         link = self._linked(address)
         entry = plain(name) if link == NO_ADDRESS else f"[{plain(name)}]({link})"

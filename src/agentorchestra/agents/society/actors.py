@@ -80,18 +80,13 @@ async def _conversation(agent: Agent, spec: AgentSpec, ctx: BranchContext[Any], 
     """Return the turn of an agent that decides step by step: one history over all messages."""
     prompt = WORKER_PROMPT if agent.prompt in ORDINARY else agent.prompt
     society = ctx.run.mail.society
-    members = [
-        {"name": name, "description": purpose} for name, purpose in society.members.items() if name != agent.name
-    ]
+    members = [{"name": name, "description": text} for name, text in society.members.items() if name != agent.name]
     values = {"members": members if society.topology == "mesh" else []}
     state, parts = await build_agent(
         spec, ctx, kit, prompt=prompt, offered=[Send()], own=(wait_tool(),), values=values, receives=False
     )
     environments = {name: kit.environments[name]() for name in parts.environments}
-    perceive = [
-        environment_state(f"{name}@{environment.version}", instance_of(environment))
-        for name, environment in environments.items()
-    ]
+    perceive = [environment_state(f"{name}@{env.version}", instance_of(env)) for name, env in environments.items()]
     parts = replace(parts, perceive=(*parts.perceive, *perceive))
 
     async def turn(mails: list[Mail]) -> _Said:
@@ -142,9 +137,7 @@ def _sent_texts(ctx: BranchContext[Any], after: int) -> dict[str, list[str]]:
 def _beside(state: State, order: Message) -> str:
     """Return what an agent said last beside its calls since it was told something."""
     turn = takewhile(lambda message: message is not order, reversed(state.messages))
-    texts = [
-        message.text.strip() for message in turn if message.role == "assistant" and not decision_fields(message.text)
-    ]
+    texts = [entry.text.strip() for entry in turn if entry.role == "assistant" and not decision_fields(entry.text)]
     return next((text for text in (*texts, state.memory) if text), "")
 
 

@@ -34,9 +34,7 @@ class EdgeCase(BaseModel, frozen=True):
 
 def options_for(talk: Conversation) -> dict[str, JsonValue]:
     most = max(200, MOST_CHARS // max(1, len(talk.exchanges)))
-    exchanges = [
-        exchange.model_copy(update={"content": _beginning(exchange.content, most)}) for exchange in talk.exchanges
-    ]
+    exchanges = [mail.model_copy(update={"content": _beginning(mail.content, most)}) for mail in talk.exchanges]
     return {"conversation": talk.model_copy(update={"exchanges": tuple(exchanges)}).model_dump(mode="json")}
 
 

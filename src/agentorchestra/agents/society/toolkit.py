@@ -114,9 +114,7 @@ async def list_agents(ctx: RunContext[Any]) -> str:
     society = ctx.run.mail.society
     losses = {name: society.lost(name) for name in society.gone}
     lines = [f"- {losses.get(name, f'{name}: {description}')}" for name, description in society.members.items()]
-    threads = [
-        f"- {name}: {', '.join(thread.participants)}" for name, thread in society.threads.items() if not thread.closed
-    ]
+    threads = [f"- {name}: {', '.join(talk.participants)}" for name, talk in society.threads.items() if not talk.closed]
     return "\n".join(["Agents:", *lines, "Threads:", *(threads or ["none"])])
 
 

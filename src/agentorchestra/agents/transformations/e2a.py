@@ -38,8 +38,7 @@ class EnvironmentDriver:
         action, arguments = move
         environment = kit.environments[self.environment]()
         schema = next(
-            (candidate for candidate in environment.actions() if candidate.name == action and action in self.accepts),
-            None,
+            (entry for entry in environment.actions() if entry.name == action and action in self.accepts), None
         )
         if schema is None:
             allowed = ", ".join(self.accepts) or "none"

@@ -153,7 +153,7 @@ async def _settle(
             if result is not None:
                 verdict = await verdict_on(workspace, result)
                 handed = await hand_over(workspace, result, out, folder)
-                return print_result(handed.result, folder, as_json=as_json, verdict=verdict, over=handed)
+                return print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
             if not await _taken_up(workspace, record.id, settled):
                 holder = _holder(await workspace.store.job(record.id))
         result = await workspace.result(record.id)

@@ -98,7 +98,7 @@ class Hand:
         check = getattr(environment, "check", None)
         if check is not None:
             check()
-        self._actions = {action.name: action for action in environment.actions()}
+        self._actions = {one.name: one for one in environment.actions()}
 
     async def do(self, line: str) -> None:
         """Carry out one command; say in a sentence what is wrong with it."""
@@ -121,9 +121,7 @@ class Hand:
         if problem:
             return self._fail(problem)
         outcome: Outcome = await self._workspace.ecp.invoke(NAME, name, arguments)
-        pages = [
-            block.source.ref for block in outcome.blocks() if block.source is not None and block.source.kind == "web"
-        ]
+        pages = [one.source.ref for one in outcome.blocks() if one.source is not None and one.source.kind == "web"]
         self._site = urlsplit(pages[-1]).netloc if pages else self._site
         if not outcome.ok:
             return self._fail(outcome.error or outcome.status)
@@ -132,8 +130,8 @@ class Hand:
         return self._print(outcome.blocks())
 
     async def _save(self, outcome: Outcome, target: Path) -> None:
-        pictures = [block.sha256 for block in outcome.blocks() if isinstance(block, MediaBlock)]
-        pictures += [artifact.sha256 for artifact in outcome.artifacts]
+        pictures = [one.sha256 for one in outcome.blocks() if isinstance(one, MediaBlock)]
+        pictures += [one.sha256 for one in outcome.artifacts]
         if not pictures:
             return self._fail("there is no picture in the result")
         data = await self._workspace.store.get_blob(pictures[0])

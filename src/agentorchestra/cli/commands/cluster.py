@@ -143,17 +143,17 @@ def worker(concurrency: int, tags: str, unsafe_local: bool, folder: Path) -> int
             await until_reached(workspace.open, lambda: workspace.settings.database_retry_s)
 
         async with opened(folder, unsafe_local=unsafe_local, open_=open_) as workspace:
-            worker = Worker(workspace, concurrency=concurrency, tags=tags.split(","))
+            made = Worker(workspace, concurrency=concurrency, tags=tags.split(","))
             loop = asyncio.get_running_loop()
             for one in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(one, worker.stop)
+                loop.add_signal_handler(one, made.stop)
             started = asyncio.Event()
-            running = asyncio.create_task(worker.run(started))
+            running = asyncio.create_task(made.run(started))
             waiting = asyncio.create_task(started.wait())
             await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             if started.is_set():
-                emit(f"worker {worker.id}")
+                emit(f"worker {made.id}")
                 say(f"driving runs of {workspace.folder}; Ctrl-C stops it")
             await running
 
@@ -184,15 +184,11 @@ async def status(as_json: bool, folder: Path) -> int:
     if as_json:
         emit_json(found)
         return 0
-    emit(plural(sum(worker.alive for worker in found.workers), "worker"))
-    for worker in found.workers:
-        what = f"{worker.kind} {worker.host}:{worker.pid} {worker.version}"
-        tagged = f", tags {', '.join(worker.tags)}" if worker.tags else ""
-        emit(
-            clean(
-                f"  {what}: {plural(len(worker.runs), 'run')} of {worker.concurrency} a queue{tagged}{_liveness(worker)}"
-            )
-        )
+    emit(plural(sum(one.alive for one in found.workers), "worker"))
+    for one in found.workers:
+        what = f"{one.kind} {one.host}:{one.pid} {one.version}"
+        tagged = f", tags {', '.join(one.tags)}" if one.tags else ""
+        emit(clean(f"  {what}: {plural(len(one.runs), 'run')} of {one.concurrency} a queue{tagged}{_liveness(one)}"))
     emit(f"{plural(sum(found.queues.values()), 'run')} queued")
     for queue, count in found.queues.items():
         emit(clean(f"  {queue}: {count}"))

@@ -38,15 +38,15 @@ async def compare(first: str, second: str, as_json: bool, folder: Path) -> int:
     return 0 if found.difference is None else 1
 
 
-def _lines(comparison: Comparison) -> Iterator[str]:
-    if comparison.relation:
-        yield comparison.relation
-    if comparison.difference is None:
-        yield f"equal: {plural(comparison.common, 'effect')} of {comparison.first.run_id} and {comparison.second.run_id}"
+def _lines(found: Comparison) -> Iterator[str]:
+    if found.relation:
+        yield found.relation
+    if found.difference is None:
+        yield f"equal: {plural(found.common, 'effect')} of {found.first.run_id} and {found.second.run_id}"
         return
-    yield f"{plural(comparison.common, 'effect')} alike, then at {comparison.difference.key}: {comparison.difference.what}"
-    yield from (f"    {line}" for line in comparison.difference.lines)
-    for side in (comparison.first, comparison.second):
+    yield f"{plural(found.common, 'effect')} alike, then at {found.difference.key}: {found.difference.what}"
+    yield from (f"    {line}" for line in found.difference.lines)
+    for side in (found.first, found.second):
         yield ""
         yield from _side(side)
 

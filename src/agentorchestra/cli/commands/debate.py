@@ -90,4 +90,4 @@ async def debate(
     result = handed.result
     if result.report and not as_json:
         result = result.model_copy(update={"answer_text": ""})  # the report begins with it
-    return print_result(result, folder, as_json=as_json, over=handed)
+    return print_result(result, folder, as_json=as_json, handed=handed)

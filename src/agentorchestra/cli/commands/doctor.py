@@ -76,9 +76,9 @@ def doctor(deep: bool, as_json: bool, folder: Path) -> int:
     damaged and what of them can still be read.
     """
     checks = list(examine(folder, deep=deep))
-    failed = any(check.status == "fail" for check in checks)
-    rows = [[check.status, check.name, "; ".join(filter(None, (check.detail, check.hint)))] for check in checks]
-    about = {"ok": not failed, "checks": [asdict(check) for check in checks]}
+    failed = any(one.status == "fail" for one in checks)
+    rows = [[one.status, one.name, "; ".join(filter(None, (one.detail, one.hint)))] for one in checks]
+    about = {"ok": not failed, "checks": [asdict(one) for one in checks]}
     emit_either(as_json, about, table(None, rows, words=3))
     return int(failed)
 
@@ -337,11 +337,9 @@ def _components(folder: Path, settings: Settings | None, workspace: Workspace[An
             managers = (opened.tcp, opened.ecp, opened.acp, opened.prompt_components, opened.memory_components)
             for manager in managers:
                 refusals, failures = await manager.examine()
-                checks += [
-                    Check(name, "fail", one_line(refusal, 1000), "no run can begin until then") for refusal in refusals
-                ]
+                checks += [Check(name, "fail", one_line(why, 1000), "no run can begin until then") for why in refusals]
                 hint = "runs go on without it; `agentorchestra components --help` says how it is mended or taken out"
-                checks += [Check(name, "warn", one_line(failure, 1000), hint) for failure in failures]
+                checks += [Check(name, "warn", one_line(why, 1000), hint) for why in failures]
             return sum(len(manager.names()) for manager in managers), checks
 
     try:
@@ -414,9 +412,7 @@ def _search(folder: Path, of: Configured | None) -> list[Check]:
     near = settings_folder(folder)
     asked = {*given.engines, *given.engine}
     lacking = [f"{name} {why}" for name, why in engines.lacking.items() if name in asked]
-    lacking += [
-        f"the folder {folder.path} is not there" for folder in given.folders if not (near / folder.path).is_dir()
-    ]
+    lacking += [f"the folder {one.path} is not there" for one in given.folders if not (near / one.path).is_dir()]
     ready = ", ".join(one.name for one in engines.ready) or "no engine"
     checks = [Check("search", "warn" if lacking else "ok", f"asks {ready}", "; ".join(lacking))]
     if "auto" in given.engines and find_spec("ddgs") is None:
@@ -438,7 +434,7 @@ def _mcp(folder: Path, of: Configured | None) -> list[Check]:
         return [Check("mcp", "fail", one_line(str(exc), 500))]
     if find_spec("mcp") is None:
         return [Check("mcp", "fail", "the package mcp is not installed", 'run: pip install "agentorchestra[mcp]"')]
-    servers = ", ".join(server.name for server in file.servers) or "none"
+    servers = ", ".join(one.name for one in file.servers) or "none"
     notes = [Check("mcp", "warn", one_line(note, 500)) for note in file.notes]
     return [Check("mcp", "ok", one_line(f"{path} names the servers {servers} (none was started)", 500)), *notes]
 

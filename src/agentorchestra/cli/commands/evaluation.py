@@ -127,7 +127,7 @@ def list_sets(folder: Path) -> int:
         emit(f"{name}  {source.about}")
     for name in evaluations(folder):
         plan = read(folder, name)
-        arms = ", ".join(arm.name for arm in plan.arms)
+        arms = ", ".join(one.name for one in plan.arms)
         emit(clean(f"evaluation {name}: {plural(len(plan.ids), 'question')} of {plan.set}; {arms}"))
     return 0
 
@@ -178,7 +178,7 @@ async def suite_command(which: str, at_once: int, as_json: bool, folder: Path, *
         "ask_again": found.ask_again,
     }
     given["name"], given["tips"] = given["name"] or found.name, given["tips"] or found.tips
-    plan = _begun(folder, given, [arm.arm for arm in found.arms], suite=found.name)
+    plan = _begun(folder, given, [one.arm for one in found.arms], suite=found.name)
     return await _drive(folder, plan, at_once, as_json=as_json)
 
 
@@ -279,8 +279,8 @@ async def score_command(
 
     questions = plan.load()
     async with opened(folder) as workspace:
-        for report in reports:
-            arm, _, file = report.partition("=")
+        for one in reports:
+            arm, _, file = one.partition("=")
             say(f"{arm}: {plural(await take_verdicts(workspace, plan, arm, Path(file)), 'verdict')}")
         scores = await score(workspace, plan, questions, at_once=at_once)
     counts: dict[str, int] = {}
@@ -288,7 +288,7 @@ async def score_command(
         counts[each.status] = counts.get(each.status, 0) + 1
     listed = ", ".join(f"{number} {what}" for what, number in counts.items())
     emit_either(as_json, {"evaluation": name, "answers": counts}, listed)
-    unsaid = {score.why: score for score in scores if score.score is None and score.status != "not_run"}
+    unsaid = {each.why: each for each in scores if each.score is None and each.status != "not_run"}
     for each in [*unsaid.values()][:_SHOWN]:
         say(clean(f"{each.status}: {each.question} {each.arm}: {each.why}"))
     return 0
@@ -337,7 +337,7 @@ async def compare(name: str, first: str, second: str, folder: Path) -> int:
 
     plan = read(folder, name)
     arms = [plan.arm(one) for one in (first, second)]
-    one_system = len({(arm.system, arm.model) for arm in arms}) == 1
+    one_system = len({(one.system, one.model) for one in arms}) == 1
     scores = kept_scores(folder, plan)
     gain, pairs = compared(scores, first, second)
     stop = stop_after(plan, scores, first, second)
@@ -491,11 +491,11 @@ def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str 
     data: Path | None = given["data"]
     settings = load_settings(folder)
     common = {"model": given["model"], "preset": given["preset"]}
-    arms = [arm.model_copy(update={k: v for k, v in common.items() if getattr(arm, k) is None}) for arm in arms]
+    arms = [one.model_copy(update={k: v for k, v in common.items() if getattr(one, k) is None}) for one in arms]
     if given["same_web"]:
-        arms = [arm.model_copy(update={"settings": {**SAME_WEB, **arm.settings}}) for arm in arms]
+        arms = [one.model_copy(update={"settings": {**SAME_WEB, **one.settings}}) for one in arms]
     if given.get("reuse"):
-        arms = [arm.model_copy(update={"reuse": True}) for arm in arms]
+        arms = [one.model_copy(update={"reuse": True}) for one in arms]
     question_usd = given["question_usd"]
     if given["budget_usd"] is not None and question_usd is None:
         question_usd = settings.budget.cost_usd or DEFAULT_COST_USD
@@ -567,16 +567,16 @@ async def _drive(
 
     failed = 0
 
-    def told(progress: Progress) -> None:
+    def told(one: Progress) -> None:
         nonlocal failed
-        failed = progress.failed
-        say(clean(_line(progress)))
+        failed = one.failed
+        say(clean(_line(one)))
 
     say(f"evaluation {plan.name}: {plural(len(plan.ids), 'question')}, {plural(len(plan.arms), 'arm')}")
     if plan.tips:
         say(clean(f"tips from {plural(len(plan.tips), 'other question')}: {', '.join(plan.tips)}"))
     questions = plan.load()
-    missing = {one: fault for one, fault in questions.faults.items() if one in plan.ids}
+    missing = {one: why for one, why in questions.faults.items() if one in plan.ids}
     for one in [*missing][:_SHOWN]:
         say(clean(f"missing: {one}: {missing[one]}"))
     if missing:
@@ -594,12 +594,10 @@ async def _drive(
     return 3 if ending.left_out or ending.refused or ending.missing or failed else 0
 
 
-def _line(progress: Progress) -> str:
-    money = dollars(progress.spent_usd) + (
-        f", {dollars(progress.left_usd)} left" if progress.left_usd is not None else ""
-    )
-    left = "" if progress.left_s is None else f", about {_time(progress.left_s)} to go"
-    return f"{progress.done}/{progress.total}  {progress.last}  ({money}{left})"
+def _line(one: Progress) -> str:
+    money = dollars(one.spent_usd) + (f", {dollars(one.left_usd)} left" if one.left_usd is not None else "")
+    left = "" if one.left_s is None else f", about {_time(one.left_s)} to go"
+    return f"{one.done}/{one.total}  {one.last}  ({money}{left})"
 
 
 def _time(seconds: float) -> str:

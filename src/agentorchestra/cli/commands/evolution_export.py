@@ -86,19 +86,17 @@ async def export(
     from agentorchestra.evaluation.scores import kept_scores
     from agentorchestra.evolution.trajectories import TRAIN, WINDOW, Wanted, command, preferences, trajectories, write
 
-    scores = (
-        {score.run_id: score.score for score in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
-    )
+    scores = {one.run_id: one.score for one in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
     room = window or WINDOW
     wanted = Wanted(statuses=tuple(map(RunStatus, statuses or ("completed",))), window=room, **given)
     async with opened(folder, app=False) as workspace:
-        runs = [(await find_run(workspace, name)).id for name in names] or await _runs(workspace, scores)
+        runs = [(await find_run(workspace, one)).id for one in names] or await _runs(workspace, scores)
         chosen = []
-        for run in await workspace.runs():
-            has = run.manifest.labels
-            fits = system in (None, run.manifest.system) and {*labels} <= {*has.items()}
-            if run.id in runs and fits and run.manifest.system != CALLS and JUDGES not in has:
-                chosen.append(run.id)
+        for one in await workspace.runs():
+            has = one.manifest.labels
+            fits = system in (None, one.manifest.system) and {*labels} <= {*has.items()}
+            if one.id in runs and fits and one.manifest.system != CALLS and JUDGES not in has:
+                chosen.append(one.id)
         data = await (preferences if pairs else trajectories)(workspace, chosen[::-1], wanted, scores)
     write(data, target)
     for why, count in data.left_out.most_common():

@@ -52,11 +52,9 @@ async def tips(
 
     if bool(names) == bool(evaluation):
         raise EvolutionError("say what is to be read: RUN ..., or --evaluation NAME")
-    scores = (
-        {score.run_id: score.score for score in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
-    )
+    scores = {one.run_id: one.score for one in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
     async with opened(folder) as workspace:
-        runs = [(await find_run(workspace, name)).id for name in names] or [score for score in scores if score]
+        runs = [(await find_run(workspace, one)).id for one in names] or [one for one in scores if one]
         found = await distil(workspace, runs, scores, model=model, budget=Budget(cost_usd=budget_usd))
     lines = [f"{one.ref}  {one.kind}  {one.text}  [{', '.join(one.evidence)}]" for one in found]
     emit_either(as_json, found, lines)

@@ -63,7 +63,7 @@ async def try_(file: Path, runs: tuple[str, ...], as_json: bool, folder: Path) -
     left_out: list[str] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            ids = [(await find_run(workspace, run)).id for run in runs] if runs else await workspace.store.run_ids()
+            ids = [(await find_run(workspace, one)).id for one in runs] if runs else await workspace.store.run_ids()
             for run_id in dict.fromkeys(ids):
                 try:
                     trials.append(await workspace.try_policy(run_id, policy))
@@ -80,7 +80,7 @@ async def try_(file: Path, runs: tuple[str, ...], as_json: bool, folder: Path) -
 
 
 def _totals(trials: list[RunTrial]) -> dict[str, Any]:
-    every = [effect for trial in trials for effect in trial.effects]
+    every = [one for trial in trials for one in trial.effects]
     return {
         "runs": len(trials),
         "effects": len(every),
@@ -93,7 +93,7 @@ def _totals(trials: list[RunTrial]) -> dict[str, Any]:
 
 def _lines(trials: list[RunTrial]) -> Iterator[str]:
     for trial in trials:
-        shown = [effect for effect in trial.effects if not effect.was == effect.now == "allowed"]
+        shown = [one for one in trial.effects if not one.was == one.now == "allowed"]
         if shown:
             yield trial.run_id
             for one in shown:
@@ -153,25 +153,23 @@ async def probe(run: str, budget_usd: float | None, timeout_s: float | None, as_
     return 0 if found.status in (None, *FINAL) else 3
 
 
-def _probe_lines(probe: Probe) -> Iterator[str]:
-    if not probe.fork:
-        yield f"{probe.run_id}: nothing was sent, written or fetched after an untrusted value; no model was asked"
+def _probe_lines(found: Probe) -> Iterator[str]:
+    if not found.fork:
+        yield f"{found.run_id}: nothing was sent, written or fetched after an untrusted value; no model was asked"
         return
-    for effect in probe.effects:
-        yield f"{effect.name}  {effect.key or '(not in the run)'}" + (
-            "" if effect.probed_key else "  (not in the fork)"
-        )
-        for argument in effect.followed:
+    for one in found.effects:
+        yield f"{one.name}  {one.key or '(not in the run)'}" + ("" if one.probed_key else "  (not in the fork)")
+        for argument in one.followed:
             how = "a new value stands in it" if argument.verbatim else "another value"
             yield f"  {argument.path} followed: '{one_line(argument.was)}' -> '{one_line(argument.probed)}' ({how})"
-    usage = probe.usage
-    yield f"{number(len(probe.followed))} of {plural(len(probe.effects), 'effect')} followed"
+    usage = found.usage
+    yield f"{number(len(found.followed))} of {plural(len(found.effects), 'effect')} followed"
     yield (
-        f"fork {probe.fork}: {probe.status}, {plural(probe.swapped, 'value')} swapped, "
+        f"fork {found.fork}: {found.status}, {plural(found.swapped, 'value')} swapped, "
         f"{plural(usage.requests, 'request')}, {plural(usage.tokens, 'token')}, {bill(usage)}"
     )
-    if probe.error:
-        yield f"error: {one_line(probe.error, 2000)}"
+    if found.error:
+        yield f"error: {one_line(found.error, 2000)}"
 
 
 group = click.Group(

@@ -46,12 +46,10 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
             standings = await workspace.standings()
             until = await workspace.waiting_until()
     if as_json:
-        emit_json([_row(record, standings.get(record.id), until=until.get(record.id)) for record in records])
+        emit_json([_row(one, standings.get(one.id), until=until.get(one.id)) for one in records])
     elif records:
-        emit(
-            clean("\n".join(_line(record, standings.get(record.id), until=until.get(record.id)) for record in records))
-        )
-        gone = [record.id for record in records if standings.get(record.id) == "abandoned"]
+        emit(clean("\n".join(_line(one, standings.get(one.id), until=until.get(one.id)) for one in records)))
+        gone = [one.id for one in records if standings.get(one.id) == "abandoned"]
         if len(gone) == 1:
             say(f"the process of {gone[0]} is gone; to go on: {command('resume', gone[0], folder)}")
         elif gone:
@@ -64,19 +62,19 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
     return 0
 
 
-def _row(record: RunHead, standing: Standing | None, *, until: datetime | None) -> dict[str, Any]:
+def _row(record: RunHead, how: Standing | None, *, until: datetime | None) -> dict[str, Any]:
     manifest = record.manifest
     return {
         "run_id": record.id,
         "status": record.status.value,
-        "queued": standing == "queued",
-        "abandoned": standing == "abandoned",
+        "queued": how == "queued",
+        "abandoned": how == "abandoned",
         "until": None if until is None else until.isoformat(),
         "created": record.created.isoformat(),
         "task": manifest.task,
         "system": manifest.system,
         "model": manifest.model,
-        "files": [file.name for file in manifest.files],
+        "files": [one.name for one in manifest.files],
         "labels": manifest.labels,
         "session": manifest.session,
         "previous": manifest.previous,
@@ -84,9 +82,9 @@ def _row(record: RunHead, standing: Standing | None, *, until: datetime | None) 
     }
 
 
-def _line(record: RunHead, standing: Standing | None, *, until: datetime | None) -> str:
+def _line(record: RunHead, how: Standing | None, *, until: datetime | None) -> str:
     manifest = record.manifest
-    status = standing if standing in ("queued", "abandoned") else record.status.value
+    status = how if how in ("queued", "abandoned") else record.status.value
     created = record.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     line = f"{record.id}  {status:<16}  {created}  {manifest.system}  {manifest.model}  {one_line(manifest.task, 60)}"
     return line if until is None else f"{line}  (until {local_time(until)})"

@@ -46,35 +46,33 @@ class FilePatch:
 def parse_patch(text: str) -> list[FilePatch]:
     """Return what a patch changes, by file; PatchError if it is no unified diff, renames, or changes one twice."""
     lines = text.replace("\r\n", "\n").split("\n")
-    patchs: list[FilePatch] = []
+    found: list[FilePatch] = []
     at = 0
     while at < len(lines):
         line = lines[at]
         if line.startswith(("rename ", "copy ", "GIT binary patch", "Binary files ")):
             raise PatchError(f"line {at + 1} of the patch is {line[:80]!r}; use move or copy, and patch lines of text")
         if _is_header(lines, at):
-            patch = FilePatch(_path(line), _path(lines[at + 1]))
-            if patch.path != patch.to and patch.path and patch.to:
-                raise PatchError(f"the patch renames {patch.path} to {patch.to}; use move, and patch the new name")
-            if not (patch.path or patch.to) or any(
-                (other.to or other.path) == (patch.to or patch.path) for other in patchs
-            ):
-                raise PatchError(f"the patch changes {patch.to or 'no file'} twice; put its hunks below one header")
-            patchs.append(patch)
+            one = FilePatch(_path(line), _path(lines[at + 1]))
+            if one.path != one.to and one.path and one.to:
+                raise PatchError(f"the patch renames {one.path} to {one.to}; use move, and patch the new name")
+            if not (one.path or one.to) or any((other.to or other.path) == (one.to or one.path) for other in found):
+                raise PatchError(f"the patch changes {one.to or 'no file'} twice; put its hunks below one header")
+            found.append(one)
             at += 2
-        elif patchs and (match := _HUNK.fullmatch(line)):
+        elif found and (match := _HUNK.fullmatch(line)):
             hunk, at = _hunk(lines, at + 1, None if match[1] is None else int(match[1]))
-            patchs[-1].hunks.append(hunk)
-        elif patchs and patchs[-1].hunks and line.strip() and not line.startswith(_BETWEEN):
+            found[-1].hunks.append(hunk)
+        elif found and found[-1].hunks and line.strip() and not line.startswith(_BETWEEN):
             raise PatchError(f"line {at + 1} of the patch is {line[:80]!r}; begin it with a space, + or -")
         else:
             at += 1
-    if not patchs or not all(one.hunks for one in patchs):
+    if not found or not all(one.hunks for one in found):
         raise PatchError(
             "there is no change in the patch; give a unified diff: a line '--- a/PATH', a line '+++ b/PATH', then "
             "hunks, each a line '@@ -LINE,COUNT +LINE,COUNT @@' and lines that begin with a space, - or +"
         )
-    return patchs
+    return found
 
 
 def _is_header(lines: Sequence[str], at: int) -> bool:
@@ -111,8 +109,8 @@ def patched(text: str, hunks: Sequence[Hunk], name: str) -> str:
         AmbiguousTextError: they stand there several times, and not at the line that the hunk names.
     """
     lines = [match[0] for match in _LINE.finditer(text)]
-    bare = [line.rstrip("\r\n") for line in lines]
-    end = next((line[len(plain) :] for line, plain in zip(lines, bare, strict=True) if line != plain), "\n")
+    bare = [one.rstrip("\r\n") for one in lines]
+    end = next((one[len(plain) :] for one, plain in zip(lines, bare, strict=True) if one != plain), "\n")
     unended = bool(lines) and lines[-1] == bare[-1]
     if unended:
         lines[-1] += end
@@ -160,7 +158,7 @@ def _first_difference(lines: Sequence[str], old: Sequence[str], done: int, named
         at: next((n for n, one in enumerate(old) if at + n >= len(lines) or lines[at + n] != one), 0)
         for at in range(done, len(lines))
     }
-    at = max(fits, key=lambda fit: (fits[fit], -abs(fit - (named or 0))), default=0)
+    at = max(fits, key=lambda one: (fits[one], -abs(one - (named or 0))), default=0)
     if not fits.get(at):
         return f"its line {old[0][:200]!r} stands nowhere behind line {done}; read the file, write the patch anew"
     where, wanted = at + fits[at], old[fits[at]]

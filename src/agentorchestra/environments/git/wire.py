@@ -85,7 +85,7 @@ async def read_refs(remote: Remote, service: Service) -> Refs:
             raise ToolError(f"{remote.shown} refuses: {one_line(text[4:])}; check the address and who may use it")
         if number == 0:
             capabilities = frozenset(listed.decode("utf-8", "replace").split())
-            head = next((capability[12:] for capability in capabilities if capability.startswith("symref=HEAD:")), "")
+            head = next((one[12:] for one in capabilities if one.startswith("symref=HEAD:")), "")
         if "object-format=sha256" in capabilities:
             raise ToolError(f"{remote.shown} names its commits by SHA-256, which is not spoken here")
         sha, _, ref = text.partition(" ")
@@ -142,12 +142,10 @@ async def push_pack(remote: Remote, refs: Refs, updates: Sequence[Update], pack:
     can = ["report-status", "side-band-64k", "atomic", "ofs-delta", "quiet"]
     asked = " ".join([one for one in can if one in refs.capabilities] + [_AGENT])
     body = b""
-    for number, update in enumerate(updates):
-        if update.new == NOTHING and "delete-refs" not in refs.capabilities:
+    for number, one in enumerate(updates):
+        if one.new == NOTHING and "delete-refs" not in refs.capabilities:
             raise ToolError(f"{remote.shown} lets nobody delete refs")
-        body += _line(
-            f"{update.old} {update.new} {update.ref}".encode() + (b"\0 " + asked.encode() if number == 0 else b"")
-        )
+        body += _line(f"{one.old} {one.new} {one.ref}".encode() + (b"\0 " + asked.encode() if number == 0 else b""))
     body += _FLUSH + pack
     answer = await remote.exchange("git-receive-pack", body, 4 << 20)
     report, told = answer, ""

@@ -193,12 +193,7 @@ class GitHub(ActionEnvironment):
         place = _at(repository) + parts("issues", number)
         issue = await self._api.get(ctx, place)
         comments, more = await self._api.pages(ctx, f"{place}/comments", 100)
-        return {
-            **_issue(issue),
-            "body": _text(issue),
-            "comments": [_comment(comment) for comment in comments],
-            "more": more,
-        }
+        return {**_issue(issue), "body": _text(issue), "comments": [_comment(one) for one in comments], "more": more}
 
     @action(tags=_SEND)
     async def create_issue(
@@ -250,15 +245,15 @@ class GitHub(ActionEnvironment):
         files, more_files = await self._api.pages(ctx, f"{place}/files", 100)
         comments, more = await self._api.pages(ctx, _at(repository) + parts("issues", number, "comments"), 100)
         remarks, more_remarks = await self._api.pages(ctx, f"{place}/comments", 100)
-        changed = [_picked(file, "filename", "status", "additions", "deletions", "patch") for file in files]
+        changed = [_picked(one, "filename", "status", "additions", "deletions", "patch") for one in files]
         return {
             **_pull(pull),
             "body": _text(pull),
             "mergeable": pull.get("mergeable"),
             "files": changed,
             "more_files": more_files,
-            "comments": [_comment(comment) for comment in comments],
-            "remarks": [{**_comment(remark), **_picked(remark, "path", "line")} for remark in remarks],
+            "comments": [_comment(one) for one in comments],
+            "remarks": [{**_comment(one), **_picked(one, "path", "line")} for one in remarks],
             "more": more or more_remarks,
         }
 
@@ -397,7 +392,7 @@ def _issue(value: Any) -> dict[str, JsonValue]:
     return {
         **_picked(value, "number", "title", "state", "html_url", "created_at"),
         "author": _of(value, "user").get("login"),
-        "labels": [str(label.get("name", "")) for label in labels or () if isinstance(label, dict)],
+        "labels": [str(one.get("name", "")) for one in labels or () if isinstance(one, dict)],
     }
 
 

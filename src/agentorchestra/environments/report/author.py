@@ -62,20 +62,17 @@ class Extracted:
 
     def told(self) -> dict[str, JsonValue]:
         listed: list[JsonValue] = [
-            {"id": reference.id, "description": reference.description, "url": reference.url}
-            for reference in self.references
+            {"id": one.id, "description": one.description, "url": one.url} for one in self.references
         ]
         return {"content": self.content, "summary": self.summary, "references": listed, "notes": [*self.notes]}
 
 
 async def asked_for(read: Read, ctx: Any) -> tuple[dict[str, Any], str]:
     """Return a model's reply about a text, and a sentence where there is none."""
-    listed = "\n".join(
-        f"{reference.id}. {reference.description} {reference.url}".strip() for reference in read.references
-    )
+    listed = "\n".join(f"{one.id}. {one.description} {one.url}".strip() for one in read.references)
     text = f"{read.content}\n\n{listed}"[:MOST_SHOWN].strip()
-    block = TextBlock(text=text, source=Source(kind="environment", ref="report"), trust=Trust.UNTRUSTED)
-    outcome = await ctx.ask_model(EXTRACT, [block], role="reporter")
+    shown = TextBlock(text=text, source=Source(kind="environment", ref="report"), trust=Trust.UNTRUSTED)
+    outcome = await ctx.ask_model(EXTRACT, [shown], role="reporter")
     if not outcome.ok:
         return {}, f"The summary is the beginning of the text: no model could be asked ({outcome.error})."
     try:
@@ -93,9 +90,7 @@ def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) 
     references = [*read.references]
     content = read.content
     notes = []
-    words = _words(content) | {
-        word for reference in references for word in _words(f"{reference.description} {reference.url}")
-    }
+    words = _words(content) | {word for one in references for word in _words(f"{one.description} {one.url}")}
     for one in found[:500]:
         description = " ".join(str(one.get("description") or "").split())[:MOST_DESCRIBED]
         described = bool(description) and _words(description) <= words
@@ -118,23 +113,23 @@ def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) 
             notes.append(f"Left out, its words stand at {places:,} places of the text: {named}.")
             continue
         made = reference(len(references) + 1, url, description if described else written.strip("()[] "))
-        if (same := next((reference for reference in references if _same_source(made, reference)), None)) is None:
+        if (same := next((each for each in references if _same_source(made, each)), None)) is None:
             references.append(made)
-        content = outside_code(content, partial(_marked, written=written, reference=same or made))
+        content = outside_code(content, partial(_marked, written=written, one=same or made))
     said = closed_up(" ".join(CITATION.sub("", summary).split()))[:_MOST_SUMMARY] or summary_of(content)
     return Extracted(content, said, tuple(references), tuple(notes))
 
 
-def _marked(text: str, written: str, reference: Reference) -> str:
-    mark = f"[{reference.id}]({reference.url})" if reference.url else f"[{reference.id}]"
+def _marked(text: str, written: str, one: Reference) -> str:
+    mark = f"[{one.id}]({one.url})" if one.url else f"[{one.id}]"
     return text.replace(written, f"{written} {mark}")
 
 
-def _same_source(reference: Reference, other: Reference) -> bool:
+def _same_source(one: Reference, other: Reference) -> bool:
     """Return True if a reference means the other one: by its address, or by words that the other one has too."""
-    if reference.url:
-        return key_of(reference.url, "") == key_of(other.url, "")
-    said = _words(reference.description)
+    if one.url:
+        return key_of(one.url, "") == key_of(other.url, "")
+    said = _words(one.description)
     return bool(said) and said <= _words(other.description)
 
 
@@ -182,19 +177,16 @@ def _shown(collected: Collected) -> Sequence[Block]:
     """Return the items, then the sources with their numbers. Long items are cut where all have no room."""
     source = Source(kind="environment", ref="report")
     room = MOST_SHOWN // max(1, len(collected.pieces))
-    spare = sum(max(0, room - len(piece.content)) for piece in collected.pieces)
-    longer = sum(1 for piece in collected.pieces if len(piece.content) > room)
+    spare = sum(max(0, room - len(one.content)) for one in collected.pieces)
+    longer = sum(1 for one in collected.pieces if len(one.content) > room)
     share = room + spare // max(1, longer)
     blocks = []
-    for number, piece in enumerate(collected.pieces, start=1):
-        cut = "" if len(piece.content) <= share else f"\n(cut: {len(piece.content):,} characters)"
-        head = f"Item {number}: {piece.title}" if piece.title else f"Item {number}"
-        summary = f"Summary: {piece.summary}" if piece.summary else ""
-        text = "\n".join(part for part in (head, summary, piece.content[:share] + cut) if part)
+    for number, one in enumerate(collected.pieces, start=1):
+        cut = "" if len(one.content) <= share else f"\n(cut: {len(one.content):,} characters)"
+        head = f"Item {number}: {one.title}" if one.title else f"Item {number}"
+        summary = f"Summary: {one.summary}" if one.summary else ""
+        text = "\n".join(part for part in (head, summary, one.content[:share] + cut) if part)
         blocks.append(TextBlock(text=text, source=source, trust=Trust.UNTRUSTED))
-    lines = [
-        f"[{reference.number}] {reference.description or usable_address(reference.url)}"
-        for reference in collected.references
-    ]
+    lines = [f"[{one.number}] {one.description or usable_address(one.url)}" for one in collected.references]
     text = "\n".join(["Sources:", *lines])[:MOST_SHOWN]
     return [*blocks, TextBlock(text=text, source=source, trust=Trust.UNTRUSTED)]

@@ -141,10 +141,7 @@ class Report(ReportStorage):
             item: its number.
         """
         one = await self.item(ctx, item)
-        lines = [
-            f"{reference.id}. {reference.description or reference.source} {reference.url}".rstrip()
-            for reference in one.references
-        ]
+        lines = [f"{each.id}. {each.description or each.source} {each.url}".rstrip() for each in one.references]
         text = "\n\n".join(part for part in (one.title, one.content, "\n".join(lines)) if part)
         sha256 = str(self.listed[item - 1]["sha256"])
         name, kind = f"item-{item}.json", "application/json"
@@ -203,7 +200,7 @@ class Report(ReportStorage):
                 raise ToolError("the report has no items; add what it is to say")
             text, note = await written_up(collected, title, ctx)
         arguments: dict[str, JsonValue] = {"text": text, "title": title, "path": path, "report": report}
-        cited: list[JsonValue] = [citation.model_dump(mode="json") for citation in citations or ()]
+        cited: list[JsonValue] = [one.model_dump(mode="json") for one in citations or ()]
         done = await self.call("write", {**arguments, "only_cited": only_cited, "citations": cited}, ctx)
         said = [*done.content] if isinstance(done.content, list) else [self.block(str(done.content))]
         return ToolResult(content=[*said, *([self.block(note)] if note else [])], artifacts=done.artifacts)
@@ -248,10 +245,7 @@ class Report(ReportStorage):
         data = collected.model_dump_json().encode("utf-8", "replace")
         ref = await ctx.artifact("report-references.json", data, "application/json", made_for="run")
         lines = [f"{count(len(collected.references))} in {count(len(collected.pieces), 'item')}"]
-        lines += [
-            " ".join(filter(None, (f"[{reference.number}]", reference.description, reference.url)))
-            for reference in collected.references
-        ]
+        lines += [" ".join(filter(None, (f"[{one.number}]", one.description, one.url))) for one in collected.references]
         return ToolResult(content=[self.block("\n".join(lines))], artifacts=(ref,))
 
     @action

@@ -69,13 +69,6 @@ def reference(
 
 def from_citations(citations: Sequence[Citation], where: Where = nowhere) -> tuple[Reference, ...]:
     return tuple(
-        reference(
-            number,
-            citation.source,
-            getattr(citation, "title", ""),
-            place=citation.place,
-            quote=citation.quote,
-            where=where,
-        )
-        for number, citation in enumerate(citations, start=1)
+        reference(number, one.source, getattr(one, "title", ""), place=one.place, quote=one.quote, where=where)
+        for number, one in enumerate(citations, start=1)
     )

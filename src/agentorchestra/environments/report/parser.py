@@ -92,12 +92,12 @@ class _Parser:
 
     def _of_marks(self, written: str, whole: str) -> str:
         names = marks_in(written)
-        numbers = [self.marks[mark_name(name)] for name in names if mark_name(name) in self.marks]
+        numbers = [self.marks[mark_name(one)] for one in names if mark_name(one) in self.marks]
         if len(numbers) < len(names):
             if not numbers and not re.fullmatch(r"\^?E?\d+(?:\D+\d+)*|\^[\w-]+", written):
                 return whole
-            self.struck += [f"[{name}]" for name in names if mark_name(name) not in self.marks]
-        return "".join(self.linked(fromkey) for fromkey in dict.fromkeys(numbers))
+            self.struck += [f"[{one}]" for one in names if mark_name(one) not in self.marks]
+        return "".join(self.linked(one) for one in dict.fromkeys(numbers))
 
 
 def read_text(
@@ -109,9 +109,9 @@ def read_text(
     """
     references = [*from_citations(citations, where)]
     reading = _Parser(where, references)
-    for reference in references:
-        reading.known.setdefault(key_of(reference.url, reference.description), reference.id)
-        reading.marks[str(reference.id)] = reference.id
+    for one in references:
+        reading.known.setdefault(key_of(one.url, one.description), one.id)
+        reading.marks[str(one.id)] = one.id
     body, entries = without_list(text)
     for mark, source, description in given:
         number = reading.number(source, description)
@@ -122,9 +122,9 @@ def read_text(
         if entry.mark and number:
             reading.marks[entry.mark] = number
     # Marks that are links say what the bare ones mean, wherever they stand: they are read first.
-    for match in CITATION.finditer(body):
-        if match["address"] and re.fullmatch(r"\^?E?\d{1,3}", match["text"].strip()):
-            reading.replaced(match)
+    for found in CITATION.finditer(body):
+        if found["address"] and re.fullmatch(r"\^?E?\d{1,3}", found["text"].strip()):
+            reading.replaced(found)
     content = outside_code(body, lambda part: CITATION.sub(reading.replaced, part))
     if reading.struck:
         content = outside_code(content, closed_up)
@@ -133,14 +133,14 @@ def read_text(
 
 def read_object(value: Mapping[str, JsonValue], citations: Sequence[Citation], *, where: Where = nowhere) -> Read:
     """Find the text, the title and the references of a JSON object; what else it holds is written as a list."""
-    name = next((text for text in _TEXTS if isinstance(value.get(text), str)), "")
+    name = next((one for one in _TEXTS if isinstance(value.get(one), str)), "")
     given = []
     taken = {name, "title", "summary"}
     for key in _LISTS:
         entries = value.get(key)
         if isinstance(entries, list):
             taken.add(key)
-            given += [found for entry in entries if (found := _given(entry)) is not None]
+            given += [found for one in entries if (found := _given(one)) is not None]
     rest = {key: one for key, one in value.items() if key not in taken}
     parts = [str(value[name]) if name else "", *_as_list(rest)]
     return read_text("\n".join(part for part in parts if part), citations, where=where, given=given)
@@ -151,8 +151,8 @@ def _given(entry: JsonValue) -> tuple[str, str, str] | None:
         return ("", entry, "") if usable_address(entry) else ("", "", entry)
     if not isinstance(entry, dict):
         return None
-    source = next((str(entry[address]) for address in _ADDRESSES if entry.get(address)), "")
-    words = next((str(entry[word]) for word in _WORDS if entry.get(word)), "")
+    source = next((str(entry[one]) for one in _ADDRESSES if entry.get(one)), "")
+    words = next((str(entry[one]) for one in _WORDS if entry.get(one)), "")
     return (str(entry.get("id") or entry.get("number") or ""), source, words) if source or words else None
 
 

@@ -52,9 +52,7 @@ def load_test(data: Path | None) -> QuestionSet:
 def load_media(data: Path | None) -> QuestionSet:
     """Load the 27 questions of the validation split with a recording, a picture or a table (004, table 2)."""
     every = load_validation(data)
-    of_kind = (
-        (question, _MEDIA.get(question.files[0].suffix.lower(), "")) for question in every.questions if question.files
-    )
+    of_kind = ((one, _MEDIA.get(one.files[0].suffix.lower(), "")) for one in every.questions if one.files)
     questions = tuple(replace(one, group=kind) for one, kind in of_kind if kind)
     return QuestionSet("gaia-media", questions, every.scorer)
 

@@ -110,22 +110,22 @@ class Bundle:
         path, members = self._path, self._members.values()
         if len(members) > form.MAX_MEMBERS:
             raise BundleError(f"{path} has more than {form.MAX_MEMBERS:,} members; it is no bundle, {NOTHING}")
-        for member in members:
-            if member.filename not in form.SINGLE and not form.MEMBER.fullmatch(member.filename):
-                raise BundleError(f"{path} holds {member.filename[:100]!r}, which no bundle has; {NOTHING}")
-            if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise BundleError(f"{path}: {member.filename} is packed in a way no bundle is; {NOTHING}")
-            if member.file_size > form.RATIO_FROM and member.file_size > form.MAX_RATIO * max(member.compress_size, 1):
+        for one in members:
+            if one.filename not in form.SINGLE and not form.MEMBER.fullmatch(one.filename):
+                raise BundleError(f"{path} holds {one.filename[:100]!r}, which no bundle has; {NOTHING}")
+            if one.flag_bits & 1 or one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise BundleError(f"{path}: {one.filename} is packed in a way no bundle is; {NOTHING}")
+            if one.file_size > form.RATIO_FROM and one.file_size > form.MAX_RATIO * max(one.compress_size, 1):
                 raise BundleError(
-                    f"{path}: {member.filename} would unpack from {member.compress_size:,} to {member.file_size:,} bytes; "
+                    f"{path}: {one.filename} would unpack from {one.compress_size:,} to {one.file_size:,} bytes; "
                     f"that is a bomb, {NOTHING}"
                 )
-            most = form.MAX_LOG_BYTES if member.filename == form.EVENTS else form.MAX_JSON_BYTES
-            if member.filename in form.SINGLE and member.file_size > most:
-                raise BundleError(f"{path}: {member.filename} has {member.file_size:,} bytes, too many; {NOTHING}")
-        if sum(member.compress_size for member in members) > packed:
+            most = form.MAX_LOG_BYTES if one.filename == form.EVENTS else form.MAX_JSON_BYTES
+            if one.filename in form.SINGLE and one.file_size > most:
+                raise BundleError(f"{path}: {one.filename} has {one.file_size:,} bytes, too many; {NOTHING}")
+        if sum(one.compress_size for one in members) > packed:
             raise BundleError(f"{path} holds members that lie over each other; it is no bundle, {NOTHING}")
-        total = sum(member.file_size for member in members)
+        total = sum(one.file_size for one in members)
         if total > form.MAX_BYTES:
             raise BundleError(
                 f"{path} would unpack to {total:,} bytes; at most {form.MAX_BYTES:,} are taken, {NOTHING}"

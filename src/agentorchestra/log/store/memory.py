@@ -148,8 +148,8 @@ class MemoryStore(Store):
             if manifest.fork_seq is not None and manifest.parent_run not in self._runs:
                 raise rows.unknown_run(str(manifest.parent_run))
             if manifest.session is not None:
-                turns = [run for run in self._runs.values() if run.record().manifest.session == manifest.session]
-                last = max(turns, key=lambda turn: (turn.created, turn.id), default=None)
+                turns = [one for one in self._runs.values() if one.record().manifest.session == manifest.session]
+                last = max(turns, key=lambda one: (one.created, one.id), default=None)
                 rows.check_turn(manifest, None if last is None else (last.id, last.status))
             new = _Run(run, manifest)
             new.add(rows.encode_append(0, events, None))
@@ -157,7 +157,7 @@ class MemoryStore(Store):
             self._runs[run] = new
 
     def _under(self, key: str) -> _Run | None:
-        return next((run for run in self._runs.values() if run.accepted is not None and run.accepted.key == key), None)
+        return next((one for one in self._runs.values() if one.accepted is not None and one.accepted.key == key), None)
 
     async def accept(self, run: str, at: datetime) -> None:
         with self._use():
@@ -182,18 +182,18 @@ class MemoryStore(Store):
             now = datetime.now(UTC)
             found = [
                 UnfinishedRun(
-                    run.id,
-                    run.status,
-                    run.accepted is not None,
-                    run.owner,
-                    run.owner is not None and run.lease_until is not None and run.lease_until > now,
-                    run.lease_until,
+                    one.id,
+                    one.status,
+                    one.accepted is not None,
+                    one.owner,
+                    one.owner is not None and one.lease_until is not None and one.lease_until > now,
+                    one.lease_until,
                 )
-                for run in sorted(self._runs.values(), key=_Run.place)
-                if run.status in ((RunStatus.CREATED, RunStatus.RUNNING) if status is None else (status,))
-                and run.imported is None
-                and run.id.startswith(PART) is parts
-                and (runs is None or run.id in runs)
+                for one in sorted(self._runs.values(), key=_Run.place)
+                if one.status in ((RunStatus.CREATED, RunStatus.RUNNING) if status is None else (status,))
+                and one.imported is None
+                and one.id.startswith(PART) is parts
+                and (runs is None or one.id in runs)
             ]
         return [one for one in found if accepted in (None, one.accepted)][:limit]
 
@@ -245,7 +245,7 @@ class MemoryStore(Store):
 
     async def query(
         self,
-        query: LogQuery,
+        wanted: LogQuery,
         *,
         after: tuple[str, int] | None = None,
         limit: int = 1000,
@@ -253,19 +253,19 @@ class MemoryStore(Store):
         verify: bool = False,
     ) -> list[Event]:
         with self._use():
-            logs = [(run, list(self._runs[run].events)) for run in sorted(self._runs) if self._fits(run, query)]
+            logs = [(run, list(self._runs[run].events)) for run in sorted(self._runs) if self._fits(run, wanted)]
         found = [
             event
             for run, log in logs
             for event in map(_event, log)
-            if (after is None or (run, event.seq) > after) and query.matches(event)
+            if (after is None or (run, event.seq) > after) and wanted.matches(event)
         ]
         return found[-limit:] if newest else found[:limit]
 
-    def _fits(self, run: str, query: LogQuery) -> bool:
-        if run.startswith(PART) if query.runs is None else run not in query.runs:
+    def _fits(self, run: str, wanted: LogQuery) -> bool:
+        if run.startswith(PART) if wanted.runs is None else run not in wanted.runs:
             return False
-        return query.session is None or self._runs[run].record().manifest.session == query.session
+        return wanted.session is None or self._runs[run].record().manifest.session == wanted.session
 
     async def get_run(self, run: str) -> RunRecord | None:
         with self._use():
@@ -276,10 +276,10 @@ class MemoryStore(Store):
         with self._use():
             newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
             heads = [run.head() for run in newest if not run.id.startswith(PART)]
-            return [head for head in heads if session in (None, head.manifest.session)][:limit]
+            return [one for one in heads if session in (None, one.manifest.session)][:limit]
 
     async def run_ids(self, beginning: str = "") -> list[str]:
-        return [run.id for run in await self.list_runs() if run.id.startswith(beginning)]
+        return [one.id for one in await self.list_runs() if one.id.startswith(beginning)]
 
     async def waiting(self) -> list[tuple[Event, bool]]:
         with self._use():
@@ -336,15 +336,13 @@ class MemoryStore(Store):
             return [run.state() for run in newest if run.id.startswith(PART) or not parts]
 
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
-        order = [state.id for state in await self.run_states() if state.id in set(runs)]
+        order = [one.id for one in await self.run_states() if one.id in set(runs)]
         deleted = []
         with self._use():
             for run in order:
-                states = [run.state() for run in self._runs.values()]
-                forked = any(state.parent_run == run for state in states)
-                if not forked and all(
-                    not state.driven and state.status not in NEEDED for state in states if state.id == run
-                ):
+                states = [one.state() for one in self._runs.values()]
+                forked = any(one.parent_run == run for one in states)
+                if not forked and all(not one.driven and one.status not in NEEDED for one in states if one.id == run):
                     del self._runs[run]
                     deleted.append(run)
         return deleted

@@ -181,9 +181,9 @@ class SqlStore(Writer, Reader, Watcher, Store):
 
         def read(connection: Connection) -> list[UnfinishedRun]:
             found: list[UnfinishedRun] = []
-            for select in selects:
+            for one in selects:
                 left = None if limit is None else limit - len(found)
-                found += [_unfinished(row) for row in connection.execute(select.limit(left))]
+                found += [_unfinished(row) for row in connection.execute(one.limit(left))]
             return found
 
         return await self._read(read)
@@ -300,9 +300,9 @@ class SqlStore(Writer, Reader, Watcher, Store):
         await self._do(Call(None, record))
 
     @staticmethod
-    def _heads(connection: Connection, components: Sequence[histories.Component]) -> dict[histories.Component, int]:
+    def _heads(connection: Connection, named: Sequence[histories.Component]) -> dict[histories.Component, int]:
         heads: dict[histories.Component, int] = {}
-        for part in parts_of(components):
+        for part in parts_of(named):
             found = connection.execute(HEADS.where(one_of(part)))
             heads |= {(kind, name): seq for kind, name, seq in found}
         return heads
@@ -313,7 +313,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         # Newest first: forks before what they were forked from, which may stand in another transaction.
         order = [*runs]
         if len(order) > 1:
-            order = [state.id for state in await self.run_states() if state.id in set(runs)]
+            order = [one.id for one in await self.run_states() if one.id in set(runs)]
         return await self._in_parts(
             lambda connection, part: deletion.delete_runs(connection, part, self._lease_now(jobs.c.owner)),
             order,

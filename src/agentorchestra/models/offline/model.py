@@ -444,9 +444,7 @@ def _verdict(view: _View) -> str:
 def _finish(
     view: _View, answer: str, citations: tuple[rules.Found, ...], reason: str, *, status: str = "completed"
 ) -> _Decision:
-    sources: JsonValue = [
-        {"source": citation.source, "place": citation.place, "quote": citation.quote} for citation in citations
-    ]
+    sources: JsonValue = [{"source": cite.source, "place": cite.place, "quote": cite.quote} for cite in citations]
     arguments: Arguments = {"answer": f"{answer} {NOTE}", "status": status, "sources": sources}
     properties = view.tools.get("done", {}).get("properties", {})
     if properties:

@@ -126,13 +126,13 @@ def owned(definitions: Sequence[Definition], servers: Iterable[str]) -> tuple[li
     """
     prefixes = {prefix_of(server): server for server in servers}
     kept, notes = list[Definition](), list[str]()
-    for definition in definitions:
-        owner = prefixes[max((prefix for prefix in prefixes if definition.name.startswith(prefix)), key=len)]
-        if owner == definition.server:
-            kept.append(definition)
+    for one in definitions:
+        owner = prefixes[max((prefix for prefix in prefixes if one.name.startswith(prefix)), key=len)]
+        if owner == one.server:
+            kept.append(one)
         else:
             notes.append(
-                f"the tool {definition.remote[:80]!r} of the MCP server {definition.server!r} is left out: its name {definition.name!r} "
+                f"the tool {one.remote[:80]!r} of the MCP server {one.server!r} is left out: its name {one.name!r} "
                 f"would be one of the MCP server {owner!r}; rename one of the servers"
             )
     return kept, notes
@@ -141,14 +141,10 @@ def owned(definitions: Sequence[Definition], servers: Iterable[str]) -> tuple[li
 def unique(definitions: Iterable[Definition]) -> list[Definition]:
     """Return the same with one name each: of several, the first keeps it and the others get a mark that stays."""
     taken: dict[str, Definition] = {}
-    for definition in definitions:
-        name = (
-            definition.name
-            if definition.name not in taken
-            else _marked(definition.name, f"{definition.server}\0{definition.remote}")
-        )
+    for one in definitions:
+        name = one.name if one.name not in taken else _marked(one.name, f"{one.server}\0{one.remote}")
         if name not in taken:  # the mark is a hash of 32 bits: the same one twice is not worth more than leaving it out
-            taken[name] = definition if name == definition.name else replace(definition, name=name)
+            taken[name] = one if name == one.name else replace(one, name=name)
     return list(taken.values())
 
 

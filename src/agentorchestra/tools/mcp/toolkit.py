@@ -87,7 +87,7 @@ class McpToolkit:
             make(server, f"the MCP server {server.name!r} ({self.path})", hide=hide, changed=again)
             for server in file.servers
         )
-        outcomes = await _all(connection.open() for connection in self._connections)
+        outcomes = await _all(one.open() for one in self._connections)
         for connection, failure in zip(self._connections, outcomes, strict=True):
             if failure is None:
                 continue
@@ -109,31 +109,27 @@ class McpToolkit:
     async def close(self) -> None:
         """End all connections and the programs behind them; idempotent."""
         self._open = False
-        await asyncio.gather(*(connection.close() for connection in self._connections))
+        await asyncio.gather(*(one.close() for one in self._connections))
         self._connections = ()
 
     def _take_over(self) -> None:
         notes = list(self._file_notes)
         redactor = Redactor(self.secrets())
-        connectionss: list[tuple[Connection, list[Definition]]] = []
-        for connection in self._connections:
+        found: list[tuple[Connection, list[Definition]]] = []
+        for one in self._connections:
             # A server may say in its descriptions what it was given to keep.
-            listed = redactor.json(connection.listed)
-            definitions, left_out = definitions_of(connection.server.name, listed, trust=connection.server.trust)
-            connectionss.append((connection, definitions))
+            listed = redactor.json(one.listed)
+            definitions, left_out = definitions_of(one.server.name, listed, trust=one.server.trust)
+            found.append((one, definitions))
             notes += left_out
-            if connection.cut:
-                notes.append(
-                    f"the MCP server {connection.server.name!r} has more tools than the {MAX_TOOLS:,} that are taken"
-                )
-        connections = {one.server.name: one for one, _ in connectionss}
-        definitions, left_out = owned(
-            [definition for _, several in connectionss for definition in several], self._names
-        )
+            if one.cut:
+                notes.append(f"the MCP server {one.server.name!r} has more tools than the {MAX_TOOLS:,} that are taken")
+        connections = {one.server.name: one for one, _ in found}
+        definitions, left_out = owned([definition for _, several in found for definition in several], self._names)
         notes += left_out
         definitions = unique(definitions)
         self.notes = tuple(redactor.text(note) for note in notes)
-        self._tools = tuple(_tool(connections[definition.server], definition) for definition in definitions)
+        self._tools = tuple(_tool(connections[one.server], one) for one in definitions)
 
 
 async def _all(opening: Iterable[Coroutine[Any, Any, None]]) -> list[BaseException | None]:
@@ -160,25 +156,25 @@ def _connection_class() -> type[Connection]:
     return Connection
 
 
-def _tool(connection: Connection, definition: Definition) -> Tool[..., Any]:
+def _tool(connection: Connection, one: Definition) -> Tool[..., Any]:
     server, about = connection.server, connection.about
     repeat = False
 
     async def call(ctx: RunContext[Any], /, **arguments: Any) -> ToolResult:
         from agentorchestra.tools.mcp.results import tool_result
 
-        result = await connection.call(definition.remote, arguments, repeat=repeat)
-        return await tool_result(result, ctx, server.name, definition.remote)
+        result = await connection.call(one.remote, arguments, repeat=repeat)
+        return await tool_result(result, ctx, server.name, one.remote)
 
     made = tool_from_schema(
         call,
-        ToolSchema(name=definition.name, description=definition.description, parameters=definition.parameters),
-        effect=definition.effect,
-        idempotent=definition.idempotent,
-        check=definition.problems,
+        ToolSchema(name=one.name, description=one.description, parameters=one.parameters),
+        effect=one.effect,
+        idempotent=one.idempotent,
+        check=one.problems,
         takes_context=True,
         # Another version of the server is another component, though it describes its tool in the same words.
-        source=json.dumps([about.name, about.version, definition.remote, definition.effect, definition.idempotent]),
+        source=json.dumps([about.name, about.version, one.remote, one.effect, one.idempotent]),
         traits=Traits(
             timeout_s=server.timeout_s,
             origin=f"mcp:{server.name}",

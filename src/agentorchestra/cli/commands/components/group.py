@@ -49,12 +49,12 @@ is refused before anything is done."""
 
 
 def _epilog(*examples: str) -> str:
-    return _EPILOG.format(examples="\n".join(f"  agentorchestra {example}" for example in examples))
+    return _EPILOG.format(examples="\n".join(f"  agentorchestra {one}" for one in examples))
 
 
 components = click.Group(
     "components",
-    commands={str(command.name): command for command in _COMMANDS},
+    commands={str(one.name): one for one in _COMMANDS},
     short_help=COMMANDS["components"].summary,
     help="""Show and change what runs of this workspace are made of: the packaged components, those of its application,
     and those that were registered.
@@ -77,9 +77,7 @@ def _short_form(kind: str, example: str) -> click.Group:
     plural = KINDS[kind]
     return click.Group(
         plural,
-        commands={
-            str(command.name): _fixed(command, kind) for command in _COMMANDS if command is not stats or kind in COUNTED
-        },
+        commands={str(one.name): _fixed(one, kind) for one in _COMMANDS if one is not stats or kind in COUNTED},
         short_help=COMMANDS[plural].summary,
         help=f"The commands of `agentorchestra components`, with `--kind {kind}`.",
         epilog=_epilog(f"{plural} list", f"{plural} info {example}", f"{plural} versions {example} --json"),
@@ -91,7 +89,7 @@ def _fixed(command: click.Command, kind: str) -> click.Command:
     return click.Command(
         command.name,
         callback=partial(command.callback, kind=kind),
-        params=[param for param in command.params if param.name != "kind"],
+        params=[one for one in command.params if one.name != "kind"],
         help=command.help,
         short_help=command.short_help,
     )

@@ -49,7 +49,7 @@ async def show(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
 
 async def _text_here(server: Any, config: ComponentConfig) -> str:
     """Return a version's text that is not kept: its code in this process, or a definition; else VersionError."""
-    (version,) = [version for version in await server.versions(config.name) if version.version == config.version]
+    (version,) = [one for one in await server.versions(config.name) if one.version == config.version]
     if version.maker is not None and version.maker.fields:
         return json.dumps(version.maker.fields, indent=2, ensure_ascii=False)
     hint = f"`agentorchestra {KINDS[config.kind]} info {config.component}` has what is known of it"
@@ -123,13 +123,11 @@ async def update(
     from agentorchestra.workspace import packaged_prompts
 
     library = PromptLibrary(packaged_prompts(), folder / "prompts", given=workspace.own.prompts)
-    modules = {module.partition("@")[0] for name in library.names for module in library.get(name).modules}
-    for module in sorted(
-        modules, key=lambda module: len(library.get(module).modules)
-    ):  # what includes none comes first
-        held = await server.source(module)
-        if held != library.get(module).text:
-            library = library.with_texts({module: held})
+    modules = {each.partition("@")[0] for one in library.names for each in library.get(one).modules}
+    for one in sorted(modules, key=lambda each: len(library.get(each).modules)):  # what includes none comes first
+        held = await server.source(one)
+        if held != library.get(one).text:
+            library = library.with_texts({one: held})
     library = library.with_prompts({name: await server.get(name)})
     edited = library.with_texts({name: text})
     including = [one for one in edited.names if one != name and edited.get(one) != library.get(one)]

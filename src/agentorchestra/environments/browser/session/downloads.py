@@ -71,34 +71,31 @@ class Downloads:
         self.all: list[Loaded] = []
 
     def begin(self, tab: Tab, download: Any, artifacts: Path | None) -> None:
-        loaded = Loaded(harmless(download.suggested_filename), str(download.url)[:300])
-        self.all = [*self.all[-MOST + 1 :], loaded]
+        one = Loaded(harmless(download.suggested_filename), str(download.url)[:300])
+        self.all = [*self.all[-MOST + 1 :], one]
         if len(self._tasks) >= MOST_AT_ONCE:
-            loaded.state, loaded.why = "refused", f"{MOST_AT_ONCE} others are under way"
-        task = asyncio.ensure_future(self._take(tab, download, loaded, artifacts))
+            one.state, one.why = "refused", f"{MOST_AT_ONCE} others are under way"
+        task = asyncio.ensure_future(self._take(tab, download, one, artifacts))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _take(self, tab: Tab, download: Any, loaded: Loaded, artifacts: Path | None) -> None:
+    async def _take(self, tab: Tab, download: Any, one: Loaded, artifacts: Path | None) -> None:
         try:
-            if loaded.state == "refused":
+            if one.state == "refused":
                 await self._cancel(download)
                 return
             async with asyncio.timeout(self._settings.download_s):
-                await self._wait(tab, download, loaded, artifacts)
-            if loaded.state == "under way":
-                await self._save(download, loaded)
+                await self._wait(tab, download, one, artifacts)
+            if one.state == "under way":
+                await self._save(download, one)
         except TimeoutError:
-            loaded.state, loaded.why = (
-                "failed",
-                f"it took longer than {self._settings.download_s:g} s and was cancelled",
-            )
+            one.state, one.why = "failed", f"it took longer than {self._settings.download_s:g} s and was cancelled"
             await self._cancel(download)
         except asyncio.CancelledError:
-            loaded.state = "cut off"
+            one.state = "cut off"
             raise
         except Exception as exc:  # of Playwright, or of the disk
-            loaded.state, loaded.why = "failed", first_line(exc)
+            one.state, one.why = "failed", first_line(exc)
         finally:
             with contextlib.suppress(Exception):
                 await within(download.delete(), self._settings.call_s)
@@ -107,7 +104,7 @@ class Downloads:
         with contextlib.suppress(Exception):
             await within(download.cancel(), self._settings.call_s)
 
-    async def _wait(self, tab: Tab, download: Any, loaded: Loaded, artifacts: Path | None) -> None:
+    async def _wait(self, tab: Tab, download: Any, one: Loaded, artifacts: Path | None) -> None:
         """Wait until it has ended; one that grows too large is cancelled."""
         ended = asyncio.ensure_future(download.failure())
         name = _taken_from(tab.announced, download.url)
@@ -115,44 +112,44 @@ class Downloads:
             while not ended.done():
                 await asyncio.wait({ended}, timeout=_LOOK_S)
                 name = name or await asyncio.to_thread(_newest, artifacts)
-                loaded.size = await asyncio.to_thread(_received, artifacts, name)
-                if self._too_large(loaded):
+                one.size = await asyncio.to_thread(_received, artifacts, name)
+                if self._too_large(one):
                     await self._cancel(download)
                     return
             problem = ended.result()
         finally:
             ended.cancel()
         if problem:
-            loaded.state, loaded.why = "failed", str(problem)[:200]
+            one.state, one.why = "failed", str(problem)[:200]
 
-    def _too_large(self, loaded: Loaded) -> bool:
-        if loaded.size > int(self._settings.download_mib * (1 << 20)):
-            loaded.state, loaded.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
-        return loaded.state == "refused"
+    def _too_large(self, one: Loaded) -> bool:
+        if one.size > int(self._settings.download_mib * (1 << 20)):
+            one.state, one.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
+        return one.state == "refused"
 
-    async def _save(self, download: Any, loaded: Loaded) -> None:
+    async def _save(self, download: Any, one: Loaded) -> None:
         """Put it on disk and look whether it is there."""
         made = await asyncio.to_thread(self._ground.temporary)
         try:
             await within(download.save_as(made), self._settings.call_s + self._settings.download_s)
-            loaded.size = (await asyncio.to_thread(made.stat)).st_size
-            if self._too_large(loaded):
+            one.size = (await asyncio.to_thread(made.stat)).st_size
+            if self._too_large(one):
                 return
-            loaded.path = await asyncio.to_thread(self._placed, made, loaded.name)
-            loaded.state = "complete"
+            one.path = await asyncio.to_thread(self._placed, made, one.name)
+            one.state = "complete"
         finally:
             await asyncio.to_thread(made.unlink, missing_ok=True)
 
-    def _placed(self, path: Path, name: str) -> str:
+    def _placed(self, made: Path, name: str) -> str:
         """Put it into the run's folder and return where; nothing that is there is replaced. Blocks."""
-        path.chmod(0o644)
-        size = path.stat().st_size
+        made.chmod(0o644)
+        size = made.stat().st_size
         stem, dot, suffix = name.rpartition(".")
         for number in range(1, _NAMES):
             mark = f" ({number})" if number > 1 else ""
             free = f"{stem}{mark}.{suffix}" if dot and stem else f"{name}{mark}"
             try:
-                place_file(self._ground.folder, (FOLDER, free), path, new=True, make=True)
+                place_file(self._ground.folder, (FOLDER, free), made, new=True, make=True)
             except FileExistsError:
                 continue
             there = (self._ground.folder / FOLDER / free).lstat().st_size

@@ -43,13 +43,13 @@ def _keep(node: Node, clip: Box, seen: Box, floating: list[Box]) -> bool:
         clip = _common(at, box)
     if not node.children:
         return inside and not node.clipped
-    nodes: list[Node | str] = []
+    kept: list[Node | str] = []
     for child in node.children:
         if isinstance(child, str):
             if inside:
-                nodes.append(child)
+                kept.append(child)
         elif _keep(child, clip, seen, floating):
-            nodes.append(child)
+            kept.append(child)
         elif child.box is not None:
             _, y, wide, high = child.box
             if y + high <= clip[1]:
@@ -58,17 +58,17 @@ def _keep(node: Node, clip: Box, seen: Box, floating: list[Box]) -> bool:
                 node.below += 1
             elif wide > 0 and high > 0:
                 node.beside += 1
-    node.children = nodes
-    return inside or any(isinstance(child, Node) for child in nodes)
+    node.children = kept
+    return inside or any(isinstance(child, Node) for child in kept)
 
 
 def _meets(box: Box, at: Box) -> bool:
     return box[0] < at[0] + at[2] and box[1] < at[1] + at[3] and box[0] + box[2] > at[0] and box[1] + box[3] > at[1]
 
 
-def _common(box: Box, other: Box) -> Box:
-    x, y = max(box[0], other[0]), max(box[1], other[1])
-    right, lower = min(box[0] + box[2], other[0] + other[2]), min(box[1] + box[3], other[1] + other[3])
+def _common(one: Box, other: Box) -> Box:
+    x, y = max(one[0], other[0]), max(one[1], other[1])
+    right, lower = min(one[0] + one[2], other[0] + other[2]), min(one[1] + one[3], other[1] + other[3])
     return x, y, max(right - x, 0), max(lower - y, 0)
 
 
@@ -98,9 +98,7 @@ def tidy(node: Node) -> None:
     if node.role in ("combobox", "listbox"):
         _tell_options(node)
     elif node.name and node.role in _NAMED_BY_CONTENT and node.children and not node.exact:
-        used = any(
-            element.interactive for child in node.children if isinstance(child, Node) for element in child.elements()
-        )
+        used = any(one.interactive for child in node.children if isinstance(child, Node) for one in child.elements())
         inside = _pressed("".join(_words(node.children)))
         if not used and inside in ("", _pressed(node.name)):
             node.children = []
@@ -122,10 +120,10 @@ def _says_nothing(node: Node) -> bool:
 def _tell_options(node: Node) -> None:
     """Note the options of a field, with the chosen ones as its value; those of an open list stay as they are."""
     options = [child for child in node.children if isinstance(child, Node)]
-    if not options or any(option.role != "option" or option.ref or option.children for option in options):
+    if not options or any(one.role != "option" or one.ref or one.children for one in options):
         return
-    chosen = [option.name for option in options if "selected" in option.states]
-    names = [quoted(option.name, 60) for option in options[:_MOST_OPTIONS]]
+    chosen = [one.name for one in options if "selected" in one.states]
+    names = [quoted(one.name, 60) for one in options[:_MOST_OPTIONS]]
     if len(options) > len(names):
         names.append(f"{len(options) - len(names):,} more")
     node.notes.append("options: " + ", ".join(names))
@@ -175,7 +173,7 @@ def lines_with(lines: Sequence[str], words: str, budget: int) -> tuple[str, ...]
             places.pop()
         if wanted in line.lower():
             matches += 1
-            new = [place for place in (*places, number) if not kept or place > kept[-1]]
+            new = [one for one in (*places, number) if not kept or one > kept[-1]]
             size += sum(len(lines[one]) + 1 for one in new)
             if size <= budget:
                 kept += new

@@ -93,7 +93,7 @@ async def look(
     numbers = numbers_of(page)
     main = await _part(page.main_frame, whole=whole, drawn=False, probed=None if whole else probed)
     text, tree = None, Node("page")
-    if not any(_too_large(part.probe) for part in main.parts()):
+    if not any(_too_large(one.probe) for one in main.parts()):
         try:
             async with asyncio.timeout(seconds + 1):
                 text = await page.aria_snapshot(mode="ai", boxes=True, timeout=seconds * 1000)
@@ -173,16 +173,14 @@ async def _inner(parent: Part, frame: Frame, *, whole: bool, drawn: bool) -> Par
     return part if said is not None else None
 
 
-def _too_large(probe: Probe) -> bool:
+def _too_large(said: Probe) -> bool:
     """Return True if a snapshot could take more than a few seconds, or gigabytes; also if a frame does not answer."""
-    return (
-        probe.elements > MOST_ELEMENTS or probe.weight > _MOST_WEIGHT or probe.depth > _MOST_DEPTH or probe is _SILENT
-    )
+    return said.elements > MOST_ELEMENTS or said.weight > _MOST_WEIGHT or said.depth > _MOST_DEPTH or said is _SILENT
 
 
 def _remarks(main: Part, *, drawn: bool) -> tuple[str, ...]:
     remarks = []
-    if any(part.probe is _SILENT for part in main.parts()):
+    if any(one.probe is _SILENT for one in main.parts()):
         remarks.append("(a frame of the page does not answer and is left out)")
     elif main.probe.broken:
         remarks.append("(the page lets no script look into it: this is only what screen readers are told)")

@@ -85,7 +85,7 @@ def search_tools(engines: Engines) -> tuple[Tool[..., Any], ...]:
 
 
 def _search_tool(
-    asking: Mapping[str, Tool[..., Any]], choosing: Tool[..., Any], copies: Tool[..., Any] | None, pages: DeniedPages
+    asking: Mapping[str, Tool[..., Any]], choosing: Tool[..., Any], copies: Tool[..., Any] | None, denied: DeniedPages
 ) -> Tool[..., Any]:
     async def search(
         ctx: RunContext[Any],
@@ -113,7 +113,7 @@ def _search_tool(
         given = {"since": since, "until": until, "language": language, "region": region, "site": site}
         wanted = query_of(query, limit=limit, now=ctx.now, **given)
         asked: dict[str, JsonValue] = {name: value for name, value in given.items() if value}
-        return await _Searching(ctx, wanted, {"query": query, **asked}, asking, copies, pages).run(choosing, engines)
+        return await _Searching(ctx, wanted, {"query": query, **asked}, asking, copies, denied).run(choosing, engines)
 
     return tool(
         effect="composite",
@@ -171,9 +171,7 @@ class _Searching:
         if self.copies is None or until is None or self.wanted.now is None or until >= self.wanted.now.date():
             return results
         places = [
-            at
-            for at, result in enumerate(results)
-            if result.address.startswith(("http://", "https://")) and not result.archived
+            at for at, one in enumerate(results) if one.address.startswith(("http://", "https://")) and not one.archived
         ][:COPIES]
         day = until.isoformat()
         outcomes = await self._all([(self.copies, {"address": results[at].address, "date": day}) for at in places])
@@ -214,10 +212,10 @@ def _shown(
 ) -> dict[str, JsonValue]:
     room = max(120, _SHOWN // max(1, len(results)))
     listed: list[JsonValue] = []
-    for result in results:
-        row = result.model_dump(mode="json", exclude_none=True)
-        row["snippet"] = result.snippet if len(result.snippet) <= room else f"{result.snippet[: room - 1]}…"
-        row["sources"] = {source.engine: source.rank for source in result.sources}
+    for one in results:
+        row = one.model_dump(mode="json", exclude_none=True)
+        row["snippet"] = one.snippet if len(one.snippet) <= room else f"{one.snippet[: room - 1]}…"
+        row["sources"] = {source.engine: source.rank for source in one.sources}
         listed.append(row)
     notes: list[JsonValue] = []
     if not results:
@@ -366,11 +364,11 @@ def _archive_tool(archive: Archive, timeout_s: float) -> Tool[..., Any]:
     return tool(effect=("read", "network"), timeout_s=archive.traits.timeout_s or timeout_s)(archived_page)
 
 
-def _copy(result: SearchResult | None, day: date) -> ToolResult:
-    if result is None:
+def _copy(found: SearchResult | None, day: date) -> ToolResult:
+    if found is None:
         # Not the address: what stands in a result counts as received.
         raise ToolError("The archive has no copy of this page.")
-    shown = result.model_dump(mode="json", exclude_none=True)
-    if result.date and result.date > day.isoformat():
-        shown["snippet"] = f"There is no copy of {day} or before: this one is from {result.date}."
+    shown = found.model_dump(mode="json", exclude_none=True)
+    if found.date and found.date > day.isoformat():
+        shown["snippet"] = f"There is no copy of {day} or before: this one is from {found.date}."
     return ToolResult(content=shown)

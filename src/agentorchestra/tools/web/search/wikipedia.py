@@ -39,7 +39,7 @@ class Wikipedia(Service):
         found = rows(await self._api(base, list="search", srsearch=query.text, srlimit=query.limit), "query", "search")
         titles = [str(one["title"]) for one in found if isinstance(one.get("title"), str)]
         if query.until is not None:
-            earlier = await asyncio.gather(*(self._as_of(base, title, query.until) for title in titles[:_REVISIONS]))
+            earlier = await asyncio.gather(*(self._as_of(base, one, query.until) for one in titles[:_REVISIONS]))
             return [one for each in earlier for one in each]
         beginnings = await self._beginnings(base, titles[:_TITLES])
         fields: Fields = (
@@ -59,9 +59,7 @@ class Wikipedia(Service):
                 base, prop="extracts", exintro=1, explaintext=1, exlimit="max", exchars=600, titles="|".join(titles)
             )
             pages = rows(data, "query", "pages")
-            return {
-                str(page.get("title")): str(page["extract"]) for page in pages if isinstance(page.get("extract"), str)
-            }
+            return {str(one.get("title")): str(one["extract"]) for one in pages if isinstance(one.get("extract"), str)}
         return {}
 
     async def _as_of(self, base: str, title: str, day: date) -> list[SearchResult]:
@@ -87,8 +85,8 @@ class Wikipedia(Service):
                 text = main.get("content", "") if isinstance(main, dict) else ""
                 address = f"{base}/w/index.php?{urlencode({'title': title, 'oldid': number}, quote_via=quote)}"
                 row = {**revision, "title": title, "address": address, "text": _without_markup(str(text))}
-                for result in results([row], ("title", "address", "text", "timestamp"), Query("")):
-                    found.append(result.model_copy(update={"archived": result.address, "archived_date": result.date}))
+                for one in results([row], ("title", "address", "text", "timestamp"), Query("")):
+                    found.append(one.model_copy(update={"archived": one.address, "archived_date": one.date}))
         return found
 
     async def _api(self, base: str, **params: Any) -> Any:
