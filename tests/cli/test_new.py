@@ -41,11 +41,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Folder]
     yield folders
 
 
+# A list to which more is added keeps an element a line, and its comma.
+COMMAS = ("--config", "format.skip-magic-trailing-comma=false")
+
+
 @pytest.mark.parametrize("kind", NAMES)
 def test_the_code_keeps_to_the_rules_of_this_project(made: dict[str, Folder], kind: str) -> None:
     rules = ["--no-cache", "--config", str(ROOT / "pyproject.toml"), "--config", 'src=["."]', "."]
     called(made[kind], "ruff", "check", *rules)
-    called(made[kind], "ruff", "format", "--check", *rules)
+    called(made[kind], "ruff", "format", "--check", *COMMAS, *rules)
 
 
 def test_long_names_break_no_line(folder: Folder) -> None:
@@ -53,7 +57,7 @@ def test_long_names_break_no_line(folder: Folder) -> None:
         assert folder.run("new", kind, f"{kind}_{'long_' * 7}x"[:40]).code == 0
     rules = ["--no-cache", "--config", str(ROOT / "pyproject.toml"), "--config", 'src=["."]', "."]
     called(folder, "ruff", "check", *rules)
-    called(folder, "ruff", "format", "--check", *rules)
+    called(folder, "ruff", "format", "--check", *COMMAS, *rules)
 
 
 @pytest.mark.long
