@@ -108,7 +108,11 @@ class Running:
         return code
 
     def communicate(self, text: str = "", timeout: float = 300) -> tuple[str, str]:
-        """Write to its stdin; return all that it writes to its pipes, at its end."""
+        """Write to its stdin; return all that it writes to its pipes, at its end.
+
+        Raises:
+            subprocess.TimeoutExpired: if it goes on for longer; it is killed then.
+        """
         texts = ["", ""]
         streams = (self.stdout, self.stderr)
 
@@ -122,11 +126,17 @@ class Running:
             with contextlib.suppress(BrokenPipeError):
                 self.stdin.write(text)
                 self.stdin.close()
-        reader = threading.Thread(target=read, args=(1,))
-        reader.start()
-        read(0)
-        reader.join(timeout)
-        self.wait(timeout)
+        readers = [threading.Thread(target=read, args=(index,)) for index in range(2)]
+        for reader in readers:
+            reader.start()
+        try:
+            self.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        finally:
+            for reader in readers:
+                reader.join(timeout)
         return texts[0], texts[1]
 
     def send_signal(self, number: int) -> None:

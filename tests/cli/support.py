@@ -204,9 +204,12 @@ class Folder:
         cold: bool = False,
         **options: Any,
     ) -> Started:
-        """A command that is left running: in a fork of a process that imported the package, unless it is to be cold."""
+        """A command that is left running.
+
+        It is a fork of a process that imported the package, unless it is to be cold or has modules of its own.
+        """
         environ = {**clean_environment(), **self.environment, **(env or {})}
-        if not (cold or preexec_fn or prefix or options):
+        if not (cold or preexec_fn or prefix or options or "PYTHONPATH" in (env or {})):
             return Started(
                 warm.start(
                     ["-m", "agentorchestra", *words],

@@ -108,7 +108,7 @@ sys.meta_path.insert(0, Blocked())
 def test_ctrl_c_in_the_middle_of_an_import(folder: Folder, module: str) -> None:
     folder.write("sitecustomize.py", BLOCKED.format(module=module))
     places = {"PYTHONPATH": f"{folder.path}{os.pathsep}{PACKAGE_PARENT}"}
-    with folder.start("run", "What is 2+2?", "--json", env=places, cold=True) as started:
+    with folder.start("run", "What is 2+2?", "--json", env=places) as started:
         started.wait_for("importing\n")
         started.interrupt()
         done = started.end()

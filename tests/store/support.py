@@ -42,8 +42,8 @@ def manifest(task: str = "count the sheep", **changes: Any) -> RunManifest:
     return RunManifest(**{"task": task, "seed": "s", "created": TS, **changes})
 
 
-def created(task: str = "count the sheep") -> NewEvent:
-    return new_event(RunCreated(manifest=manifest(task)), ts=TS)
+def created(task: str = "count the sheep", **changes: Any) -> NewEvent:
+    return new_event(RunCreated(manifest=manifest(task, **changes)), ts=TS)
 
 
 def started(n: int | None = 0, branch: str = "/", attempt: int = 1) -> NewEvent:

@@ -61,7 +61,7 @@ async def filled(place: str) -> dict[str, list[Event]]:
     """Two runs, one in a session, with large bodies; what their logs hold."""
     store = store_at(place)
     await store.open()
-    await store.create_run("run_1", manifest(session="offers", created=manifest().created), [created()])
+    await store.create_run("run_1", manifest(session="offers"), [created(session="offers")])
     await store.create_run("run_2", manifest("other"), [created("other")])
     await done(store.append("run_1", 0, [completed(0, "x" * (INLINE_BYTES + 1)), completed(1)]))
     await done(store.append("run_2", None, [told()]))
