@@ -25,6 +25,7 @@ _MARKS = (
 # Encodings of seven bits, by the escapes that they begin with
 _ESCAPES = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$@", "iso2022_jp"), (b"\x1b$B", "iso2022_jp"))
 _SEVEN_BITS = ("iso2022", "hz")
+_HZ = re.compile(rb"~\{(?:[!-w][!-~])+~\}")  # Chinese in ASCII (RFC 1843), which other text holds next to never
 _CONTROLS = re.compile(r"[\x00-\x07\x0e-\x19\x7f]")  # all but those that stand in texts, HL7 and MARC among them
 _META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 _XML = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})", re.IGNORECASE)
@@ -51,11 +52,6 @@ class Decoded:
     def exact(self) -> bool:
         """True if the text, encoded again, is what was decoded."""
         return not self.undecoded and not self.nuls
-
-
-def decode(data: bytes) -> str:
-    """Return text with bare newlines, in the encoding that it is in, or most likely is in."""
-    return with_newlines(decoded(data).text)
 
 
 def decoded(data: bytes, declared: str = "", encoding: str = "") -> Decoded:
@@ -137,8 +133,9 @@ def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
     names = [name for one in (declared, *own_words) if (name := meant(one))]
     escaped = next((name for name in names if name.startswith(_SEVEN_BITS)), "")
     escaped = escaped or next((name for escape, name in _ESCAPES if escape in data[:200_000]), "")
+    guessed = "" if escaped or not _HZ.search(data[:200_000]) else "hz"
     valid = ""
-    for name in filter(None, (escaped, "utf-8", *(one for one in names if one in WIDE))):
+    for name in filter(None, (escaped or guessed, "utf-8", *(one for one in names if one in WIDE))):
         with suppress(UnicodeDecodeError):
             found = Decoded(data.decode(name), name)
             # Bytes of other encodings are next to never valid in these, but for UTF-16 of some scripts.
@@ -146,7 +143,7 @@ def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
                 name in WIDE and any(category(char) in ("Cn", "Co") for char in found.text[:8_192])
             )
             if name == escaped or not strange:
-                return found
+                return replace(found, doubt="a guess by its letters") if name == guessed else found
             valid = valid or "utf" * (name == "utf-8")
     (best, name), *others = [one for one in ranked(data, names) if one[1].startswith(valid)]
     found = _lenient(data, name)
