@@ -419,7 +419,16 @@ def mp4(folder: Path, seconds: int, *, title: str = "") -> bytes:
 _END, _FREE, _NONE = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFF
 
 
-def msg(subject: str, body: str, sender: str = "Ann", *, encoding: str = "utf-16-le", code_page: int = 0) -> bytes:
+def msg(
+    subject: str,
+    body: str,
+    sender: str = "Ann",
+    *,
+    encoding: str = "utf-16-le",
+    code_page: int = 0,
+    html: bytes = b"",
+    internet_page: int = 0,
+) -> bytes:
     """A message as Outlook keeps it: streams of properties in a compound file, of bytes in another encoding."""
     streams = {
         "__substg1.0_001A001F": "IPM.Note",
@@ -430,12 +439,14 @@ def msg(subject: str, body: str, sender: str = "Ann", *, encoding: str = "utf-16
     }
     kind = "001F" if encoding == "utf-16-le" else "001E"
     entries = {name[:-4] + kind: text.encode(encoding) for name, text in streams.items()}
+    if html:
+        entries["__substg1.0_10130102"] = html
     rows = b""
     for name, data in entries.items():
         tag = int(name[-8:], 16)
         rows += struct.pack("<IIII", tag, 6, len(data) + 2, 0)
-    if code_page:
-        rows += struct.pack("<IIII", 0x3FFD0003, 6, code_page, 0)
+    for tag, page in ((0x3FFD0003, code_page), (0x3FDE0003, internet_page)):
+        rows += struct.pack("<IIII", tag, 6, page, 0) if page else b""
     entries["__properties_version1.0"] = bytes(8) + struct.pack("<IIII", 0, 0, 0, 0) + bytes(8) + rows
     return _compound(entries)
 

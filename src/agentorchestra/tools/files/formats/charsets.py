@@ -64,6 +64,7 @@ _LARGE = "cp1252 cp1255 cp1254 cp874 cp874 gb18030 gb18030 big5hkscs big5hkscs c
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # half the bytes of UTF-16 are, for most scripts
 _SAMPLE = 8_192  # bytes that are weighed
 DECLARED = 12.0  # how much likelier the encoding is that a text says it is in; so are the numbers above (nats)
+FAR = 60.0  # one of two bytes that it says it is in, and in which its bytes are valid, is overruled by more than this
 NEAR = 4.0  # an encoding that is less likely than the best by no more than this could as well be right
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from unicodedata import category
 
 from .base import Refused
-from .charsets import DECLARED, NEAR, WIDE, known, meant, ranked
+from .charsets import DECLARED, FAR, NEAR, WIDE, known, meant, ranked
 
 NUL = "␀"  # shows a NUL byte in text: models and databases refuse the character itself
 _MARKS = (
@@ -135,17 +135,17 @@ def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
     escaped = escaped or next((name for escape, name in _ESCAPES if escape in data[:200_000]), "")
     guessed = "" if escaped or not _HZ.search(data[:200_000]) else "hz"
     valid = ""
-    for name in filter(None, (escaped or guessed, "utf-8", *(one for one in names if one in WIDE))):
+    for name in filter(None, (escaped or guessed, "utf-8")):
         with suppress(UnicodeDecodeError):
             found = Decoded(data.decode(name), name)
-            # Bytes of other encodings are next to never valid in these, but for UTF-16 of some scripts.
-            strange = _CONTROLS.search(found.text[:200_000]) or (
-                name in WIDE and any(category(char) in ("Cn", "Co") for char in found.text[:8_192])
-            )
-            if name == escaped or not strange:
+            # Bytes of other encodings are next to never valid UTF-8, but for UTF-16 of some scripts.
+            if name == escaped or not _CONTROLS.search(found.text[:200_000]):
                 return replace(found, doubt="a guess by its letters") if name == guessed else found
-            valid = valid or "utf" * (name == "utf-8")
-    (best, name), *others = [one for one in ranked(data, names) if one[1].startswith(valid)]
+            valid = "utf"
+    costs = [one for one in ranked(data, names) if one[1].startswith(valid)]
+    # A text may mix scripts; bytes of other encodings are seldom valid in one of two bytes.
+    fits = [name for name in names if name in WIDE and "\ufffd" not in data.decode(name, "replace")]
+    (best, name), *others = sorted(costs, key=lambda one: one[0] - FAR * (one[1] in fits))
     found = _lenient(data, name)
     told = name in names and name != "utf-8"
     most = DECLARED - NEAR if told else NEAR
