@@ -5,7 +5,6 @@ from __future__ import annotations
 import email
 import email.policy
 import io
-from contextlib import suppress
 from email.message import EmailMessage
 from typing import Any
 
@@ -107,11 +106,8 @@ def check_compound(data: bytes) -> None:
 
 def _page_of(properties: Any, *tags: int) -> str:
     """Return the encoding of the first of these properties that names one, "" for none."""
-    names = need("oxmsg.domain.encodings")
-    for page in filter(None, map(properties.int_prop_value, tags)):
-        with suppress(Exception):  # the library's own, for one that it does not know
-            return str(names.encoding_from_codepage(page))
-    return ""
+    names = need("oxmsg.domain.encodings")._CODE_PAGE_ENCODINGS
+    return next((name for tag in tags if (name := names.get(properties.int_prop_value(tag)))), "")
 
 
 def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
