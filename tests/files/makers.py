@@ -202,8 +202,8 @@ def doc(text: str) -> bytes:
     return bytes(data)
 
 
-def odp(slides: Sequence[Sequence[str]]) -> bytes:
-    """Slides of OpenDocument, a box for each text."""
+def odp(slides: Sequence[Sequence[str]], table: Sequence[Sequence[Any]] = ()) -> bytes:
+    """Slides of OpenDocument, a box for each text; a table on the last."""
     from odf.draw import Frame, Page, TextBox  # type: ignore[import-untyped]
     from odf.opendocument import OpenDocumentPresentation  # type: ignore[import-untyped]
     from odf.style import MasterPage, PageLayout  # type: ignore[import-untyped]
@@ -222,6 +222,10 @@ def odp(slides: Sequence[Sequence[str]]) -> bytes:
             frame.addElement(box)
             page.addElement(frame)
         deck.presentation.addElement(page)
+    if table:
+        frame = Frame()
+        frame.addElement(_table("T", table))
+        page.addElement(frame)
     return saved(deck)
 
 
@@ -243,36 +247,40 @@ def ods(sheets: Mapping[str, Sequence[Sequence[Any]]], hidden: str = "") -> byte
     """Sheets of OpenDocument; a cell is a value or a cell of odfpy's."""
     from odf.opendocument import OpenDocumentSpreadsheet
     from odf.style import Style, TableProperties
-    from odf.table import Table, TableCell, TableRow  # type: ignore[import-untyped]
-    from odf.text import P
 
     book = OpenDocumentSpreadsheet()
     style = Style(name="hidden", family="table")
     style.addElement(TableProperties(display="false"))
     book.automaticstyles.addElement(style)
     for name, rows in sheets.items():
-        sheet = Table(name=name, **({"stylename": style} if name == hidden else {}))
-        for row in rows:
-            line = TableRow()
-            for value in row:
-                if isinstance(value, int | float):
-                    cell = TableCell(valuetype="float", value=value)
-                elif value is None or isinstance(value, str):
-                    cell = TableCell(**({"valuetype": "string"} if value else {}))
-                else:
-                    cell = value
-                if isinstance(value, str | int | float):
-                    cell.addElement(P(text=str(value)))
-                line.addElement(cell)
-            sheet.addElement(line)
-        book.spreadsheet.addElement(sheet)
+        book.spreadsheet.addElement(_table(name, rows, **({"stylename": style} if name == hidden else {})))
     return saved(book)
 
 
-def odt(lines: Sequence[str], table: Sequence[Sequence[str]] = ()) -> bytes:
+def _table(name: str, rows: Sequence[Sequence[Any]], **more: Any) -> Any:
+    from odf.table import Table, TableCell, TableRow  # type: ignore[import-untyped]
+    from odf.text import P
+
+    table = Table(name=name, **more)
+    for row in rows:
+        line = TableRow()
+        for value in row:
+            if isinstance(value, int | float):
+                cell = TableCell(valuetype="float", value=value)
+            elif value is None or isinstance(value, str):
+                cell = TableCell(**({"valuetype": "string"} if value else {}))
+            else:
+                cell = value
+            if isinstance(value, str | int | float):
+                cell.addElement(P(text=str(value)))
+            line.addElement(cell)
+        table.addElement(line)
+    return table
+
+
+def odt(lines: Sequence[str], table: Sequence[Sequence[Any]] = ()) -> bytes:
     """A heading, paragraphs and a table of OpenDocument."""
     from odf.opendocument import OpenDocumentText
-    from odf.table import Table, TableCell, TableRow
     from odf.text import H, P
 
     text = OpenDocumentText()
@@ -280,15 +288,7 @@ def odt(lines: Sequence[str], table: Sequence[Sequence[str]] = ()) -> bytes:
     for line in lines[1:]:
         text.text.addElement(P(text=line))
     if table:
-        found = Table(name="T")
-        for row in table:
-            line = TableRow()
-            for value in row:
-                cell = TableCell(valuetype="string")
-                cell.addElement(P(text=value))
-                line.addElement(cell)
-            found.addElement(line)
-        text.text.addElement(found)
+        text.text.addElement(_table("T", table))
     return saved(text)
 
 
@@ -419,7 +419,16 @@ def mp4(folder: Path, seconds: int, *, title: str = "") -> bytes:
 _END, _FREE, _NONE = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFF
 
 
-def msg(subject: str, body: str, sender: str = "Ann", *, encoding: str = "utf-16-le", code_page: int = 0) -> bytes:
+def msg(
+    subject: str,
+    body: str,
+    sender: str = "Ann",
+    *,
+    encoding: str = "utf-16-le",
+    code_page: int = 0,
+    html: bytes = b"",
+    internet_page: int = 0,
+) -> bytes:
     """A message as Outlook keeps it: streams of properties in a compound file, of bytes in another encoding."""
     streams = {
         "__substg1.0_001A001F": "IPM.Note",
@@ -430,12 +439,14 @@ def msg(subject: str, body: str, sender: str = "Ann", *, encoding: str = "utf-16
     }
     kind = "001F" if encoding == "utf-16-le" else "001E"
     entries = {name[:-4] + kind: text.encode(encoding) for name, text in streams.items()}
+    if html:
+        entries["__substg1.0_10130102"] = html
     rows = b""
     for name, data in entries.items():
         tag = int(name[-8:], 16)
         rows += struct.pack("<IIII", tag, 6, len(data) + 2, 0)
-    if code_page:
-        rows += struct.pack("<IIII", 0x3FFD0003, 6, code_page, 0)
+    for tag, page in ((0x3FFD0003, code_page), (0x3FDE0003, internet_page)):
+        rows += struct.pack("<IIII", tag, 6, page, 0) if page else b""
     entries["__properties_version1.0"] = bytes(8) + struct.pack("<IIII", 0, 0, 0, 0) + bytes(8) + rows
     return _compound(entries)
 

@@ -139,7 +139,9 @@ def test_binary_data_is_still_no_text(data: bytes) -> None:
         (RUSSIAN[1].encode("koi8-r"), "koi8-r", ""),
         (JAPANESE[1].encode("cp932"), "x-sjis", ""),
         (LANGUAGES["Traditional Chinese"].paragraphs[1].encode("cp950"), "windows-950", ""),
-        ("Привет 你好 Ωμέγα".encode("gb18030"), "gb18030", ""),
+        ("Привет 你好 Ωμέγα".encode("gb18030"), "gb18030", "as it says, though EUC-JP and Big5 are likelier"),
+        (LANGUAGES["Korean"].paragraphs[1].encode("cp949"), "shift_jis", "says Shift_JIS, which does not fit"),
+        (LANGUAGES["German"].paragraphs[1].encode("mac_roman"), "big5", "says Big5, which does not fit"),
         (b"na\xefve", "iso-8859-1", ""),
         ("Die Größe".encode(), "iso-8859-1", ""),  # valid UTF-8 is never anything else
     ],
@@ -197,13 +199,35 @@ def test_mail_says_its_doubt_and_keeps_raw_headers() -> None:
     assert "Subject: оПХБЕР" in convert(job("koi8-r"), mail, "a.eml")["parts"][0]["document"]["text"]
 
 
-def test_messages_of_outlook_in_a_code_page() -> None:
-    text = LANGUAGES["Traditional Chinese"].paragraphs[1]
-    for page in (950, 0):
-        data = makers.msg("會議", text, sender="陳怡君", encoding="cp950", code_page=page)
-        message = convert(job(), data, "a.msg")["parts"][0]["document"]
-        assert f"Subject: 會議\n\n{text}\n" in message["text"]
-        assert ("guess" in str(message.get("notes"))) == (not page)
+@pytest.mark.parametrize(
+    ("language", "encoding", "page"),
+    [
+        ("Traditional Chinese", "cp950", 950),
+        ("Traditional Chinese", "cp950", 0),  # it names none
+        ("Traditional Chinese", "cp950", 1252),
+        ("Traditional Chinese", "cp950", 99_999),  # there is none of this number
+        ("Simplified Chinese", "gbk", 936),
+        ("Thai", "cp874", 874),
+        ("Russian", "cp1251", 1252),
+        ("Russian", "koi8-r", 1251),
+        ("Russian", "cp1251", 65_001),
+    ],
+)
+def test_messages_of_outlook_in_a_code_page(language: str, encoding: str, page: int) -> None:
+    subject, text, _ = LANGUAGES[language].paragraphs
+    data = makers.msg(subject, text, sender="Ann", encoding=encoding, code_page=page)
+    message = convert(job(), data, "a.msg")["parts"][0]["document"]
+    assert f"Subject: {subject}\n\n{text}\n" in message["text"]
+    assert (DOUBT in str(message.get("notes"))) == (known(f"cp{page}") != known(encoding))
+
+
+@pytest.mark.parametrize("page", [0, 1251, 28_595])
+def test_pages_in_messages_of_outlook_say_their_doubt(page: int) -> None:
+    html = f"<html><body><p>{RUSSIAN[1]}</p></body></html>".encode("cp1251")
+    data = makers.msg(RUSSIAN[0], "", code_page=1251, html=html, internet_page=page)
+    message = convert(job(), data, "a.msg")["parts"][0]["document"]
+    assert f"Subject: {RUSSIAN[0]}\n\n{RUSSIAN[1]}\n" in message["text"]
+    assert (DOUBT in str(message.get("notes"))) == (page == 28_595)
 
 
 def test_a_chapter_of_a_book_says_its_doubt() -> None:

@@ -113,7 +113,8 @@ def _xlsx(table: Table) -> bytes:
     return buffer.getvalue()
 
 
-def _ods(table: Table) -> bytes:
+def _open(table: Table) -> list[list[Any]]:
+    """Cells of OpenDocument, whose rows have the covered ones too."""
     from odf.table import CoveredTableCell, TableCell  # type: ignore[import-untyped]
     from odf.text import P  # type: ignore[import-untyped]
 
@@ -127,10 +128,18 @@ def _ods(table: Table) -> bytes:
                 cell = TableCell(valuetype="string", numberrowsspanned=one.down, numbercolumnsspanned=one.across)
                 cell.addElement(P(text=one.text))
             rows[y].append(cell)
-    return makers.ods({"S": rows})
+    return rows
 
 
-MADE = {"docx": _docx, "html": _html, "ods": _ods, "pptx": _pptx, "xlsx": _xlsx}
+MADE = {
+    "docx": _docx,
+    "html": _html,
+    "ods": lambda table: makers.ods({"S": _open(table)}),
+    "odp": lambda table: makers.odp([["Above."]], _open(table)),
+    "odt": lambda table: makers.odt(["Above."], _open(table)),
+    "pptx": _pptx,
+    "xlsx": _xlsx,
+}
 
 
 def document(data: bytes, name: str) -> Document:

@@ -390,5 +390,5 @@ def test_an_open_text_is_read_as_markdown(tmp_path: Path) -> None:
     path.write_bytes(makers.odt(["Zoo", "One  line.", "Another."], [["Animal", "Grams"], ["Quoll", "4|17"]]))
     document = read_document_sync(path)
     assert getattr(document, "text", "") == (
-        "# Zoo\n\nOne  line.\n\nAnother.\n\n| Animal | Grams |\n|---|---|\n| Quoll | 4\\|17 |\n"
+        "# Zoo\n\nOne  line.\n\nAnother.\n\nTable 1 (A1:B2)\n\n| Animal | Grams |\n|---|---|\n| Quoll | 4\\|17 |\n"
     )

@@ -201,10 +201,7 @@ def convert_packed(job: Job, data: bytes, name: str, media_type: str, depth: int
 
 def unpacked_name(name: str) -> str:
     """Return `data.csv` for `data.csv.gz`."""
-    for suffix in _PACKED_SUFFIXES:
-        if name.lower().endswith(suffix):
-            return name[: -len(suffix)]
-    return name
+    return next((name[: -len(suffix)] for suffix in _PACKED_SUFFIXES if name.lower().endswith(suffix)), name)
 
 
 def unpack_all(job: Job, data: bytes, name: str) -> tuple[dict[str, Any], bytes]:

@@ -33,6 +33,7 @@ _PAGES = {
     # Lithuanian, Latvian, Estonian
     "cp1257 iso8859-13": "iasoretnukmlpvdjgbyėšųžąįčūzęcfhxw aistrenukolmdpājvzgbēcīšķļņģūčžfhŗxwy "
     "aiestlunokrdmvgpjhäbõüfcöyšžwzxq",
+    "cp1258": "nhtcigaumo\u0323\u0301\u0300lđrưvàsypơbôkâd\u0309áêqăxíó\u0303éúùèfwjz",  # Vietnamese, its marks apart
     "cp1254": "aeinrlıkdmytusboüşzgğçhvcöpfjâîûxwq",  # Turkish
     # Russian, Ukrainian, Bulgarian, Serbian
     "cp1251 koi8-r koi8-u cp866 iso8859-5 mac-cyrillic": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё "
@@ -56,13 +57,14 @@ _ROWS = {
 }
 WIDE = frozenset(name for names, of in _PAGES.items() if of in _ROWS for name in names.split())
 _OPENING, _CLOSING = "„«‘¿¡§©№‚‹", "»”…°›%‰®™"
-_SIGNS = "\u00a0\u200c“’–—€£·،؛؟" + _OPENING + _CLOSING
+_SIGNS = "\u00a0\u200c\u0300\u0301\u0303\u0309\u0323“’–—€£·،؛؟" + _OPENING + _CLOSING
 # Names of small sets stand for the larger ones that are in use (WHATWG Encoding).
 _SMALL = "ascii utf-16 iso8859-1 iso8859-8 iso8859-9 iso8859-11 tis-620 gb2312 gbk big5 cp950 shift_jis euc_kr"
 _LARGE = "cp1252 cp1255 cp1254 cp874 cp874 gb18030 gb18030 big5hkscs big5hkscs cp932 cp949"  # none for the first two
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # half the bytes of UTF-16 are, for most scripts
 _SAMPLE = 8_192  # bytes that are weighed
 DECLARED = 12.0  # how much likelier the encoding is that a text says it is in; so are the numbers above (nats)
+FAR = 60.0  # one of two bytes that it says it is in, and in which its bytes are valid, is overruled by more than this
 NEAR = 4.0  # an encoding that is less likely than the best by no more than this could as well be right
 
 

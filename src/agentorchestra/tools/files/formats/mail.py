@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import email
 import email.policy
 import io
@@ -10,7 +9,6 @@ from email.message import EmailMessage
 from typing import Any
 
 from .base import MOST_DEPTH, Convert, Job, Parts, Refused, need, one_line, reason_of, refusing, text_document
-from .charsets import known
 from .markup import html_text
 from .text import Decoded, decoded, encoding_of, with_newlines
 
@@ -18,7 +16,10 @@ EML = "message/rfc822"
 MSG = "application/vnd.ms-outlook"
 
 _HEADERS = ("From", "To", "Cc", "Date", "Subject", "Reply-To", "Message-ID")
-_STRING8, _CODE_PAGE = 0x1E, 0x3FFD  # of Outlook's properties (MS-OXPROPS)
+# Of Outlook's properties (MS-OXPROPS): types, code pages, and those that hold subject, body and sender
+_STRING8, _STRING, _CODE_PAGE, _INTERNET_PAGE, _HTML = 0x1E, 0x1F, 0x3FFD, 0x3FDE, 0x1013
+_TEXTS = (0x37, 0x1000, 0xC1A)
+_BYTES = "iso8859-15"  # in which each byte is a character
 MARK_OF_MSG = "__substg1.0_".encode("utf-16-le")
 
 
@@ -103,38 +104,43 @@ def check_compound(data: bytes) -> None:
         raise Refused(code, "it is cut off")
 
 
-def _code_page(name: str) -> codecs.CodecInfo | None:
-    """Find Windows' code pages by Microsoft's names for them (`windows-950`), which Python does not know."""
-    return codecs.lookup(known(name.replace("_", "-"))) if name.startswith("windows_") else None
+def _page_of(properties: Any, *tags: int) -> str:
+    """Return the encoding of the first of these properties that names one, "" for none."""
+    names = need("oxmsg.domain.encodings")._CODE_PAGE_ENCODINGS
+    return next((name for tag in tags if (name := names.get(properties.int_prop_value(tag)))), "")
 
 
 def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
     oxmsg = need("oxmsg")
     parts = Parts(MSG)
-    codecs.register(_code_page)
     with refusing("mail"):
         message = oxmsg.Message.load(io.BytesIO(data))
+        # Its code pages may lie, and the library knows not all: it is to read each byte as a character
+        vars(message.properties).update(_str_prop_encoding=_BYTES, body_encoding=_BYTES)
         sent = message.sent_date
-        lines = [
+        texts = [
             f"From: {message.sender or message.message_headers.get('From', '')}",
             "To: " + ", ".join(f"{recipient.name} <{recipient.email_address}>" for recipient in message.recipients),
             *([f"Date: {sent.isoformat(sep=' ')}"] if sent is not None else []),
             f"Subject: {message.subject}",
+            *(one.file_name or f"attachment {number}" for number, one in enumerate(message.attachments, 1)),
+            message.body or "",
         ]
-        body, doubt = message.body or "", ""
-        if not body.strip() and message.html_body:
-            body = html_text(need("markitdown.converters"), message.html_body)
-        elif message.properties.int_prop_value(_CODE_PAGE) is None and any(
-            one.ptyp == _STRING8 for one in message.properties
-        ):  # the library reads bytes without a code page as Latin-9, in which each byte is a character
-            found = decoded(body.encode("iso8859-15"), "", job.encoding)
-            body, doubt = found.text, encoding_of(found, doubtful=True)
-            lines = [decoded(line.encode("iso8859-15", "replace"), found.encoding).text for line in lines]
-        files = [
-            (attachment.file_name or f"attachment {number}", attachment.file_bytes or b"")
-            for number, attachment in enumerate(message.attachments, 1)
-        ]
-    text = "\n".join(map(one_line, lines)) + "\n\n" + body.strip() + "\n"
+        doubt, kinds = "", {one.pid: one.ptyp for one in message.properties}
+        if _STRING8 in map(kinds.get, _TEXTS):
+            raw = [one.encode(_BYTES, "replace") for one in texts]
+            page = _page_of(message.properties, _CODE_PAGE, _INTERNET_PAGE)
+            found = decoded(b"\n".join(raw), page, job.encoding)
+            texts, doubt = [one.decode(found.encoding, "replace") for one in raw], encoding_of(found, doubtful=True)
+        names, body = texts[len(texts) - 1 - len(message.attachments) : -1], texts[-1]
+        if not body.strip() and (page := message.html_body):
+            if kinds.get(_HTML) != _STRING:
+                declared = _page_of(message.properties, _INTERNET_PAGE, _CODE_PAGE)
+                found = decoded(page.encode(_BYTES), declared, job.encoding)
+                page, doubt = found.text, encoding_of(found, doubtful=True) or doubt
+            body = html_text(need("markitdown.converters"), with_newlines(page))
+        files = [(name, one.file_bytes or b"") for name, one in zip(names, message.attachments, strict=True)]
+    text = "\n".join(map(one_line, texts[: len(texts) - 1 - len(names)])) + "\n\n" + body.strip() + "\n"
     parts.add("message", text_document(job, text, MSG, doubt=doubt))
     if not job.check:
         _attachments(job, parts, files, depth, convert)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, refusing, text_document
-from .blocks import markdown_table
+from .blocks import Blocks
 from .sniff import ODP, ODS, ODT
 from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
 
@@ -173,31 +173,54 @@ def _formula(text: str) -> str:
 
 
 def _text(job: Job, content: Any, styles: Any) -> dict[str, Any]:
+    tables = _marked_tables(content, ODT)
     blocks = list(_blocks(content))
-    notes = []
-    if any(_name(node) == "tracked-changes" for node in content):
-        notes.append("changes were tracked in this text: what was deleted is left out")
+    tracked = any(_name(node) == "tracked-changes" for node in content)
+    note = "changes were tracked in this text: what was deleted is left out" if tracked else ""
     margins = [node for node in (styles.iter() if styles is not None else ()) if _name(node) in ("header", "footer")]
     for node in margins:
         if text := " ".join(_paragraphs(node).split()):
             blocks.append(f"{_name(node).capitalize()}: {text}")
     if not any(block.strip() for block in blocks):
         raise Refused("no_text", "this document has no text")
-    return text_document(job, "\n\n".join(block for block in blocks if block.strip()) + "\n", ODT) | {"notes": notes}
+    text, found = tables.back("\n\n".join(block for block in blocks if block.strip()))
+    return text_document(job, text + "\n", ODT, tables=found, doubt=note)
 
 
 def _slides(job: Job, content: Any) -> dict[str, Any]:
     parts = Parts(ODP)
+    tables = _marked_tables(content, ODP)
     for number, page in enumerate((node for node in content if _name(node) == "page"), 1):
-        if text := "\n\n".join(block for block in _blocks(page) if block.strip()):
-            parts.add(f"slide {number}", text_document(job, text + "\n", "text/markdown"))
+        text, found = tables.back("\n\n".join(block for block in _blocks(page) if block.strip()))
+        if text:
+            parts.add(f"slide {number}", text_document(job, text + "\n", "text/markdown", tables=found))
     if not len(parts):
         raise Refused("no_text", "this presentation has no text")
     return parts.document()
 
 
+def _marked_tables(content: Any, media_type: str) -> Blocks:
+    """Put a paragraph with its mark in the place of each table, and return the tables."""
+    tables = Blocks("", media_type)
+    for node in [one for one in content.iter() if _name(one) == "table"]:
+        rows = [
+            [
+                (words, _number(cell, "number-rows-spanned", 999), _number(cell, "number-columns-spanned", 999))
+                for cell in row
+                if _name(cell) == "table-cell"
+                for words in [" ".join(" ".join(_blocks(cell)).split())] * _number(cell, "number-columns-repeated", 100)
+            ]
+            for row in _rows(node)
+            if _name(row) == "table-row"
+            for _ in range(_number(row, "number-rows-repeated", 100))
+        ]
+        node[:] = []
+        node.tag, node.text = "p", tables.table(rows)
+    return tables
+
+
 def _blocks(node: Any) -> Iterator[str]:
-    """Give the paragraphs, headings, lists and tables of a part of a text."""
+    """Give the paragraphs, headings and lists of a part of a text."""
     for one in node:
         name = _name(one)
         if name == "h":
@@ -206,8 +229,6 @@ def _blocks(node: Any) -> Iterator[str]:
             yield _inline(one)
         elif name == "list":
             yield "\n".join(_items(one, ""))
-        elif name == "table":
-            yield _markdown_table(one)
         elif name not in ("tracked-changes", "sequence-decls", "forms", "variable-decls", "user-field-decls"):
             yield from _blocks(one)
 
@@ -222,19 +243,6 @@ def _items(node: Any, indent: str) -> Iterator[str]:
                 for block in _blocks([one]):
                     yield f"{indent}{'- ' if first else '  '}{block}"
                     first = False
-
-
-def _markdown_table(table: Any) -> str:
-    rows = [
-        [
-            " ".join(" ".join(_blocks(cell)).split())
-            for cell in row
-            if _name(cell) in ("table-cell", "covered-table-cell")
-            for _ in range(_number(cell, "number-columns-repeated", 100))
-        ]
-        for row in _rows(table)
-    ]
-    return markdown_table([row for row in rows if row])
 
 
 def _paragraphs(node: Any) -> str:

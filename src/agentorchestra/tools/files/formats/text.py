@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from unicodedata import category
 
 from .base import Refused
-from .charsets import DECLARED, NEAR, WIDE, known, meant, ranked
+from .charsets import DECLARED, FAR, NEAR, WIDE, known, meant, ranked
 
 NUL = "␀"  # shows a NUL byte in text: models and databases refuse the character itself
 _MARKS = (
@@ -25,6 +25,7 @@ _MARKS = (
 # Encodings of seven bits, by the escapes that they begin with
 _ESCAPES = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$@", "iso2022_jp"), (b"\x1b$B", "iso2022_jp"))
 _SEVEN_BITS = ("iso2022", "hz")
+_HZ = re.compile(rb"~\{(?:[!-w][!-~])+~\}")  # Chinese in ASCII (RFC 1843), which other text holds next to never
 _CONTROLS = re.compile(r"[\x00-\x07\x0e-\x19\x7f]")  # all but those that stand in texts, HL7 and MARC among them
 _META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 _XML = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})", re.IGNORECASE)
@@ -51,11 +52,6 @@ class Decoded:
     def exact(self) -> bool:
         """True if the text, encoded again, is what was decoded."""
         return not self.undecoded and not self.nuls
-
-
-def decode(data: bytes) -> str:
-    """Return text with bare newlines, in the encoding that it is in, or most likely is in."""
-    return with_newlines(decoded(data).text)
 
 
 def decoded(data: bytes, declared: str = "", encoding: str = "") -> Decoded:
@@ -137,18 +133,19 @@ def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
     names = [name for word in (declared, *own_words) if (name := meant(word))]
     escaped = next((name for name in names if name.startswith(_SEVEN_BITS)), "")
     escaped = escaped or next((name for escape, name in _ESCAPES if escape in data[:200_000]), "")
+    guessed = "" if escaped or not _HZ.search(data[:200_000]) else "hz"
     valid = ""
-    for name in filter(None, (escaped, "utf-8", *(name for name in names if name in WIDE))):
+    for name in filter(None, (escaped or guessed, "utf-8")):
         with suppress(UnicodeDecodeError):
             found = Decoded(data.decode(name), name)
-            # Bytes of other encodings are next to never valid in these, but for UTF-16 of some scripts.
-            strange = _CONTROLS.search(found.text[:200_000]) or (
-                name in WIDE and any(category(char) in ("Cn", "Co") for char in found.text[:8_192])
-            )
-            if name == escaped or not strange:
-                return found
-            valid = valid or "utf" * (name == "utf-8")
-    (best, name), *others = [one for one in ranked(data, names) if one[1].startswith(valid)]
+            # Bytes of other encodings are next to never valid UTF-8, but for UTF-16 of some scripts.
+            if name == escaped or not _CONTROLS.search(found.text[:200_000]):
+                return replace(found, doubt="a guess by its letters") if name == guessed else found
+            valid = "utf"
+    costs = [one for one in ranked(data, names) if one[1].startswith(valid)]
+    # A text may mix scripts; bytes of other encodings are seldom valid in one of two bytes.
+    fits = [name for name in names if name in WIDE and "\ufffd" not in data.decode(name, "replace")]
+    (best, name), *others = sorted(costs, key=lambda one: one[0] - FAR * (one[1] in fits))
     found = _lenient(data, name)
     told = name in names and name != "utf-8"
     most = DECLARED - NEAR if told else NEAR
