@@ -47,6 +47,7 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/names.py
 
 format: $(VENV)/.stamp-dev
 	$(BIN)/ruff check --fix .

@@ -88,8 +88,8 @@ def new_group(memory_bytes: int, processes: int) -> Group | None:
     """Return a group in which a sandbox may use so much memory and processes; None if nothing can be counted."""
     name = f"{_NAME}{os.getpid()}-{next(_numbers)}"
     group = Group()
-    controllerss: tuple[tuple[Controller, int], ...] = (("memory", memory_bytes), ("pids", processes + _OURS))
-    for controller, most in controllerss:
+    limits: tuple[tuple[Controller, int], ...] = (("memory", memory_bytes), ("pids", processes + _OURS))
+    for controller, most in limits:
         parent = parent_group(controller)
         if parent is None or group.elsewhere(parent):
             continue

@@ -42,8 +42,8 @@ def analyze_file_tool(limits: AnalysisSettings | None = None) -> Tool[..., Any]:
                 quote_source = source.model_copy(update={"place": finding.place})
                 blocks.append(TextBlock(text=finding.quote, source=quote_source, trust=Trust.UNTRUSTED))
             else:  # without a place, so that nobody takes it for words that stand there
-                seen = f"Not to be quoted{f', {finding.place}' if finding.place else ''}: {finding.fact}"
-                blocks.append(TextBlock(text=seen, source=source, trust=Trust.UNTRUSTED))
+                text = f"Not to be quoted{f', {finding.place}' if finding.place else ''}: {finding.fact}"
+                blocks.append(TextBlock(text=text, source=source, trust=Trust.UNTRUSTED))
         steps = "; ".join(dict.fromkeys(analysis.steps))
         # Names of members and what a program printed are the file's words too: they stand in its quotation.
         notes = [*(f"Note: {note.rstrip('.')}." for note in dict.fromkeys(analysis.notes)), f"[{steps}]"]

@@ -138,8 +138,8 @@ def strangers(citations: Sequence[Citation], pages: Sequence[Look]) -> list[Cita
     for citation in citations:
         if not is_address(citation.source):
             continue  # files of the run's folder are looked up there
-        seen = texts.get(normalised_address(citation.source))
-        if seen is None or not any(stands_on_page(citation.quote, text) for text in seen):
+        views = texts.get(normalised_address(citation.source), ())
+        if not any(stands_on_page(citation.quote, text) for text in views):
             bad.append(citation)
     return bad
 

@@ -140,11 +140,11 @@ class _Graph:
             for knowledge in await self._check(await self._done(wave)):
                 self.results[knowledge.subtask.number] = knowledge
             self.ctx.partial = {"steps": 0, "memory": "\n\n".join(result.text for result in self.results.values())}
-        left = [subtask for subtask in self.graph if subtask.number not in self.results]
-        reasons = {subtask.number: obstacle(subtask, self.graph, self.results) for subtask in left}
+        rest = [subtask for subtask in self.graph if subtask.number not in self.results]
+        reasons = {subtask.number: obstacle(subtask, self.graph, self.results) for subtask in rest}
         self.results |= {
             subtask.number: Knowledge(subtask=subtask, how="not begun", problem=reasons[subtask.number])
-            for subtask in left
+            for subtask in rest
         }
         return [self.results[subtask.number] for subtask in self.graph]
 

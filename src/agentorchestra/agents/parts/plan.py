@@ -123,11 +123,11 @@ def plan_blocks(ctx: BranchContext[Any]) -> tuple[Block, ...]:
 
 def _since(state: State, step: int) -> tuple[Any, ...]:
     """Return the messages of the decisions after a step: what was said before each, its calls and their results."""
-    left, begin = state.step - step, len(state.messages)
+    steps, begin = state.step - step, len(state.messages)
     start = state.steps_at
     for place in range(len(state.messages) - 1, start - 1, -1):
-        if left and state.messages[place].role == "assistant":
-            left, begin = left - 1, place
+        if steps and state.messages[place].role == "assistant":
+            steps, begin = steps - 1, place
     while begin > start and state.messages[begin - 1].role == "user":
         begin -= 1
     return state.messages[begin:]

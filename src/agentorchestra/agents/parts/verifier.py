@@ -207,15 +207,15 @@ class Pairwise:
 
     async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
         """Return the rivals, the best first; those that lost later stand before those that lost earlier."""
-        left, empty = with_answer(rivals)
+        winners, empty = with_answer(rivals)
         losers: list[Rival] = []
-        while len(left) > 1:
-            pairs = [left[at : at + 2] for at in range(0, len(left) - 1, 2)]
-            rest = left[2 * len(pairs) :]
+        while len(winners) > 1:
+            pairs = [winners[at : at + 2] for at in range(0, len(winners) - 1, 2)]
+            rest = winners[2 * len(pairs) :]
             places = await self.verifier.bests(pairs, ctx)
             losers = [*(pair[1 - place] for pair, place in zip(pairs, places, strict=True)), *losers]
-            left = [*(pair[place] for pair, place in zip(pairs, places, strict=True)), *rest]
-        return [*left, *losers, *empty]
+            winners = [*(pair[place] for pair, place in zip(pairs, places, strict=True)), *rest]
+        return [*winners, *losers, *empty]
 
 
 async def vote(rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:

@@ -127,10 +127,10 @@ async def _views(workspace: Workspace[Any], runs: tuple[str, ...] | None) -> Asy
         yield view
 
 
-def _print_costs(headss: list[tuple[RunHead, list[Charge]]], by: str, *, as_json: bool) -> None:
+def _print_costs(costs: list[tuple[RunHead, list[Charge]]], by: str, *, as_json: bool) -> None:
     rows: dict[tuple[str, ...], Row] = {}
     total = Row()
-    for record, charges in headss:
+    for record, charges in costs:
         for charge in charges:
             total.add(record.id, charge.usage)
             for name in _NAMES[by](record, charge):
@@ -146,8 +146,8 @@ def _print_costs(headss: list[tuple[RunHead, list[Charge]]], by: str, *, as_json
     listed = [{**dict(zip(("name", *more), name, strict=True)), **rows[name].as_json()} for name in names]
     head = [by, *more, "requests", "input", "cached", "output", "cost"]
     lines = [[*(one_line(word, 60) for word in name), *_figures(rows[name])] for name in names]
-    lines.append([f"total of {plural(len(headss), 'run')}", *("" for _ in more), *_figures(total)])
-    about = {"by": by, "rows": listed, "total": total.as_json() | {"runs": len(headss)}}
+    lines.append([f"total of {plural(len(costs), 'run')}", *("" for _ in more), *_figures(total)])
+    about = {"by": by, "rows": listed, "total": total.as_json() | {"runs": len(costs)}}
     emit_either(as_json, about, table(head, lines, words=1 + len(more)))
 
 

@@ -41,11 +41,8 @@ class Programs:
 
     async def start(self, command: str, display: Display, folder: Path, files: Path | None) -> Job:
         """Start a program; the task's `files` are seen read only in its folder."""
-        try:
-            shell = await self._open(display, folder, files)
-            job = await shell.start(command)
-        except SandboxUnavailableError as exc:
-            raise ToolError(str(exc)) from None
+        shell = await self._open(display, folder, files)
+        job = await shell.start(command)
         self._started[job.job] = command
         return job
 

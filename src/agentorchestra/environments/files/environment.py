@@ -182,7 +182,7 @@ class FilesEnvironment(FolderEnvironment):
             patch: lines "--- a/PATH" and "+++ b/PATH", then hunks "@@ -3,2 +3,3 @@" with lines that begin with a space,
                 "-" or "+".
         """
-        placess: list[tuple[Place, bytes | None, str, bytes | None]] = []
+        edits: list[tuple[Place, bytes | None, str, bytes | None]] = []
         for one in parse_patch(patch):
             place = self._writable(one.to or one.path)
             before = await disk.in_thread(partial(disk.content_of, place))
@@ -194,9 +194,9 @@ class FilesEnvironment(FolderEnvironment):
             changed = patched(text, one.hunks, place.shown)
             if not one.to and changed:
                 raise PatchError(f"the patch deletes {place.shown} but for some lines; use delete for the whole file")
-            placess.append((place, before, changed, encoded(changed) if one.to else None))
+            edits.append((place, before, changed, encoded(changed) if one.to else None))
         lines = []
-        for place, before, text, data in placess:
+        for place, before, text, data in edits:
             if data is None:
                 await Trash(self.kept, self._stands_on, ctx).put(place)
                 lines.append(f"deleted {place.shown}; undelete brings it back")
