@@ -121,11 +121,13 @@ async def test_what_directs_a_terminal_and_binary_data_are_not_pasted(tmp_path: 
         tmp_path,
         bash(r"printf '\033[31mred\033[0m\n10%%\r100%%\n'"),
         bash("head -c 200 /dev/zero"),
+        bash(r"printf 'done\a'"),
         python("import os\nos.write(1, b'\\x1b[1mbold\\x1b[0m\\n')"),
     )
     assert shown[0] == "red\n100%\n[1 lines that others were drawn over are left out]"
     assert shown[1] == "[200 bytes that are not text in UTF-8; look at them with file, xxd or iconv]"
-    assert shown[2].startswith("bold")
+    assert shown[2] == "done^G"
+    assert shown[3].startswith("bold")
 
 
 async def test_what_monty_can_do_needs_no_sandbox(tmp_path: Path) -> None:

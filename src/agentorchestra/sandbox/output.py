@@ -11,7 +11,7 @@ _ODD = {char: f"^{chr(char ^ 64)}" for char in (*range(8), 11, *range(14, 27), *
 def plain(text: str, size: int) -> str:
     """Return an output of some bytes as text: without what directs a terminal, and binary data only told of."""
     odd = sum(map(text.count, ("\ufffd", *map(chr, _ODD))))
-    if 10 * odd > len(text):
+    if odd > max(3, len(text) // 10):  # a bell or two are no binary data
         return f"[{size:,} bytes that are not text in UTF-8; look at them with file, xxd or iconv]"
     lines = _ESCAPE.sub("", text).replace("\r\n", "\n").translate(_ODD).split("\n")
     drawn = [re.sub(r".?\x08", "", line).rstrip("\r").split("\r") for line in lines]
