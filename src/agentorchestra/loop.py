@@ -111,6 +111,9 @@ class Decision(BaseModel, frozen=True):
     finish: str = "done"
 
 
+_Call = tuple[ToolCall, Effect, Outcome]
+
+
 class State(BaseModel, frozen=True):
     """Everything an agent carries from step to step.
 
@@ -204,50 +207,63 @@ class State(BaseModel, frozen=True):
             return self.model_copy(update=update)
         calls = [*zip(decision.tool_calls, decision.calls, results, strict=True)]
         failed = [call.name for call, _, outcome in calls if not outcome.ok]
-        observations = [_blocks(decision, *entry, failed) for entry in calls]
+        changes = self._appended(decision, calls, failed) | self._counted(decision, calls)
+        result = self._result(decision, calls, failed)
+        if result is None and decision.final:
+            result = _best_effort(self, decision, results)
+        return self.model_copy(update={**changes, "result": result})
+
+    def _appended(self, decision: Decision, calls: Sequence[_Call], failed: list[str]) -> dict[str, Any]:
+        """Return the history behind a decision, and what it shows."""
+        observations = [_blocks(decision, *call, failed) for call in calls]
         messages = [*decision.heard, *([decision.message] if decision.message is not None else [])]
         blocks = [block for message in messages for block in message.content]
         blocks += [block for group in observations for block in group]
-        messages += _messages(decision, calls, observations, failed)
-        seen = dict(self.seen_calls)
+        opened = [name for _, effect, outcome in calls for name in opened_by(effect, outcome)]
+        return {
+            "messages": (*self.messages, *messages, *_messages(decision, calls, observations, failed)),
+            "sources": union(self.sources, provenance_of(blocks)),
+            "memory": decision.memory or self.memory,
+            "next_goal": decision.next_goal,
+            "problem": decision.problem,
+            "overhead": decision.overhead,
+            "scale": decision.scale or self.scale,
+            "words": bool(decision.words),
+            "opened": tuple(dict.fromkeys((*self.opened, *opened))),
+        }
+
+    def _counted(self, decision: Decision, calls: Sequence[_Call]) -> dict[str, Any]:
+        """Return the counts behind a decision: steps, calls that repeat, steps and replies that led nowhere."""
+        counts = dict(self.seen_calls)
         tool, repeats = "", 0
-        names = list(self.opened)
-        result: AgentResult | None = None
+        for call, _, outcome in calls:
+            mark = sha256_json([call.name, call.arguments, outcome.status, outcome.value, outcome.error])
+            counts[mark] = counts.get(mark, 0) + 1
+            if counts[mark] > repeats:
+                repeats, tool = counts[mark], call.name
+        useful = any(outcome.ok for _, _, outcome in calls)
+        return {
+            "step": self.step + 1,
+            "seen_calls": counts,
+            "repeated": tool if repeats >= REPEATS_NOTED else "",
+            "repeats": repeats,
+            "stalls": 0 if useful else self.stalls + (not decision.troubled),
+            "troubles": self.troubles + 1 if decision.troubled and not useful else 0,
+            "cut": decision.cut,
+        }
+
+    def _result(self, decision: Decision, calls: Sequence[_Call], failed: list[str]) -> AgentResult | None:
+        """Return the result with which a decision ends the work, None where it goes on."""
+        step, result = self.step + 1, None
         if decision.words and (decision.ends or self.words):
             # It may finish so; or it was told how to finish and answers in plain words again: that is how it finishes.
-            result = AgentResult(answer=decision.words, steps=self.step + 1, memory=decision.memory or self.memory)
+            result = AgentResult(answer=decision.words, steps=step, memory=decision.memory or self.memory)
         if decision.refusal:  # asked again, it refuses again
-            result = AgentResult(status=RunStatus.BLOCKED, report=decision.refusal, steps=self.step + 1)
-        for call, effect, outcome in calls:
-            mark = sha256_json([call.name, call.arguments, outcome.status, outcome.value, outcome.error])
-            seen[mark] = seen.get(mark, 0) + 1
-            if seen[mark] > repeats:
-                repeats, tool = seen[mark], call.name
-            names += [name for name in opened_by(effect, outcome) if name not in names]
+            result = AgentResult(status=RunStatus.BLOCKED, report=decision.refusal, steps=step)
+        for _, effect, outcome in calls:
             if not failed and (finished := _finishing(effect, outcome)) is not None:
-                result = _finished(finished, self.step + 1, decision.memory)
-        useful = any(outcome.ok for outcome in results)
-        return self.model_copy(
-            update={
-                "messages": self.messages + tuple(messages),
-                "step": self.step + 1,
-                "sources": union(self.sources, provenance_of(blocks)),
-                "memory": decision.memory or self.memory,
-                "next_goal": decision.next_goal,
-                "seen_calls": seen,
-                "repeated": tool if repeats >= REPEATS_NOTED else "",
-                "repeats": repeats,
-                "stalls": 0 if useful else self.stalls + (not decision.troubled),
-                "troubles": self.troubles + 1 if decision.troubled and not useful else 0,
-                "cut": decision.cut,
-                "problem": decision.problem,
-                "overhead": decision.overhead,
-                "scale": decision.scale or self.scale,
-                "words": bool(decision.words),
-                "opened": tuple(names),
-                "result": result or (_best_effort(self, decision, results) if decision.final else None),
-            }
-        )
+                result = _finished(finished, step, decision.memory)
+        return result
 
 
 def _is_task(message: Message) -> bool:
@@ -297,10 +313,7 @@ def _blocks(
 
 
 def _messages(
-    decision: Decision,
-    calls: Sequence[tuple[ToolCall, Effect, Outcome]],
-    observations: Sequence[tuple[Block, ...]],
-    failed: Sequence[str],
+    decision: Decision, calls: Sequence[_Call], observations: Sequence[tuple[Block, ...]], failed: Sequence[str]
 ) -> list[Message]:
     """Return the results of calls for the history: a message each, or one for a model without native calls."""
     if decision.native:

@@ -101,6 +101,12 @@ def agent(name: str, tools: Sequence[str] = (), *, kind: EffectKind = EffectKind
     )
 
 
+class SpawnFunctions(FunctionHandler):
+    """Executes spawned agents, beside their branch."""
+
+    beside = True
+
+
 class Bench:
     """A store, functions, and runs driven from the beginning as often as a test likes."""
 
@@ -120,8 +126,10 @@ class Bench:
         self.store = store
         self.handler = FunctionHandler(functions, bounds)
         handlers = builtin_handlers()
-        for kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_AGENT, EffectKind.SPAWN, EffectKind.REQUEST_MODEL):
+        for kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_AGENT, EffectKind.REQUEST_MODEL):
             handlers[kind] = self.handler
+        handlers[EffectKind.SPAWN] = spawning = SpawnFunctions({})
+        spawning.__dict__ = self.handler.__dict__  # what it executed counts as that of the others
         self.services = Services(
             store=store,
             handlers=handlers,

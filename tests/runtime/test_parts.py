@@ -130,9 +130,9 @@ async def test_what_concerns_the_run_is_handed_back(what: str) -> None:
     async def worker(one: Effect, ctx: BranchContext[Any]) -> Any:
         first = await ctx.perform(tool("work", Mode.REPEATABLE, tags=[Tag.READ], x=one.name))
         if one.name == "ben":
-            asked.append(ctx.run.part is None)
+            asked.append(ctx.run.manifest.part_of is None)
             outcome = await ctx.perform(effect)
-            assert ctx.run.part is None, "it went on in the part"
+            assert ctx.run.manifest.part_of is None, "it went on in the part"
             return f"{first.value}, {outcome.status}"
         return first.value
 
@@ -161,12 +161,12 @@ async def test_a_policy_of_ones_own_judges_in_the_run() -> None:
 
 async def test_a_part_whose_code_goes_another_way_is_handed_back() -> None:
     async def wayward(effect: Effect, ctx: BranchContext[Any]) -> Any:
-        if ctx.run.part is not None:
+        if ctx.run.manifest.part_of is not None:
             await ctx.perform(agent("cid"))  # in place of the delegations
         return await boss(effect, ctx)
 
     async def lost(effect: Effect, ctx: BranchContext[Any]) -> Any:
-        if ctx.run.part is None:
+        if ctx.run.manifest.part_of is None:
             return await boss(effect, ctx)
         return "all done"
 
@@ -231,7 +231,7 @@ async def test_who_cannot_take_a_part_over_does_not_double_it() -> None:
 async def test_a_worker_that_fails_in_its_part_is_tried_here() -> None:
     async def fails(effect: Effect, ctx: BranchContext[Any]) -> Any:
         value = await worker(effect, ctx)
-        if ctx.run.part is not None:
+        if ctx.run.manifest.part_of is not None:
             from agentorchestra.core.errors import ModelRequestError
 
             raise ModelRequestError("no model here")
@@ -279,7 +279,7 @@ async def test_what_is_told_meanwhile_reaches_the_run() -> None:
     told = Effect(kind=EffectKind.RECEIVE, component="inbox@1", mode=Mode.PURE)
 
     async def worker(effect: Effect, ctx: BranchContext[Any]) -> Any:
-        if ctx.run.part is not None and effect.name == "ann":
+        if ctx.run.manifest.part_of is not None and effect.name == "ann":
             body = Told(text="hurry")
             await wait_for(bench.store.append("run_test", None, [new_event(body, ts=ctx.run.clock.now())]))
         return (await ctx.perform(told)).value

@@ -152,7 +152,7 @@ async def test_who_delegates_in_its_turn_has_its_sub_agent_there_and_one_that_le
 
     async def sub(effect: Effect, ctx: BranchContext[Any]) -> Any:
         if not ctx.run.replaying:
-            places.append(ctx.run.part is not None)
+            places.append(ctx.run.manifest.part_of is not None)
         return "a result"
 
     async def delegates(effect: Effect, ctx: BranchContext[Any]) -> Any:

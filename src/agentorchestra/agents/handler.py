@@ -18,7 +18,7 @@ from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.types import Kit
 from agentorchestra.agents.user_messages import user_words
 from agentorchestra.core.content import Trust, lowest
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
+from agentorchestra.core.effects import Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import BudgetExhaustedError, UnknownSystemError
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.protocols import BaseHandler
@@ -27,7 +27,7 @@ from agentorchestra.runtime.context import BranchContext
 
 
 class AgentHandler(BaseHandler):
-    """Executes InvokeAgent and Spawn: finds the system and hands it the child's context."""
+    """Executes InvokeAgent: finds the system and hands it the child's context."""
 
     fixed_mode = Mode.COMPOSITE  # entered again after a crash
 
@@ -52,7 +52,7 @@ class AgentHandler(BaseHandler):
         if told := user_words(ctx, kit.prompts, spec.instruction):
             spec = spec.model_copy(update={"context": (*told, *spec.context)})
         try:
-            result = await self._drive(spec, ctx, kit, spawned=effect.kind is EffectKind.SPAWN)
+            result = await self._drive(spec, ctx, kit, spawned=self.beside)
             if is_top(ctx):
                 result = await refine_answer(result, spec, ctx, kit)
         except BudgetExhaustedError as exc:
@@ -81,6 +81,12 @@ class AgentHandler(BaseHandler):
         if not instance:
             return await drive(spec, ctx, kit)
         return await run_with_identity(spec, ctx, kit, drive, agent=agent.name, instance=instance)
+
+
+class SpawnHandler(AgentHandler):
+    """Executes Spawn: the agent works beside the branch that asked for it."""
+
+    beside = True
 
 
 def _needs_earlier(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> bool:

@@ -15,7 +15,14 @@ from pydantic import JsonValue
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, MediaBlock
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, MadeFor, Mode, Outcome, Tag
-from agentorchestra.core.errors import ConcurrentUseError, DoorError, MissingKeyError, ToolError, UnknownComponentError
+from agentorchestra.core.errors import (
+    ConcurrentUseError,
+    DoorError,
+    MissingKeyError,
+    SuspendedError,
+    ToolError,
+    UnknownComponentError,
+)
 from agentorchestra.core.events import AttemptFailed
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random
 from agentorchestra.core.mail import Mail
@@ -23,7 +30,7 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunSta
 from agentorchestra.runtime.answer_stream import ReplyStream
 from agentorchestra.runtime.branch import Branch
 from agentorchestra.runtime.bus import Notice
-from agentorchestra.runtime.door import through
+from agentorchestra.runtime.division import division_of
 from agentorchestra.runtime.mail import in_utc
 from agentorchestra.runtime.model_services import embed, transcribe
 from agentorchestra.runtime.parallel import CONTROL, in_parallel
@@ -80,6 +87,7 @@ class BranchContext(Branch, Generic[Deps]):
         root.now = run.manifest.began or run.manifest.created
         root.node, root.actor, root.model = run.budget, "run", run.manifest.model
         root.capabilities = capabilities_of_run(run)
+        run.division = division_of(run)
         return root
 
     # -- RunContext ------------------------------------------------------------------------------------------------
@@ -326,9 +334,10 @@ class BranchContext(Branch, Generic[Deps]):
         """
         (n,) = self._draw(1)
         try:
-            outcome = await through(self, EffectKey(self.branch, n), effect, self.vars.flat())
+            outcome = await self.run.division.through(self, EffectKey(self.branch, n), effect, self.vars.flat())
         except CONTROL as exc:
             self.raised = exc
+            self.run.mail.suspended += isinstance(exc, SuspendedError)
             raise
         finally:
             self._busy = False
@@ -349,7 +358,7 @@ class BranchContext(Branch, Generic[Deps]):
             n = self.last_n
         self.last_n = max(self.last_n, n)
         self.apart = True
-        outcome = await through(self, EffectKey(self.branch, n), effect, self.vars.flat())
+        outcome = await self.run.division.through(self, EffectKey(self.branch, n), effect, self.vars.flat())
         if outcome.writes:
             self.vars.writes.update(outcome.writes)
         return outcome
@@ -361,8 +370,8 @@ class BranchContext(Branch, Generic[Deps]):
         environment says `stops_at_failure`, its actions behind one that failed are not started. Siblings of one that
         waits or fails for good are let finish: their work is recorded, then one error goes up.
         """
-        if not effects:
-            return []
+        if len(effects) < 2:
+            return [await self.perform(effect) for effect in effects]
         numbers = self._draw(len(effects))
         chains: dict[Any, list[int]] = {}
         for index, effect in enumerate(effects):
@@ -379,7 +388,7 @@ class BranchContext(Branch, Generic[Deps]):
                 reason = behind or stopped.get(effect.name)
                 if reason is not None:
                     effect = effect.model_copy(update={"invalid": reason})
-                outcome = await through(self, key, effect, local, skipped=reason is not None)
+                outcome = await self.run.division.through(self, key, effect, local, skipped=reason is not None)
                 results[index] = outcome
                 local.update(outcome.writes)
                 if outcome.status == "uncertain":

@@ -46,7 +46,6 @@ from agentorchestra.log.folders import MAIN
 from agentorchestra.log.ledger import Record, within
 from agentorchestra.runtime.branch import Branch, Turn, segment
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, budget_error
-from agentorchestra.runtime.elsewhere import done_elsewhere, let_begin, short_of, turn_elsewhere
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
 from agentorchestra.runtime.permission import ask, capabilities_of_agent, capabilities_of_effect, denial, judge
 from agentorchestra.runtime.run import LOOKED_AT, Run, observe, wait_for
@@ -72,6 +71,7 @@ class Passage:
     skipped: bool  # it must not be started, for the reason in `effect.invalid`
     handler: Handler
     mode: Mode  # what a crash means for it
+    beside: bool  # whether it goes on beside the branch, which joins it later
     earlier: Record | None  # what the log has of it before this passage
     attempt: int  # the number of this one
     decision: bool  # whether it is a decision of an agent, which costs one step
@@ -115,7 +115,7 @@ class Passage:
             child.node = _carve(branch, child.branch, spec.budget or Budget())
             child.actor, child.role, child.asks = spec.name, spec.role, branch.asks and spec.asks
             child.home = child.branch
-            child.turn = Turn(effect) if effect.kind is EffectKind.SPAWN else None
+            child.turn = Turn(effect) if self.beside else None
             child.model = spec.model or branch.model
         return child
 
@@ -124,38 +124,13 @@ async def through(
     branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonValue], *, skipped: bool = False
 ) -> Outcome:
     """Let an effect, as the branch's code asks for it, through the door; see Passage."""
-    passage, part = _enter(branch, key, effect, base, skipped), branch.run.part
-    if part is None or not part.leads(key) or effect.kind is EffectKind.SPAWN:  # which goes on beside: `_spawned`
-        return await _through(passage)
-    try:
-        outcome = await _through(passage)
-        if key == part.key:
-            raise part.ended()  # what follows is the run's
-        return outcome
-    finally:
-        part.over.set()
-
-
-async def _through(passage: Passage) -> Outcome:
-    early = await ledger(passage)
-    turn = passage.branch.turn
-    if turn is not None and turn.begins and passage.decision and passage.branch.branch == passage.branch.home:
-        early = await _turn(passage) or early
+    passage = _enter(branch, key, effect, base, skipped)
+    early = await branch.run.division.begin(passage, await ledger(passage))
     early = early or await policy(passage) or await reserve(passage)
     if early is not None:
         return early
     await mark(passage)
     return await execute(passage) or await record(passage)
-
-
-async def _turn(passage: Passage) -> Outcome | None:
-    """Have another process do what a spawned agent does from a decision on, if one does; return the decision then."""
-    run, key = passage.run, passage.key
-    if run.replaying:
-        return None
-    await turn_elsewhere(passage.branch, key)
-    passage.earlier, passage.attempt = run.ledger.records.get(key), run.ledger.attempts.get(key, 0) + 1
-    return None if passage.earlier is None else passage.earlier.outcome
 
 
 def _enter(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonValue], skipped: bool) -> Passage:
@@ -179,6 +154,7 @@ def _enter(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonV
         skipped,
         handler,
         mode=handler.mode(effect),
+        beside=getattr(handler, "beside", False),
         earlier=run.ledger.records.get(key),
         attempt=run.ledger.attempts.get(key, 0) + 1,
         decision=effect.purpose in _DECISIONS and effect.kind is EffectKind.REQUEST_MODEL,
@@ -200,24 +176,17 @@ async def ledger(passage: Passage) -> Outcome | None:
         run.visited.update(row_key for row_key in keys if row_key in run.ledger.records)
     if earlier is not None:
         change = None if passage.skipped else run.ledger.compare(key, passage.effect, earlier)
-        if change is not None and run.part is not None:
-            raise run.part.ended(f"it asks otherwise than its run: {change}")
         if change is not None:
-            run.note_change(key, change, earlier)
+            run.division.differs(key, change, earlier)
         if earlier.outcome is not None:
             return await _hit(passage, earlier, earlier.outcome)
     if not run.replaying:
-        if run.part is not None:
-            composite, is_started = passage.mode is Mode.COMPOSITE, earlier is not None and earlier.started
-            if passage.effect.kind is EffectKind.SPAWN and is_started and not run.part.leads(key):
-                return passage.branch.spawns.add_absent(key, passage.effect)
-            await let_begin(passage.branch, key, passage.effect, composite=composite, begun=is_started)
         return None
     if passage.effect.kind in run.sealed:
         _visit_below(passage)
     elif passage.mode is Mode.COMPOSITE and earlier is not None:
         entry = await _enter_again(passage)
-        if passage.effect.kind is EffectKind.SPAWN:
+        if passage.beside:
             return entry
     raise ReplayEnd(str(key))
 
@@ -229,14 +198,14 @@ async def _hit(passage: Passage, earlier: Record, outcome: Outcome) -> Outcome:
     is_outage = outcome.status == "error" and _reports_outage(effect)  # its failed requests are not recorded
     if run.replaying and composite and not is_sealed and outcome.status in ("ok", "error") and not is_outage:
         again = await _enter_again(passage)
-        if effect.kind is EffectKind.SPAWN:
+        if passage.beside:
             return again
         if (again.status, again.value) != (outcome.status, outcome.value):
             raise _divergence(passage, "; its code changed since the recording")
         return outcome
     if run.replaying and (composite or (is_sealed and earlier.mode is Mode.COMPOSITE)):
         _visit_below(passage)
-    if effect.kind is EffectKind.SPAWN and earlier.started:  # one that was refused was never started
+    if passage.beside and earlier.started:  # one that was refused was never started
         return branch.spawns.add_recorded(passage.key, effect, outcome)
     if effect.kind is EffectKind.JOIN and outcome.ok:
         branch.spawns.add_recorded_join(outcome)
@@ -250,8 +219,8 @@ def _visit_below(passage: Passage) -> None:
 
 async def _enter_again(passage: Passage) -> Outcome:
     child = passage.open_branch(1)
-    if passage.effect.kind is EffectKind.SPAWN:
-        return passage.branch.spawns.start(passage.key, passage.effect, partial(_run_spawn, passage))
+    if passage.beside:
+        return passage.branch.spawns.start(passage.key, passage.effect, partial(_run_beside, passage))
     outcome = await _run_handler(passage, passage.effect)
     return outcome.model_copy(update={"writes": {**_handed_back(child, passage.effect), **outcome.writes}})
 
@@ -342,16 +311,14 @@ async def reserve(passage: Passage) -> Outcome | None:
     passage.bound = bound
     if passage.mode is Mode.COMPOSITE:
         return None
-    if run.part is not None and short_of(run, "", bound, keep):
-        raise run.part.ended(f"its share of the budget leaves {effect.name} no answer of a usual length")
     if bound is NO_COST and not final:
         passage.hold = Hold(node, bound)  # most calls cost nothing that could be held
         return None
+    run.division.check_share(effect, bound, keep)
     try:
         passage.hold = await node.reserve(bound, final=final, decision=decision, keep=keep)
     except BudgetShort as short:
-        if run.part is not None and short_of(run, short.node.scope, bound, keep):
-            raise run.part.ended("its share of the budget is spent") from None
+        run.division.check_share(effect, bound, keep, short.node.scope)
         # A rival that cannot be paid is one rival less, never the end of the run.
         rival = passage.branch.world != MAIN
         if rival or effect.purpose in BESIDE or (not final and (short.soft or short.node is not run.budget)):
@@ -426,15 +393,15 @@ async def execute(passage: Passage) -> Outcome | None:
     """Have the handler do it; return what the branch has of a spawned agent, which goes on beside it."""
     child, hold = passage.open_branch(passage.attempt), passage.hold
     child.hold = hold
-    if passage.effect.kind is EffectKind.SPAWN:
-        return passage.branch.spawns.start(passage.key, passage.effect, partial(_run_spawn, passage))
+    if passage.beside:
+        return passage.branch.spawns.start(passage.key, passage.effect, partial(_run_beside, passage))
     if passage.decision:
         passage.began = passage.run.clock.monotonic()
     try:
         if passage.effect.kind is EffectKind.INVOKE_AGENT:
-            done = await done_elsewhere(child, passage.effect, passage.marked)
-            if done is not None:
-                return done
+            covered = await passage.run.division.cover(passage)
+            if covered is not None:
+                return covered
         passage.outcome = await _run_handler(passage, passage.acting)
     except (asyncio.CancelledError, ModelError, BudgetExhaustedError) as exc:
         if hold is not None:
@@ -503,7 +470,7 @@ def _reports_outage(effect: Effect) -> bool:
     return rival or (effect.kind in OF_AGENTS and effect.arguments.get("on_demand") is True)
 
 
-async def _run_spawn(passage: Passage) -> Outcome:
+async def _run_beside(passage: Passage) -> Outcome:
     """Execute a spawned agent and record it; in a replay, compare it with the recording."""
     run = passage.run
     try:
@@ -514,9 +481,6 @@ async def _run_spawn(passage: Passage) -> Outcome:
         if not run.replaying:
             passage.child.interrupted(exc)
         raise
-    finally:
-        if run.part is not None and run.part.leads(passage.key):
-            run.part.over.set()
     recording = run.ledger.records[passage.key].outcome
     if recording is not None and recording.value != outcome.value:
         raise _divergence(passage)

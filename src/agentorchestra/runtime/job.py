@@ -133,7 +133,9 @@ async def _end_of(run: Run, root: BranchContext[Any], main: Main, driving: Drivi
             (seq,) = await wait_for(run.append(started, status=RunStatus.RUNNING))
             run.drive(seq, driving.code, driving.changed)
             await asyncio.sleep(0)  # a cancellation that came before this is heard here
-            if run.epoch is not None and run.epoch > 1 and run.part is None:  # a part is in its run's folder
+            if (
+                run.epoch is not None and run.epoch > 1 and run.manifest.part_of is None
+            ):  # a part is in its run's folder
                 await asyncio.to_thread(clear_up, run.folder)
             end.result = await main(root)
         end.status = end.result.status
@@ -144,11 +146,11 @@ async def _end_of(run: Run, root: BranchContext[Any], main: Main, driving: Drivi
         else:  # not the run's own limit: something in an agent or system took too long
             end.fail(exc, f"the system failed: {type(exc).__name__}: {exc}")
     except SuspendedError as exc:
-        done = run.part is not None and run.part.is_done(run.ledger)
-        if run.leaving and not run.ledger.pause_requested and not done:
+        halted = run.division.halted()
+        if run.leaving and not run.ledger.pause_requested and halted is not RunStatus.COMPLETED:
             end.status, end.error = RunStatus.RUNNING, HANDED_ON
-        elif run.part is not None:  # it never waits: its run does
-            end.status, end.error = RunStatus.COMPLETED if done else RunStatus.BLOCKED, str(exc)
+        elif halted is not None:
+            end.status, end.error = halted, str(exc)
         else:
             end.status, end.error = (RunStatus.PAUSED, PAUSED) if run.pausing else (RunStatus.WAITING, str(exc))
             end.waiting, end.until = list(exc.waiting_for), exc.until

@@ -3,21 +3,22 @@
 It is a delegation, or one turn of an agent that was spawned: from a decision up to where it writes or waits. A part is
 a fork of its run up to that point. Its code is entered from the top, as a resume does; what is recorded is there, and
 of what is not it does what lies below the agent's key, and waits before everything else. What only the run itself may
-do it hands back: the run takes its rows over and goes on from there (elsewhere.py).
+do it hands back: the run takes its rows over and goes on from there (division.py).
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol
 
-from agentorchestra.core.budget import Budget
-from agentorchestra.core.errors import HandedBackError
+from pydantic import JsonValue
+
+from agentorchestra.core.budget import Bound, Budget
+from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.spec import PartOf
-from agentorchestra.log.ledger import Ledger, within
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.ledger import Record, within
 
 
 class Away(Protocol):
@@ -58,33 +59,34 @@ class Elsewhere(Protocol):
         """
 
 
-class Part:
-    def __init__(self, of: PartOf) -> None:
-        self.key = EffectKey.parse(of.key)
-        self.over = asyncio.Event()  # set when its agent, or what that stands in, has ended
-        self._why = ""
+class Division(Protocol):
+    """How the agents of a run are divided among processes; chosen where its root branch is made (division.py)."""
 
-    def is_done(self, ledger: Ledger) -> bool:
-        record = ledger.records.get(self.key)
-        return record is not None and record.outcome is not None
+    def through(
+        self, branch: Any, key: EffectKey, effect: Effect, base: dict[str, JsonValue], *, skipped: bool = False
+    ) -> Awaitable[Outcome]:
+        """Let an effect through the door, as the branch's code asks for it."""
 
-    def leads(self, key: EffectKey) -> bool:
-        """Return True for the key of its agent, and for what that stands in."""
-        return key == self.key or within(self.key.branch, key.path)
+    def differs(self, key: EffectKey, change: str, record: Record) -> None:
+        """Take note of an effect that is recorded and that the code asks for otherwise now."""
 
-    def ended(self, reason: str = "") -> HandedBackError:
-        """Return the error with which all branches of the part end; `why` it is handed back."""
-        self._why = self._why or reason
-        return HandedBackError(f"handed back: {self._why}" if self._why else "its agent has ended")
+    async def begin(self, passage: Any, recorded: Outcome | None) -> Outcome | None:
+        """Return the outcome of an effect that need not be done here, behind the ledger; None where it may begin."""
 
-    def number_on(self, branch: str) -> int:
-        """Return the number of what leads to its agent on a branch, 0 if nothing does."""
-        if branch == self.key.branch:
-            return self.key.n
-        if not within(self.key.branch, branch):
-            return 0
-        head = self.key.branch[len(branch.rstrip("/")) + 1 :].partition("/")[0].partition(".")[0]
-        return int(head) if head.isdecimal() else 0
+    async def cover(self, passage: Any) -> Outcome | None:
+        """Return the outcome of an agent that another process covered; None where it works here."""
+
+    def check_share(self, effect: Effect, bound: Bound, usual: Bound, scope: str = "") -> None:
+        """Raise HandedBackError where what this process was lent is short.
+
+        Args:
+            bound: the most that the effect may cost.
+            usual: what an effect of a usual length needs.
+            scope: whose limit is short, "" where none is yet.
+        """
+
+    def halted(self) -> RunStatus | None:
+        """Return the status of a run that does nothing more; None where it waits or is paused."""
 
 
 def rows_of(events: Sequence[Event], agent: EffectKey, attempt: int | None) -> list[NewEvent]:

@@ -39,7 +39,7 @@ from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.files import FolderFiles
 from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.open_environments import OpenEnvironment, Place
-from agentorchestra.runtime.part import Elsewhere, Part
+from agentorchestra.runtime.part import Division, Elsewhere
 from agentorchestra.trust.approvals import question_of
 from agentorchestra.trust.received import Received
 from agentorchestra.trust.redact import Redactor
@@ -108,7 +108,7 @@ class Run:
         self.ledger = Ledger.of(events)
         self.redactor = Redactor(services.secrets)
         part = manifest.part_of
-        self.part = None if part is None else Part(part)
+        self.division: Division  # the root branch chooses it
         self.folder = services.runs_folder / (run_id if part is None else part.run)
         self.policy = services.policy(self.folder)
         self.mail = MailRoom()

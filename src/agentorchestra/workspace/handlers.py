@@ -162,7 +162,7 @@ class Handlers:
         )
 
     def _handlers(self, equipment: Equipment, kit: Kit, called: Mapping[str, Any] | None) -> dict[EffectKind, Handler]:
-        from agentorchestra.agents.handler import AgentHandler
+        from agentorchestra.agents.handler import AgentHandler, SpawnHandler
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.models.services import EmbedHandler, TranscribeHandler
         from agentorchestra.tea.calling.handler import ToolHandler
@@ -172,7 +172,7 @@ class Handlers:
 
         settings, interpreters = self._parts.settings, self._parts.builtin.interpreters
         tools = starter(self._parts.host) if equipment.system == SCHEDULE else equipment.tools
-        agents, memory = AgentHandler(lambda: kit), MemoryHandler()
+        memory = MemoryHandler()
         return {
             **builtin_handlers(max_result_chars=settings.max_result_chars),
             EffectKind.REQUEST_MODEL: RequestModelHandler(equipment.models),
@@ -186,8 +186,8 @@ class Handlers:
                 threads=self._threads,
             ),
             EffectKind.RUN_CODE: CodeHandler({**interpreters, PROGRAM: ProgramHandler(self._parts.programs)}),
-            EffectKind.INVOKE_AGENT: agents,
-            EffectKind.SPAWN: agents,
+            EffectKind.INVOKE_AGENT: AgentHandler(lambda: kit),
+            EffectKind.SPAWN: SpawnHandler(lambda: kit),
             EffectKind.READ_MEMORY: memory,
             EffectKind.WRITE_MEMORY: memory,
         }
