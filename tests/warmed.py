@@ -6,7 +6,7 @@ import importlib
 
 MODULES = (
     "agentorchestra.agents.analysis.tool",
-    "agentorchestra.agents.registry",
+    "agentorchestra.workspace.agents",
     "agentorchestra.cli.commands.replay",
     "agentorchestra.cli.commands.resume",
     "agentorchestra.cli.commands.run",

@@ -17,13 +17,13 @@ import pytest
 from PIL import Image, ImageSequence
 
 from agentorchestra import Agent, RunContext, Workspace, tool
-from agentorchestra.agents.registry import builtin_agents
-from agentorchestra.agents.registry import team as team_of
 from agentorchestra.core.errors import MissingExtraError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentSpec, RunStatus
 from agentorchestra.models.render import render_message
 from agentorchestra.testing import ScriptedModel, call, decide, say
+from agentorchestra.workspace.agents import builtin_agents
+from agentorchestra.workspace.agents import team as team_of
 from tests.agents.browsing import clerk, host_of, opened, page_of, ref_of, results_of, signing_in, task_of, team
 from tests.site.browser import PASSWORD, USER, browser_site
 from tests.support.runs import whole_runs

@@ -12,7 +12,6 @@ from agentorchestra import Agent, Budget, Workspace, a2t, tool
 from agentorchestra.agents.debate.agent import debate
 from agentorchestra.agents.debate.invitation import check_options
 from agentorchestra.agents.debate.statements import LONGEST, SHORT, WHOLE, Argument, Expert, Turn, said_so_far
-from agentorchestra.agents.registry import builtin_agents
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import text_of
 from agentorchestra.core.errors import SettingsError, UnknownComponentError, UsageError
@@ -22,6 +21,7 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.models.render import parse_contents, render_message, without_contents
 from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.workspace.agents import builtin_agents
 from tests.agents.debating import TOPIC, debater, reply_to, speak
 from tests.support.runs import whole_runs
 

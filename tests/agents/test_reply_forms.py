@@ -11,6 +11,7 @@ from agentorchestra.agents.analysis import rounds, strategies
 from agentorchestra.agents.analysis.merge import merged_form
 from agentorchestra.agents.forms import Form, form
 from agentorchestra.agents.research import questions
+from agentorchestra.agents.search.queries import BETTER
 from agentorchestra.core.errors import OutputError
 from agentorchestra.tea.calling.structured_output import read_output
 
@@ -22,7 +23,7 @@ ANSWER: dict[str, Any] = {
 }
 FORMS: dict[str, Form] = {
     "plan": questions.PLAN,
-    "queries": questions.BETTER,
+    "queries": BETTER,
     "insights": questions.insights_form(goes_on=True),
     "last insights": questions.insights_form(goes_on=False),
     "check": questions.check_form(None, calculations=True, follow_ups=True),

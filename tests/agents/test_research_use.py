@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.registry import builtin_agents
 from agentorchestra.agents.research.agent import deep_researcher
 from agentorchestra.agents.transformations.a2t import a2t
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.workspace import Workspace
+from agentorchestra.workspace.agents import builtin_agents
 from tests.agents.researching import ISLAND, KEEPER, TASK, TOWN, chosen, model, paths, searched
 from tests.site import Site, served
 from tests.site.pages import PAGES

@@ -11,6 +11,7 @@ from typing import Any
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import Price
 from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.evaluation.courses import course
 from agentorchestra.evaluation.plan import Arm
 from agentorchestra.evaluation.report import bars, distribution, figures, html, plot
 from agentorchestra.evaluation.results import (
@@ -23,7 +24,6 @@ from agentorchestra.evaluation.results import (
     tables,
     tokens,
 )
-from agentorchestra.evaluation.trajectories import course
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace

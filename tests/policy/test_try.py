@@ -22,7 +22,7 @@ from agentorchestra.log.ledger import parent_key
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.trust.policy import AllowAll
 from agentorchestra.trust.trial import RunTrial
-from agentorchestra.workspace.trial import load_policy
+from agentorchestra.workspace.policy_trial import load_policy
 
 TASK = "Read the notes and mail them to ann@a.example."
 

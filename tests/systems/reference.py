@@ -25,13 +25,13 @@ from benchmarks.systems.__main__ import TASK, THINGS, decision, tools
 from pydantic import BaseModel
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.registry import builtin_agents
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import PartSettings, Settings
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import DEFAULT_COST_USD, Workspace
+from agentorchestra.workspace.agents import builtin_agents
 from agentorchestra.workspace.catalog import systems
 
 ROOT = Path(__file__).resolve().parents[2]

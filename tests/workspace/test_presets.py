@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 
 from agentorchestra import Workspace
-from agentorchestra.agents.registry import builtin_agents
 from agentorchestra.cli.group import cli
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
@@ -19,6 +18,7 @@ from agentorchestra.core.settings import AgentSettings, ResearchSettings, Search
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import load_settings
+from agentorchestra.workspace.agents import builtin_agents
 from agentorchestra.workspace.presets import find_preset, preset_names, with_preset
 from agentorchestra.workspace.presets.sheet import sheet, value_of
 from tests.agents.researching import TASK, lines_with, model

@@ -8,23 +8,23 @@ from types import MappingProxyType
 from typing import Any
 
 from agentorchestra.agents.agent import System, is_top, order_trust
+from agentorchestra.agents.citations import SORTED
 from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
 from agentorchestra.agents.conversation import begun_with, conversation, turn_messages
 from agentorchestra.agents.decider import ModelDecider
 from agentorchestra.agents.first_view import choose_first_view
 from agentorchestra.agents.forms import limit_status
-from agentorchestra.agents.generation.delivery import ToolReceiver
+from agentorchestra.agents.handover import ToolReceiver
 from agentorchestra.agents.memory import memory_of
 from agentorchestra.agents.parts.base import Work
 from agentorchestra.agents.parts.choice import chosen_parts
 from agentorchestra.agents.parts.scaling import drive, weighted_decide
-from agentorchestra.agents.parts.search import keep_search
 from agentorchestra.agents.parts.verifier import Verifier
 from agentorchestra.agents.planning.evidence import SourceCheck
 from agentorchestra.agents.prompt import first_message, system_text, tail_text
 from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
-from agentorchestra.agents.sources import SORTED
+from agentorchestra.agents.search.tool import keep_search
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.toolkit import toolset_of
 from agentorchestra.agents.types import Kit

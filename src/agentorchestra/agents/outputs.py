@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentorchestra.agents.conversation import conversation
-from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, without_numbers
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.messages import ToolCall
 from agentorchestra.core.spec import CHECKS, PAGES_ONCE, TURN
+from agentorchestra.environments.report import REPORT
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.context import BranchContext

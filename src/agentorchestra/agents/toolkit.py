@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentorchestra.agents.parts.search import searching
+from agentorchestra.agents.search.tool import searching
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.trace import CALLED_BY_CODE
 from agentorchestra.agents.types import Kit

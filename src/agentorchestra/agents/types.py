@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentorchestra.agents.agent import GIVEN, Agent, Delegate, System
-from agentorchestra.agents.generation.workshop import Workshop
+from agentorchestra.agents.workshop import Workshop
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.protocols import Environment
 from agentorchestra.models.manager import ModelManager

@@ -21,6 +21,7 @@ from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.spec import FINAL, RunResult, RunStatus
 from agentorchestra.evaluation.benchmarks.swe_bench import verdicts
 from agentorchestra.evaluation.checks import Workspaces, check_run, keep_check, kept_checks
+from agentorchestra.evaluation.courses import Course, course
 from agentorchestra.evaluation.plan import JUDGES, Plan, folder_of, write
 from agentorchestra.evaluation.questions import (
     Answer,
@@ -32,7 +33,6 @@ from agentorchestra.evaluation.questions import (
     read_lines,
 )
 from agentorchestra.evaluation.runner import ENDED, REFUSED, arm_workspace, found_runs, is_answer, paid
-from agentorchestra.evaluation.trajectories import Course, course
 from agentorchestra.workspace import Workspace
 
 SCORES = "scores.jsonl"

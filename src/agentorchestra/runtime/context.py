@@ -31,7 +31,7 @@ from agentorchestra.runtime.answer_stream import ReplyStream
 from agentorchestra.runtime.branch import Branch
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.division import division_of
-from agentorchestra.runtime.mail import in_utc
+from agentorchestra.runtime.mail_room import in_utc
 from agentorchestra.runtime.model_services import embed, transcribe
 from agentorchestra.runtime.parallel import CONTROL, in_parallel
 from agentorchestra.runtime.permission import capabilities_of_run

@@ -18,7 +18,7 @@ from agentorchestra.core.spec import Question
 from agentorchestra.runtime.answers import settle
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.environments import EnvironmentHandler
-from agentorchestra.runtime.mail import Waiting
+from agentorchestra.runtime.mail_room import Waiting
 from agentorchestra.runtime.results import MAX_RESULT_CHARS
 from agentorchestra.runtime.run import Run
 from agentorchestra.trust.approvals import question_of

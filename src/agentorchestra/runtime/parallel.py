@@ -16,7 +16,7 @@ from agentorchestra.core.errors import (
     StoreError,
     SuspendedError,
 )
-from agentorchestra.runtime.mail import MailRoom
+from agentorchestra.runtime.mail_room import MailRoom
 
 T = TypeVar("T")
 

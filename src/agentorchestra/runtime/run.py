@@ -37,7 +37,7 @@ from agentorchestra.runtime.answer_stream import AnswerStream
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.files import FolderFiles
-from agentorchestra.runtime.mail import MailRoom
+from agentorchestra.runtime.mail_room import MailRoom
 from agentorchestra.runtime.open_environments import OpenEnvironment, Place
 from agentorchestra.runtime.part import Division, Elsewhere
 from agentorchestra.trust.approvals import question_of

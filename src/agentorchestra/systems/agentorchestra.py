@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentorchestra.agents.citations import look_up
 from agentorchestra.agents.conversation import files_in_conversation
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import short_files
@@ -27,7 +28,6 @@ from agentorchestra.agents.planning.revision import Interjections, Replacements
 from agentorchestra.agents.planning.verification import Verifier
 from agentorchestra.agents.reporting.agent import NAME as REPORTER
 from agentorchestra.agents.requests import ask_model
-from agentorchestra.agents.sources import look_up
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import UnknownComponentError

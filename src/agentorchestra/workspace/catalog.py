@@ -27,8 +27,8 @@ from agentorchestra.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from agentorchestra.agents.agent import Agent
-    from agentorchestra.agents.components import Components
     from agentorchestra.tea.prompts.catalog import PromptLibrary
+    from agentorchestra.workspace.components import Components
 
 Environments = dict[str, Callable[[], Environment]]
 HandlerWrapper = Callable[[dict[EffectKind, Handler]], dict[EffectKind, Handler]]
@@ -154,7 +154,7 @@ class Catalog:
             store: knows the components that were registered before.
             closed: whether all tools are known by now; those of a toolkit are when it is opened only.
         """
-        from agentorchestra.agents.registry import check_named
+        from agentorchestra.workspace.agents import check_named
 
         if not given:
             return
@@ -209,8 +209,8 @@ class Catalog:
 
         Those that work for certain systems are there where one of these drives the run or may be delegated to.
         """
-        from agentorchestra.agents.registry import team
         from agentorchestra.tea.transformations.base import carried_by
+        from agentorchestra.workspace.agents import team
 
         behind = [carried_by(one).agents for one in (*equipment.tools.values(), *self.environments.values())]
         leaders = {*self._led_by(equipment), *self.agents_behind, *(one.name for agents in behind for one in agents)}
@@ -283,7 +283,7 @@ def agents_by_name(
     given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str, Any], prompts: Any, settings: Settings
 ) -> dict[str, Any]:
     from agentorchestra.agents.agent import Agent
-    from agentorchestra.agents.registry import adjusted, builtin_agents
+    from agentorchestra.workspace.agents import adjusted, builtin_agents
 
     found: dict[str, Agent] = builtin_agents(settings)
     for one in given:
@@ -360,7 +360,7 @@ def _societies(settings: Settings, own: Own) -> dict[str, Any]:
 
 def _check_names(names: Iterable[str], table: str, settings: Settings, own: Iterable[str]) -> None:
     """Refuse names in the settings that no further system can have; `own` are those of the user's."""
-    from agentorchestra.agents.registry import builtin_agents
+    from agentorchestra.workspace.agents import builtin_agents
 
     taken = {*systems(settings), *builtin_agents(settings), *own}
     for name in names:

@@ -31,11 +31,11 @@ from agentorchestra.workspace.catalog import Catalog, Own, distribution, is_tool
 from agentorchestra.workspace.settings import settings_folder
 
 if TYPE_CHECKING:
-    from agentorchestra.agents.components import Components
     from agentorchestra.tea.calling.tool import Tool
     from agentorchestra.tea.programs.interpreter import Interpreter
     from agentorchestra.tools.files.storage import CarriedFiles
     from agentorchestra.tools.web.search.tool import Engines
+    from agentorchestra.workspace.components import Components
 
 
 class Host(Protocol):
@@ -140,8 +140,8 @@ class Composition:
         self.programs: tuple[Interpreter, ...] = (MontyInterpreter(), SandboxInterpreter(bench))
 
     def _components(self) -> Components:
-        from agentorchestra.agents.components import Components
         from agentorchestra.tea.registry.context import Access
+        from agentorchestra.workspace.components import Components
 
         catalog, own = self.catalog, self.host.own
         access = Access(

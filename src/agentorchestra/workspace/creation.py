@@ -118,9 +118,9 @@ class RunCreator:
             temporary_files, accepted, begins: see Workspace.create.
         """
         from agentorchestra.agents.handler import find_system
-        from agentorchestra.agents.registry import wants_in_run
         from agentorchestra.systems.coral import Coral
         from agentorchestra.tea.programs.sources import pin_of
+        from agentorchestra.workspace.agents import wants_in_run
 
         parts, settings, catalog = self._parts, self._settings, self._catalog
         action = spec.action or settings.action

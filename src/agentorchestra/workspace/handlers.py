@@ -126,9 +126,9 @@ class Handlers:
         )
 
     def _kit(self, equipment: Equipment, environments: Mapping[str, Any], hidden: frozenset[str]) -> Kit:
-        from agentorchestra.agents.generation.workshop import Workshop
-        from agentorchestra.agents.registry import builtin_agents, wants_in_run
         from agentorchestra.agents.types import Kit
+        from agentorchestra.agents.workshop import Workshop
+        from agentorchestra.workspace.agents import builtin_agents, wants_in_run
 
         parts, catalog = self._parts, self._parts.catalog.of(equipment)
         team: Mapping[str, Any] = catalog.team(equipment)

@@ -700,7 +700,7 @@ class Workspace(Generic[Deps]):
         Raises:
             UnknownRunError, RunUnderWayError, EventFormatError, PolicyFileError (the policy fails on an effect).
         """
-        from agentorchestra.workspace.trial import tried
+        from agentorchestra.workspace.policy_trial import tried
 
         return await tried(self._parts, await self._parts.record(run_id), policy)
 
@@ -716,8 +716,8 @@ class Workspace(Generic[Deps]):
         Raises:
             UnknownRunError, RunUnderWayError, ForkError, UnknownComponentError, and what `resume` raises.
         """
+        from agentorchestra.workspace.policy_trial import refuse_under_way
         from agentorchestra.workspace.probe import Probe, Prober, compared
-        from agentorchestra.workspace.trial import refuse_under_way
 
         record = await self._parts.record(run_id)
         await refuse_under_way(self._parts, record)

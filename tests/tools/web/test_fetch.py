@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from pydantic import JsonValue
 
-from agentorchestra.agents.sources import look_up
+from agentorchestra.agents.citations import look_up
 from agentorchestra.core.content import without_numbers
 from agentorchestra.core.effects import Outcome, Tag
 from agentorchestra.core.errors import DoorError, SettingsError, WebError

@@ -15,10 +15,10 @@ from agentorchestra.agents.analysis.rounds import CHECK, DESCRIBE, FETCH, Rounds
 from agentorchestra.agents.analysis.tool import NAME as ANALYZE
 from agentorchestra.agents.first_view import VIEW
 from agentorchestra.agents.forms import Limited
-from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.environments.report import REPORT
 from agentorchestra.runtime.context import BranchContext
 
 NAME = "deep_analyzer"

@@ -13,19 +13,20 @@ from agentorchestra.agents.first_view import VIEW, files_shown, short_files
 from agentorchestra.agents.forms import FLAG, TEXT, Question, Questioner, call_tools, form, material
 from agentorchestra.agents.outputs import ended_on, figures
 from agentorchestra.agents.planning.evidence import SourceCheck, is_last
-from agentorchestra.agents.reporting.pieces import REPORT, add_to_report
+from agentorchestra.agents.reporting.pieces import add_to_report
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import PAGES_ONCE, AgentResult, AgentSpec, FileRef, RunStatus
+from agentorchestra.environments.report import REPORT
 from agentorchestra.loop import Observe, State
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.files.folders import LISTED
 from agentorchestra.tools.files.read import length_of
 from agentorchestra.tools.media_formats import folder_names
-from agentorchestra.tools.sources import KIND_KNOWN, kind_of, known_by
+from agentorchestra.tools.source_reader import KIND_KNOWN, kind_of, known_by
 from agentorchestra.tools.web.fetch import PAGE_CHARS
 from agentorchestra.tools.web.pages import read_in_run
 from agentorchestra.trust.addresses import pages_named

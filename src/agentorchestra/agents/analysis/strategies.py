@@ -33,7 +33,7 @@ from agentorchestra.tools.files.places import pages_named
 from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.media import MOST_BYTES, MOST_PAGES, look
 from agentorchestra.tools.media_formats import media_as
-from agentorchestra.tools.sources import Piece, SourceContent, read_source
+from agentorchestra.tools.source_reader import Piece, SourceContent, read_source
 
 KIND = form(("kind",), reason=TEXT, kind={"type": "string", "enum": ["table", "text"]})
 _FINDING = form(("quote", "piece", "fact"), quote=TEXT, piece=INTEGER, fact=TEXT)

@@ -12,7 +12,7 @@ from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.transformations.base import Carried
 from agentorchestra.tools.media_formats import media_as
-from agentorchestra.tools.sources import read_source
+from agentorchestra.tools.source_reader import read_source
 
 NAME = "analyze_file"
 

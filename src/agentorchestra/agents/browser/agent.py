@@ -13,15 +13,17 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.browser.history import best_result, looks, page_check, with_sources
+from agentorchestra.agents.browser.history import best_result, page_check, with_sources
 from agentorchestra.agents.browser.record import begin_record, keep_record
 from agentorchestra.agents.driver import run_agent
-from agentorchestra.agents.reporting.pieces import REPORT, add_to_report, without_report
+from agentorchestra.agents.reporting.pieces import add_to_report, without_report
 from agentorchestra.agents.state import call_own
 from agentorchestra.agents.types import Kit
+from agentorchestra.agents.viewed_pages import looks
 from agentorchestra.core.content import Source, TextBlock, Trust, lowest
 from agentorchestra.core.settings import BrowserSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.environments.report import REPORT
 from agentorchestra.runtime.context import BranchContext
 
 NAME = "browser_use"

@@ -13,8 +13,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.browser.history import addresses_of, conversation, looks
+from agentorchestra.agents.browser.history import conversation
 from agentorchestra.agents.reporting.references import make_report
+from agentorchestra.agents.viewed_pages import addresses_of, looks
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentResult, Citation

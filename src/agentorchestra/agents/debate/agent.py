@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from agentorchestra.agents.agent import Agent, Delegate, agent_effect, is_top
+from agentorchestra.agents.citations import SORTED, look_up
 from agentorchestra.agents.debate.conclusion import Check, Conclusion, conclusion_schema, report
 from agentorchestra.agents.debate.experts import DEBATE, GUEST
 from agentorchestra.agents.debate.invitation import (
@@ -28,7 +29,6 @@ from agentorchestra.agents.debate.invitation import (
 )
 from agentorchestra.agents.debate.statements import LONGEST, Expert, Turn, said_so_far, turn_of, turn_schema
 from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Limited, Question, Questioner, form, limit_status, material
-from agentorchestra.agents.sources import SORTED, look_up
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, Outcome

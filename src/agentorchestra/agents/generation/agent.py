@@ -17,7 +17,6 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Form, Limited, Question, Questioner, form, list_of, material
-from agentorchestra.agents.generation.delivery import give
 from agentorchestra.agents.generation.specification import (
     LONGEST_NAME,
     SPECIFICATION,
@@ -31,9 +30,10 @@ from agentorchestra.agents.generation.specification import (
 )
 from agentorchestra.agents.generation.structure import STANDARD, imported_modules, problems_of
 from agentorchestra.agents.generation.trials import Trials, try_cases
-from agentorchestra.agents.generation.workshop import TRIAL, Workshop, may_try, performance, workshop_tools
+from agentorchestra.agents.handover import give
 from agentorchestra.agents.state import add_tools, call_own
 from agentorchestra.agents.types import Kit
+from agentorchestra.agents.workshop import TRIAL, Workshop, may_try, performance, workshop_tools
 from agentorchestra.core.content import TextBlock
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.ids import sha256_json, sha256_text

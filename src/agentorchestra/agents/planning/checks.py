@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agentorchestra.agents.citations import JUDGE, SORTED, LookupResult, look_up
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.outputs import (
     MOST_RESULT,
@@ -40,7 +41,6 @@ from agentorchestra.agents.planning.evidence import (
 )
 from agentorchestra.agents.planning.verification import Doubt, Verifier
 from agentorchestra.agents.requests import ask_model, window_of
-from agentorchestra.agents.sources import JUDGE, SORTED, LookupResult, look_up
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, TextBlock, Trust, text_of
 from agentorchestra.core.errors import OutputError

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentorchestra.agents.citations import SORTED, LookupResult, look_up, name_of, whole_lines
 from agentorchestra.agents.conversation import conversation
 from agentorchestra.agents.outputs import outputs, unproven
-from agentorchestra.agents.sources import SORTED, LookupResult, look_up, name_of, whole_lines
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.agent import Delegate, agent_effect
-from agentorchestra.agents.browser.history import addresses_of, looks
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.planning.evidence import VERIFICATION, TeamResult
 from agentorchestra.agents.types import Kit
+from agentorchestra.agents.viewed_pages import addresses_of, looks
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, Tag, provenance_of
 from agentorchestra.core.messages import Message

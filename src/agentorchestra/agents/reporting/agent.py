@@ -17,12 +17,13 @@ from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.planning.evidence import TeamResult, citations, evidence_block, is_last, results_before
-from agentorchestra.agents.reporting.pieces import REPORT, act_on_report, add_to_report, has_report, without_report
+from agentorchestra.agents.reporting.pieces import act_on_report, add_to_report, has_report, without_report
 from agentorchestra.agents.reporting.references import MARK, address_of, make_report, marked, struck_out
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
+from agentorchestra.environments.report import REPORT
 from agentorchestra.environments.report.addresses import key_of
 from agentorchestra.environments.report.parser import MOST_REFERENCES
 from agentorchestra.environments.report.references import Collected, Listed, Piece

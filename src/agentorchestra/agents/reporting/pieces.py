@@ -9,10 +9,9 @@ from pydantic import JsonValue
 
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import AgentSpec, Citation
+from agentorchestra.environments.report import REPORT
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
-
-REPORT = "report"  # the environment; an agent that adds to it names it in `environments`
 
 
 def has_report(ctx: BranchContext[Any]) -> bool:

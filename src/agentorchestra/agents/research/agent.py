@@ -10,15 +10,15 @@ from typing import Any
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.forms import Limited, Questioner
-from agentorchestra.agents.parts.search import search_parts
-from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.reader import FETCH, PYTHON, READ, SEARCH, PageReader
 from agentorchestra.agents.research.workflow import Research
+from agentorchestra.agents.search.tool import search_parts
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.environments.report import REPORT
 from agentorchestra.runtime.context import BranchContext
 
 NAME = "deep_researcher"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,7 +17,6 @@ from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import alike, normalised
 from agentorchestra.tools.files.views import stretches_of
 from agentorchestra.tools.web.search.merge import page_key
-from agentorchestra.tools.web.search.types import INVENTIVE
 
 KEY, ADDITIONAL = 0.8, 0.5
 """Relevance from which an insight is a key one, or an additional one; the others are supplementary."""
@@ -29,17 +28,6 @@ LONGEST = 600
 """Characters of a fact and of its quote. A reader's words go into every further prompt, and a page may speak by it."""
 
 _NEAR = 3  # pieces in which the words of a quote that stands nowhere may have been meant
-_RANK = 60  # of reciprocal rank fusion, as `search` merges its engines
-
-
-@dataclass
-class Hit:
-    address: str  # of the page, or the name of a file of the task
-    title: str = ""
-    score: float = 0.0  # the higher, the earlier it is read
-    query: int = 0  # the number of the query that found it first; 0 where the task names it
-    place: str = ""  # the page of a file that fits, "" to begin at its beginning
-    doubtful: bool = False  # whether nobody lists it but an engine that may make it up
 
 
 @dataclass(frozen=True)
@@ -67,51 +55,6 @@ class Insight:
         """Return what two insights have in common that say the same: of a page each quote counts once."""
         words = {"text": self.quote, "picture": self.fact, "calculation": f"{self.place}\n{self.quote}"}[self.kind]
         return hashlib.sha256(f"{page_key(self.source)}\n{normalised(words)}".encode()).hexdigest()
-
-
-class Hits:
-    """The pages that were found so far, the best first; each is read once."""
-
-    def __init__(self) -> None:
-        self._hits: dict[str, Hit] = {}
-        self._read: set[str] = set()
-
-    def take(self, number: int, results: Sequence[Mapping[str, Any]]) -> None:
-        for rank, one in enumerate(results, start=1):
-            address = str(one.get("archived") or one.get("address") or "")
-            if not address:
-                continue
-            made_up = {*(one.get("sources") or ())} == {INVENTIVE}
-            title, place = str(one.get("title") or ""), _page(one.get("place"))
-            hit = self._hits.setdefault(
-                page_key(address), Hit(address, title, query=number, place=place, doubtful=made_up)
-            )
-            if hit.doubtful and not made_up:  # as somebody lists it who does not make it up
-                hit.address, hit.title, hit.place, hit.doubtful = address, title, place, False
-            hit.score += 1 / (_RANK + rank)
-
-    def best(self, most: int, among: Sequence[int], readable: Callable[[str], bool] = bool) -> list[Hit]:
-        """Choose the pages to be read next: the best of each of these queries, then the best of all of them.
-
-        What may be made up comes behind everything else.
-        """
-        open_ = [(name, hit) for name, hit in self._hits.items() if name not in self._read and readable(hit.address)]
-        open_.sort(key=lambda one: (one[1].doubtful, -one[1].score))
-        sure = [one for one in open_ if not one[1].doubtful]
-        first = [next((one for one in sure if one[1].query == number), None) for number in among]
-        chosen = dict([one for one in first if one is not None][:most])
-        for name, hit in open_:
-            if len(chosen) >= most:
-                break
-            chosen.setdefault(name, hit)
-        self._read |= set(chosen)
-        return [*chosen.values()]
-
-
-def _page(place: object) -> str:
-    """Return a page of a file, to be read by itself; single lines and cells are too little to understand."""
-    said = str(place or "")
-    return said if said.startswith("p. ") else ""
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from agentorchestra.agents.forms import FLAG, INTEGER, NUMBER, TEXT, TEXTS, Form, form, list_of
+from agentorchestra.agents.search.queries import QUERY
 
-_QUERY: dict[str, dict[str, Any]] = {"query": TEXT, "since": TEXT, "until": TEXT, "language": TEXT, "variants": TEXTS}
-
-PLAN = form(("queries",), questions=TEXTS, queries=list_of(form(("query",), reason=TEXT, **_QUERY)))
+PLAN = form(("queries",), questions=TEXTS, queries=list_of(form(("query",), reason=TEXT, **QUERY)))
 """The questions to be settled and the first queries; before each what a plain one would miss."""
-
-_BETTER = form(("draft", "query"), draft=INTEGER, problems=TEXTS, suggestion=TEXT, **_QUERY)
-BETTER = form(("queries",), queries=list_of(_BETTER))  # queries with what was wrong with their drafts, and what helps
 
 
 def insights_form(*, goes_on: bool) -> Form:
@@ -28,7 +24,7 @@ def check_form(output: dict[str, Any] | None, *, calculations: bool, follow_ups:
     if calculations:
         more["calculations"] = list_of(form(("what", "code"), what=TEXT, code=TEXT))
     if follow_ups:
-        more["follow_ups"] = list_of(form(("query",), follows=INTEGER, **_QUERY))
+        more["follow_ups"] = list_of(form(("query",), follows=INTEGER, **QUERY))
     conflict = form(("about", "marks"), about=TEXT, marks=TEXTS, believe=TEXT)
     # An answer in a form of its own has none yet where more is searched for.
     answer = TEXT if output is None else {"anyOf": [output, {"type": "null"}]}

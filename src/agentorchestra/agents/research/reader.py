@@ -13,8 +13,6 @@ from agentorchestra.agents.forms import Question, Questioner, call_tools, materi
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import (
     Dropped,
-    Hit,
-    Hits,
     Insight,
     Piece,
     about,
@@ -26,8 +24,9 @@ from agentorchestra.agents.research.findings import (
     pieces_of,
     shown,
 )
-from agentorchestra.agents.research.queries import NOTHING, ResearchQuery
 from agentorchestra.agents.research.questions import insights_form
+from agentorchestra.agents.search.hits import Hit, Hits
+from agentorchestra.agents.search.queries import NOTHING, ResearchQuery
 from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import ResearchSettings

@@ -12,10 +12,10 @@ from agentorchestra.agents.reporting.pieces import add_to_report
 from agentorchestra.agents.reporting.references import make_report
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import Insight, brief, evidence, ordered
-from agentorchestra.agents.research.queries import NOTHING, Queries, ResearchQuery, query_from
-from agentorchestra.agents.research.questions import BETTER, MENDED, PLAN, check_form, report_form
+from agentorchestra.agents.research.questions import MENDED, PLAN, check_form, report_form
 from agentorchestra.agents.research.reader import PYTHON, PageReader
 from agentorchestra.agents.research.sourced import Part, joined, parts_of
+from agentorchestra.agents.search.queries import BETTER, NOTHING, Queries, ResearchQuery, query_from
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.report.marks import evidence_marks

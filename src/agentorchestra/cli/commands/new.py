@@ -134,9 +134,9 @@ def _check_name(kind: str, name: str, place: _Place) -> None:
 
 def _registered(place: _Place) -> dict[str, str]:
     """Return the kind of each name that is taken: packaged, or the application's."""
-    from agentorchestra.agents.registry import builtin_agents
     from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.tools.registry import builtin_tools
+    from agentorchestra.workspace.agents import builtin_agents
 
     taken = dict.fromkeys(PromptLibrary(packaged_prompts()).names, "prompt")
     taken |= {"done": "tool", **dict.fromkeys(builtin_tools(place.folder).tools, "tool")}

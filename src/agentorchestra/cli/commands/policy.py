@@ -56,7 +56,7 @@ async def try_(file: Path, runs: tuple[str, ...], as_json: bool, folder: Path) -
 
     Listed is what was asked about or denied, or would be; --json has every effect.
     """
-    from agentorchestra.workspace.trial import load_policy
+    from agentorchestra.workspace.policy_trial import load_policy
 
     policy = load_policy(file)
     trials: list[RunTrial] = []

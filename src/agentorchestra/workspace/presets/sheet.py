@@ -80,7 +80,7 @@ def _setting(path: str, preset: Preset, settings: Settings) -> str:
 
 def value_of(path: str, settings: Settings) -> Any:
     """Return a setting's value by its dotted name, also an agent's; KeyError, AttributeError for an unknown name."""
-    from agentorchestra.agents.registry import adjusted, builtin_agents
+    from agentorchestra.workspace.agents import adjusted, builtin_agents
 
     found: Any = settings
     parts = path.split(".")

@@ -6,7 +6,7 @@ from typing import Any
 
 from .archives import UNPACKERS, convert_packed, convert_tar, convert_zip, member_named, open_zip, unpack, unpacked_name
 from .base import Job, Refused, clean, table_document, text_document
-from .mail import MARK_OF_MSG, attachment_of, check_compound, convert_eml, convert_msg
+from .emails import MARK_OF_MSG, attachment_of, check_compound, convert_eml, convert_msg
 from .markup import convert_html, convert_json, convert_xml
 from .media import describe_media
 from .msdoc import convert_doc

@@ -4,7 +4,7 @@
     time ─> one list
 
 It stands before the run's tool `search`, under its name: the agent has one tool for searching, whatever is done with
-its query. How queries are bettered is the deep researcher's (`research/queries.py`, the prompt `research_queries`).
+its query. How queries are bettered is the deep researcher's way too (`queries.py`, the prompt `research_queries`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.forms import Question, Questioner, call_tools
-from agentorchestra.agents.research.findings import Hits
-from agentorchestra.agents.research.queries import NOTHING, Queries, ResearchQuery, query_from
-from agentorchestra.agents.research.questions import BETTER
+from agentorchestra.agents.search.hits import Hits
+from agentorchestra.agents.search.queries import BETTER, NOTHING, Queries, ResearchQuery, query_from
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import ToolError
@@ -76,7 +75,7 @@ class _Searching:
             self.behind.schema,
             effect="composite",
             takes_context=True,
-            source=f"{__name__} {self.parts.reflect} {self.parts.expand}",
+            source=f"agentorchestra.agents.parts.search {self.parts.reflect} {self.parts.expand}",
             traits=self.behind.traits,
             trust=Trust.SYSTEM,
         )

@@ -7,6 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agentorchestra.agents.forms import INTEGER, TEXT, TEXTS, form, list_of
+
+QUERY: dict[str, dict[str, Any]] = {"query": TEXT, "since": TEXT, "until": TEXT, "language": TEXT, "variants": TEXTS}
+
+_BETTER = form(("draft", "query"), draft=INTEGER, problems=TEXTS, suggestion=TEXT, **QUERY)
+BETTER = form(("queries",), queries=list_of(_BETTER))  # queries with what was wrong with their drafts, and what helps
+
 NOTHING = "nothing was found"  # why a query failed that was answered
 
 _LONGEST = 300

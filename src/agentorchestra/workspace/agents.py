@@ -17,20 +17,20 @@ from agentorchestra.agents.agent import GIVEN, Agent
 from agentorchestra.agents.analysis.agent import NAME as ANALYZER
 from agentorchestra.agents.analysis.agent import AnalysisDriver, deep_analyzer
 from agentorchestra.agents.browser.agent import BROWSER, browser_use
+from agentorchestra.agents.citations import FOLDER_FILES
 from agentorchestra.agents.debate.agent import debate
 from agentorchestra.agents.debate.experts import EXPERTS
 from agentorchestra.agents.distiller import distiller
 from agentorchestra.agents.generation.agent import tool_generator
 from agentorchestra.agents.reporting.agent import REPORTER
-from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.research.agent import deep_researcher
 from agentorchestra.agents.society.actors import society_agents
 from agentorchestra.agents.society.reader import reader
-from agentorchestra.agents.sources import FOLDER_FILES
 from agentorchestra.core.errors import SettingsError, SourceError, UnknownComponentError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import AgentSettings, Settings
+from agentorchestra.environments.report import REPORT
 from agentorchestra.tea.memory.base import NONE
 from agentorchestra.tea.programs.dynamic import load_source, member
 from agentorchestra.tea.programs.sources import defining_text, package_of

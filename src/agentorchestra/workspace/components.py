@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.registry import AGENT, builtin_agents
 from agentorchestra.core.clock import Clock
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.protocols import Store
@@ -26,6 +25,7 @@ from agentorchestra.tea.registry.registration import entry_points
 from agentorchestra.tea.registry.registry import Registry
 from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
 from agentorchestra.tea.retrieval.finder import Finding
+from agentorchestra.workspace.agents import AGENT, builtin_agents
 
 # The paper's context managers: each is one object with the server of its protocol.
 ToolContextManager = TCPServer

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.generation.workshop import Workshop
 from agentorchestra.agents.state import add_tools, agent_state
+from agentorchestra.agents.workshop import Workshop
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.messages import Message
 from agentorchestra.loop import Seen, State, descriptions

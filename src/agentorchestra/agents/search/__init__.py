@@ -1,0 +1,1 @@
+"""Search: queries, looked at again and spread, and the pages they find."""
