@@ -341,12 +341,13 @@ class Exchange(BaseModel, frozen=True):
     status: RunStatus = RunStatus.COMPLETED
 
 
-CHECKS = 4  # the way in which new runs read replies and check answers; see `RunManifest.checks`
+CHECKS = 5  # the way in which new runs read replies and check answers; see `RunManifest.checks`
 
 # from it on a judge is shown a page once, tables of PDFs count once, and a window holds what its model counts
 PAGES_ONCE = 3
 
 TURN = 4  # from it on sources are asked for what this turn read, and numbers are compared by value
+ENCODING = 5  # from it on `fetch` takes `encoding`
 
 
 class Project(BaseModel, frozen=True):
@@ -457,10 +458,10 @@ class RunManifest(ManifestHead, frozen=True):
     # what its system was told besides the task: of a `debate`, the experts and rounds
     options: dict[str, JsonValue] = {}
     keep_tools: Keep = "workspace"  # where tools stay that are generated in it (`generator.keep`)
-    # how replies are read and answers checked: 4 as TURN says; 3 with replies in all their forms, with what is open
-    # where plain words would be the answer, and with what was read counted as COUNTED says; 2 with sources that are
-    # sorted into held, misquoted and unknown, and with the figures of answers that no other agent took part in; 1 with
-    # what tools and programs gave, 0 without
+    # how replies are read and answers checked: 5 as ENCODING says; 4 as TURN says; 3 with replies in all
+    # their forms, with what is open where plain words would be the answer, and as PAGES_ONCE says; 2 with sources that
+    # are sorted into held, misquoted and unknown, and with the figures of answers that no other agent took part in; 1
+    # with what tools and programs gave, 0 without
     checks: int = 0
     # how `python` and `bash` work: 1 in the folder of a terminal that their agent has, and pictures that they make are
     # named; 0 apart from it, and pictures are shown

@@ -27,7 +27,7 @@ from agentorchestra.core.events import Event
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.spec import SOURCE_MEDIA_TYPE, Pinned, RunFields, RunManifest, RunSpec, first_names
+from agentorchestra.core.spec import ENCODING, SOURCE_MEDIA_TYPE, Pinned, RunFields, RunManifest, RunSpec, first_names
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.models.function import as_client
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
@@ -202,8 +202,11 @@ class Equipper:
     def of(self, record: RunRecord) -> Equipment:
         """Return what a run was created with here; in another process the workspace's, and what its manifest names."""
         manifest = record.manifest
+        base = self.base()
+        if manifest.checks < ENCODING and "fetch" in base.tools.keys() - {*self._catalog.replaced}:
+            base = replace(base, tools={**base.tools, "fetch": base.tools["fetch"].without("encoding")})
         named = replace(
-            self.base(),
+            base,
             environments=manifest.environments,
             system=manifest.system,
             society=manifest.society,

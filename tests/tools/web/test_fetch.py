@@ -203,9 +203,19 @@ async def test_traps_become_observations_and_the_run_goes_on(site: Site, tmp_pat
         leading = await ctx.call_tool("fetch", url=f"{site.address}/trap/leading")
         assert "High tide is at noon." in shown(leading) and "by 1 redirect(s)" in shown(leading)
         guessed = await ctx.call_tool("fetch", url=f"{site.address}/trap/legacy")
-        assert "Маяк построен" in shown(guessed) and "read as Windows-1251, a guess by its letters (it says" in shown(
+        assert "Маяк построен" in shown(guessed) and "Read as Windows-1251, a guess by its letters (it says" in shown(
             guessed
         )
+        assert "read it again with another `encoding`." in shown(guessed)
+        for kept in (False, True):  # what is read so is kept beside what was guessed
+            named = await ctx.call_tool("fetch", url=f"{site.address}/trap/legacy", encoding="koi8-r")
+            assert "лЮЪЙ ОНЯРПНЕМ" in shown(named) and "guess" not in shown(named)
+            assert ("kept since" in shown(named)) is kept
+        page = (await ctx.read_artifact(named.artifacts[0])).decode()
+        assert "лЮЪЙ ОНЯРПНЕМ" in page  # quotes are checked against what was read last
+        assert "Маяк построен" in shown(await ctx.call_tool("fetch", url=f"{site.address}/trap/legacy"))
+        unknown = await ctx.call_tool("fetch", url=f"{site.address}/trap/legacy", encoding="klingon")
+        assert "cannot be read: the encoding 'klingon' is unknown; give a name such as 'cp1251'" in shown(unknown)
         endless = await ctx.call_tool("fetch", url=f"{site.address}/trap/endless")
         assert "Note: it is longer; only its beginning was read." in shown(endless)
         big = await ctx.call_tool("fetch", url=f"{site.address}/trap/big")

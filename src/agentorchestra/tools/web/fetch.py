@@ -21,6 +21,7 @@ from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_te
 from agentorchestra.tools.web.reader import PageReader
 from agentorchestra.trust.arguments import INSIDE
 
+_Inside = Annotated[str, Field(json_schema_extra={"format": INSIDE})]
 LINKS = "links"  # the part that lists the links of a page
 PICTURES = "pictures"  # the part that lists its pictures
 _LINKS_SHOWN = 200
@@ -33,8 +34,9 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
     async def fetch(
         ctx: RunContext[Any],
         url: str,
-        part: Annotated[str, Field(json_schema_extra={"format": INSIDE})] = "",
+        part: _Inside = "",
         fresh: bool = False,
+        encoding: _Inside = "",
     ) -> ToolResult:
         """Read a page, PDF or office file at an address, with the places of what it holds.
 
@@ -42,8 +44,9 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
             url: The whole address, as you found it.
             part: Of a long page: "lines 200-400", "p. 3", "rows 7-20", a sheet's name, "links" or "pictures".
             fresh: Read it again, not what was kept of it.
+            encoding: Of its text, e.g. "cp1251", where the result says that it is a guess.
         """
-        page, body, kept = await reader.page(url, fresh=fresh, secret=ctx.secret)
+        page, body, kept = await reader.page(url, fresh=fresh, secret=ctx.secret, encoding=encoding)
         document = await asyncio.to_thread(page.read)
         artifacts = await _artifacts(ctx, page, body)
         if part.strip().lower() in (LINKS, PICTURES):

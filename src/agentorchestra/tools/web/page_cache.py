@@ -90,9 +90,9 @@ class KeptPages(_Kept):
         super().__init__(folder, max_bytes)
         self._max_age_s = max_age_s
 
-    def get(self, url: str, reader: str) -> tuple[Page, bytes] | None:
+    def get(self, url: str, reader: str, encoding: str = "") -> tuple[Page, bytes] | None:
         """Return a page and the bytes it was read from; None where it is not kept, or for too long. Blocks."""
-        data = self._read(f"{reader}\n{url}")
+        data = self._read(f"{reader}{encoding}\n{url}")
         if data is None:
             return None
         head, _, body = data.partition(b"\n")
@@ -103,10 +103,10 @@ class KeptPages(_Kept):
             return None
         return (page, body) if whole else None
 
-    def put(self, page: Page, body: bytes) -> None:
-        """Keep a page. Blocks."""
+    def put(self, page: Page, body: bytes, encoding: str = "") -> None:
+        """Keep a page, read in an encoding that was named or looked for (""). Blocks."""
         head = json.dumps(page.to_json(), ensure_ascii=False).encode("utf-8", "replace")
-        self._write(f"{page.reader}\n{page.url}", head + b"\n" + body)
+        self._write(f"{page.reader}{encoding}\n{page.url}", head + b"\n" + body)
 
 
 class KeptResults(_Kept):

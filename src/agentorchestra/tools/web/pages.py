@@ -60,7 +60,7 @@ def _pairs(given: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
     return tuple((str(words), str(target)) for words, target in given)
 
 
-async def page_of(answer: Answer, url: str, reader: str) -> Page:
+async def page_of(answer: Answer, url: str, reader: str, encoding: str = "") -> Page:
     """Read what a site answered, in a bounded process; WebError (`bad_answer`) for what cannot be read."""
     shown = shown_address(answer.url)
     with tempfile.TemporaryDirectory(prefix="agentorchestra-page-") as folder:
@@ -74,7 +74,7 @@ async def page_of(answer: Answer, url: str, reader: str) -> Page:
             "raw": reader == "raw",
         }
         try:
-            result, _ = await run_async(Request(path, "page", asked=asked), LIMITS)
+            result, _ = await run_async(Request(path, "page", asked=asked, encoding=encoding), LIMITS)
         except FileInputError as error:
             raise WebError(
                 str(error).replace(str(path.absolute()), shown), kind="bad_answer", url=shown, status=answer.status

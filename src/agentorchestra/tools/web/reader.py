@@ -45,7 +45,7 @@ class PageReader:
             )
 
     async def page(
-        self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None
+        self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None, encoding: str = ""
     ) -> tuple[Page, bytes, bool]:
         """Return a page, the bytes it was read from, and whether it was kept from an earlier time (not if `fresh`)."""
         address = parse_address(url)
@@ -55,10 +55,10 @@ class PageReader:
         if copy is not None:
             answer = Answer(address.url, 200, {"content-type": copy[1]}, copy[0])
             async with self._workers:
-                page = await page_of(answer, address.url, "raw" if reader == "raw" else "text")
+                page = await page_of(answer, address.url, "raw" if reader == "raw" else "text", encoding)
             return replace(page, notes=(*page.notes, _COPY)), answer.body, False
         if not fresh:
-            kept = await asyncio.to_thread(self._kept.get, address.url, reader)
+            kept = await asyncio.to_thread(self._kept.get, address.url, reader, encoding)
             if kept is not None:
                 self.client.denied.refuse(kept[0].final_url)
                 return (*kept, True)
@@ -72,11 +72,11 @@ class PageReader:
         if not answer.ok:
             raise _no_success(answer)
         async with self._workers:
-            page = await page_of(answer, address.url, reader)
+            page = await page_of(answer, address.url, reader, encoding)
         if reader == "service":
             page = replace(page, final_url=address.url, redirects=())
         if not answer.broken:
-            await asyncio.to_thread(self._kept.put, page, answer.body)
+            await asyncio.to_thread(self._kept.put, page, answer.body, encoding)
         return page, answer.body, False
 
     async def linked(self, first: Page, *, fresh: bool = False) -> AsyncIterator[Page | WebError]:

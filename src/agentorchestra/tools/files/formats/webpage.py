@@ -13,7 +13,7 @@ from .blocks import Blocks, bare_words
 from .convert import convert
 from .markup import convert_html
 from .sniff import sniff
-from .text import decoded
+from .text import decoded, encoding_of
 
 MOST_LINKS = 1_000
 MOST_PICTURES = 50
@@ -44,9 +44,10 @@ def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[s
     page: dict[str, Any] = {"charset": "", "links": [], "pictures": []}
     if not textual:
         return {"document": convert(job, data, name), "page": page}
-    text = decoded(data, str(asked.get("charset", "")))
+    text = decoded(data, str(asked.get("charset", "")), job.encoding)
+    job.encoding = ""  # what is read below is UTF-8
     source, page["charset"] = clean(text.text), text.encoding
-    notes = [f"read as {text.name}, {text.doubt}"] if text.doubt else []
+    notes = [doubt] if (doubt := encoding_of(text, doubtful=True).removesuffix(".")) else []
     longer = len(source) > _MOST_SOURCE
     if longer:
         end = 1 + max(source.rfind("\n", 0, _MOST_SOURCE), source.rfind(">", 0, _MOST_SOURCE))
