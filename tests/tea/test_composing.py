@@ -11,7 +11,7 @@ from agentorchestra.core.errors import PromptError, VersionError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.tea.prompts.catalog import PromptLibrary
-from agentorchestra.tea.prompts.composition import composed
+from agentorchestra.tea.prompts.composition import expand
 from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace, packaged_prompts
@@ -41,7 +41,7 @@ def test_a_module_stands_where_it_is_included(tmp_path: Path) -> None:
     assert main.variables == ("task", "who")
     assert main.modules == ("head@1.0.0", "style@1.0.0")
     # The text is whole: it needs no other prompt, and is the same prompt.
-    again = parse_prompt(main.text, where="kept")
+    again = parse_prompt(main.text, label="kept")
     assert again == main
 
 
@@ -97,7 +97,7 @@ def test_modules_cannot_grow_without_end(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match="more than 1,000,000 characters with its modules"):
         library(tmp_path, **files)
     with pytest.raises(PromptError, match="a prompt includes 'x', and no other prompts are at hand"):
-        composed('{% include "x" %}', None, where="a prompt")
+        expand('{% include "x" %}', None, label="a prompt")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_modules_cannot_grow_without_end(tmp_path: Path) -> None:
 )
 def test_hostile_marks_take_no_time(line: str) -> None:
     with pytest.raises(PromptError):
-        parse_prompt(f"---\nname: p\nversion: 1.0.0\ntrainable: [x]\n---\n{line}\n", where="p.md")
+        parse_prompt(f"---\nname: p\nversion: 1.0.0\ntrainable: [x]\n---\n{line}\n", label="p.md")
 
 
 RULES = """---
@@ -128,7 +128,7 @@ trainable: [rules, tone]
 
 
 def test_parts_are_listed_read_and_rewritten() -> None:
-    prompt = parse_prompt(RULES, where="p.md")
+    prompt = parse_prompt(RULES, label="p.md")
     assert prompt.parts == {"rules": "- Look twice.\n", "tone": "{{ task }}, kindly.\n"}
     assert prompt.render(task="Go") == "<rules>\n- Look twice.\n</rules>\nGo, kindly."
     other = prompt.with_part("rules", "- Look once.\n- Then go: {{ task }}", version="1.1.0")
@@ -142,8 +142,8 @@ def test_parts_are_listed_read_and_rewritten() -> None:
 def test_marks_change_nothing_of_what_is_rendered() -> None:
     plain = "\n".join(line for line in RULES.split("\n") if "{#" not in line and "trainable" not in line)
     for task in ("", "Go"):
-        expected = parse_prompt(plain, where="p.md").render(task=task)
-        assert parse_prompt(RULES, where="p.md").render(task=task) == expected
+        expected = parse_prompt(plain, label="p.md").render(task=task)
+        assert parse_prompt(RULES, label="p.md").render(task=task) == expected
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_marks_change_nothing_of_what_is_rendered() -> None:
 )
 def test_a_part_that_breaks_the_prompt_is_refused(part: str, text: str, said: str) -> None:
     with pytest.raises(PromptError, match=said):
-        parse_prompt(RULES, where="p.md").with_part(part, text)
+        parse_prompt(RULES, label="p.md").with_part(part, text)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_part_that_breaks_the_prompt_is_refused(part: str, text: str, said: st
 def test_marks_that_do_not_fit_are_a_sentence(old: str, new: str, said: str) -> None:
     assert RULES.count(old) == 1
     with pytest.raises(PromptError, match=said):
-        parse_prompt(RULES.replace(old, new), where="p.md")
+        parse_prompt(RULES.replace(old, new), label="p.md")
 
 
 def test_parts_of_a_module_are_rewritten_in_the_composed_prompt(tmp_path: Path) -> None:

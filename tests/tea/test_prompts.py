@@ -45,7 +45,7 @@ def _text(body: str, variables: str = "[task]", name: str = "task") -> str:
 
 def _refused(text: str) -> str:
     with pytest.raises(PromptError) as caught:
-        parse_prompt(text, where="task.md")
+        parse_prompt(text, label="task.md")
     return str(caught.value)
 
 
@@ -62,18 +62,18 @@ def test_a_prompt_and_its_parts(tmp_path: Path) -> None:
 
 @given(st.text() | st.sampled_from(["{{ 7 * 7 }}", "{% for x in y %}", "{# no #}", "{{ self }}", "<b>&amp;</b>"]))
 def test_values_are_inserted_and_never_rendered(value: str) -> None:
-    prompt = parse_prompt(_text("[{{ task }}]"), where="task.md")
+    prompt = parse_prompt(_text("[{{ task }}]"), label="task.md")
     assert prompt.render(task=value) == f"[{value}]"
     assert prompt.render(task=value) == prompt.render(task=value)
 
 
 def test_line_endings_and_a_mark_at_the_beginning_do_not_matter() -> None:
-    prompt = parse_prompt("\ufeff" + TASK.replace("\n", "\r\n"), where="task.md")
+    prompt = parse_prompt("\ufeff" + TASK.replace("\n", "\r\n"), label="task.md")
     assert prompt.render(task="a", files=[]) == "<task>\na\n</task>"
 
 
 def test_a_rule_in_the_body_is_text() -> None:
-    prompt = parse_prompt(_text("a\n---\nb", "[]"), where="task.md")
+    prompt = parse_prompt(_text("a\n---\nb", "[]"), label="task.md")
     assert prompt.render() == "a\n---\nb"
 
 
@@ -88,7 +88,7 @@ def test_a_rule_in_the_body_is_text() -> None:
 )
 def test_rendering_needs_its_variables(values: dict[str, Any], said: str) -> None:
     with pytest.raises(PromptError) as caught:
-        parse_prompt(TASK, where="task.md").render(**values)
+        parse_prompt(TASK, label="task.md").render(**values)
     assert said in str(caught.value)
 
 
@@ -120,7 +120,7 @@ def test_a_file_that_is_no_prompt(text: str, said: str) -> None:
 @pytest.mark.parametrize("body", ["{{ task.__class__.__mro__ }}", "{{ ''.__class__.__base__.__subclasses__() }}"])
 def test_a_template_stays_inside(body: str) -> None:
     with pytest.raises(PromptError, match="cannot be rendered"):
-        parse_prompt(_text(body), where="task.md").render(task="a")
+        parse_prompt(_text(body), label="task.md").render(task="a")
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ _FULL: dict[str, Any] = {
 def test_every_packaged_prompt_renders_full_and_empty(name: str) -> None:
     prompt = PromptLibrary(PACKAGED).get(name)
     # The library takes them for checked.
-    assert parse_prompt(prompt.text, where=name) == prompt
+    assert parse_prompt(prompt.text, label=name) == prompt
     full = {variable: _FULL.get(variable, f"{variable} {{{{ 8111 * 9 }}}}") for variable in prompt.variables}
     shown = prompt.render(**full)
     for off in ({"code": False}, {"native": False}, {"code": False, "native": False}):
@@ -225,10 +225,10 @@ def test_an_application_brings_prompts_of_its_own(tmp_path: Path) -> None:
     for name in ("clerk", "scribe"):
         _file(own, name, TASK.replace("name: task", f"name: {name}"))
     _file(overrides, "clerk", TASK.replace("name: task", "name: clerk").replace("1.2.0", "9.0.0"))
-    library = PromptLibrary(PACKAGED, overrides, given=[own])
+    library = PromptLibrary(PACKAGED, overrides, app_folders=[own])
     assert library.get("scribe").version != "9.0.0" and library.get("clerk").version == "9.0.0"
     with pytest.raises(PromptError, match=r"the folder of prompts .*nothing is not there"):
-        PromptLibrary(PACKAGED, given=[tmp_path / "nothing"])
+        PromptLibrary(PACKAGED, app_folders=[tmp_path / "nothing"])
 
 
 def test_an_unknown_name_gives_the_known_ones(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ class CodeDecider(ModelDecider):
         provenance: tuple[Provenance, ...],
         *,
         final: bool,
-        opened: Sequence[str] = (),
+        open_names: Sequence[str] = (),
     ) -> Effect:
         """Return RunCode; in the last decision the program may call nothing but `done`."""
         code = call.arguments.get("code", "") if isinstance(call.arguments, dict) else ""

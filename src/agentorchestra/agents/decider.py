@@ -29,14 +29,18 @@ MORE_ROOM = 2
 class Toolset(Protocol):
     """The tools of an agent, as schemas for the model and as effects for the door."""
 
-    def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
+    def schemas(self, open_names: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
         """Return the tools in a stable order; what was opened later stands at the end."""
 
-    def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
+    def open_schemas(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
         """Return those of these that stand in no first prompt."""
 
     def effect(
-        self, call: ToolCall, ctx: BranchContext[Any], provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+        self,
+        call: ToolCall,
+        ctx: BranchContext[Any],
+        provenance: tuple[Provenance, ...],
+        open_names: Sequence[str] = (),
     ) -> Effect:
         """Return the effect of a call; a mistake gives an invalid one with the sentence that says what is allowed."""
 
@@ -145,7 +149,7 @@ class ModelDecider:
         broken = reply.broken and bool(calls) and last == reply.calls[-1].arguments
         cut = self.cut_at(response) if broken or not calls or (former and isinstance(last, str)) else 0
         for index, call in enumerate(calls):
-            effect = self.effect(call, ctx, provenance, final=final, opened=state.opened)
+            effect = self.effect(call, ctx, provenance, final=final, open_names=state.opened)
             unread = broken and call is calls[-1]
             if effect.invalid is not None and not unread:
                 effect, missing = self._mended(call, effect, ctx, provenance, state, final=final)
@@ -228,7 +232,7 @@ class ModelDecider:
         for names in ((), extra) if extra else ((),):
             kept = {name: value for name, value in arguments.items() if name not in names}
             again = call.model_copy(update={"arguments": kept})
-            tried = self.effect(again, ctx, provenance, final=final, opened=state.opened)
+            tried = self.effect(again, ctx, provenance, final=final, open_names=state.opened)
             if tried.invalid is None and (not names or harmless(tried)):
                 return tried, names
         return effect, ()
@@ -249,9 +253,9 @@ class ModelDecider:
         provenance: tuple[Provenance, ...],
         *,
         final: bool,
-        opened: Sequence[str] = (),
+        open_names: Sequence[str] = (),
     ) -> Effect:
-        return self.tools.effect(call, ctx, provenance, opened)
+        return self.tools.effect(call, ctx, provenance, open_names)
 
     def worded(self, reply: Reply, fields: dict[str, Any] | None) -> bool:
         """Return True if a reply without a call is in plain words, which may be meant as the answer."""

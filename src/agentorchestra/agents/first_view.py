@@ -167,7 +167,7 @@ async def choose_first_view(
         kit.finder or Finder(Retriever()),
         core=(tools.finish, *chosen, *packaged, *agents, *actions),
         room=room,
-        offered=offered,
+        agent_names=offered,
         functions=code,
     )
     add_tools(ctx, *discovery.own)

@@ -154,7 +154,7 @@ def tail_text(
             must_answer=state.must_answer,
             candidate=state.candidate,
         )
-        opened = () if opened_prompt is None or state.must_answer else tools.opened(state.opened)
+        opened = () if opened_prompt is None or state.must_answer else tools.open_schemas(state.opened)
         if opened_prompt is None or not opened:
             return text
         # In every step anew: what is said only once may be taken out of a long history.

@@ -137,9 +137,9 @@ class Catalog:
 
     def _add_carried(self, *, refuse: bool = True) -> None:
         """Add what stands behind the components that are here (tea/transformations)."""
-        from agentorchestra.tea.transformations.dependencies import brought
+        from agentorchestra.tea.transformations.dependencies import dependencies_of
 
-        found = brought(self.tools, self.every_environment, self.agents, refuse=refuse)
+        found = dependencies_of(self.tools, self.every_environment, self.agents, refuse=refuse)
         self.tools = {**self.tools, **found.tools}
         self.environments = {**self.environments, **found.environments}
         self.agents = {**self.agents, **found.agents}

@@ -129,7 +129,7 @@ class Composition:
             builtin=self.builtin.tools,
             sandbox=self.builtin.sandbox,
             packaged=packaged_environments(environments),
-            prompts=PromptLibrary(packaged_prompts(), self.folder / "prompts", given=own.prompts),
+            prompts=PromptLibrary(packaged_prompts(), self.folder / "prompts", app_folders=own.prompts),
             models=self.models,
         )
         self.calls = Calls(self.engine, store, create_calls, services)

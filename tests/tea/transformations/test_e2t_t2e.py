@@ -33,7 +33,7 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
-from agentorchestra.tea.transformations.base import made
+from agentorchestra.tea.transformations.base import instance
 from agentorchestra.workspace import Workspace
 from tests.runtime.counter import Counter
 from tests.support.patience import LONGEST_S
@@ -109,8 +109,8 @@ async def test_e2t_then_t2e_keeps_schemas_and_results(tmp_path: Path, example: A
     assert [one.model_dump() for one in again().actions()] == [one.model_dump() for one in kind().actions()]
 
     async def both(ctx: BranchContext[Any]) -> bool:
-        first = await ctx.perform_all(acts(made(kind), calls))
-        second = await ctx.perform_all(acts(made(again), calls))
+        first = await ctx.perform_all(acts(instance(kind), calls))
+        second = await ctx.perform_all(acts(instance(again), calls))
         plain = [[index + 1, *call] for index, call in enumerate(calls)]
         # The second time it is the same instance, which has been asked before.
         later = [[len(calls) + index, *rest] for index, *rest in plain]

@@ -100,7 +100,7 @@ async def candidates(topic: str, delegates: Sequence[Delegate], ctx: BranchConte
     able = {delegate.agent.name: delegate for delegate in delegates if delegate.agent.name not in NEVER}
     tools = AgentToolset((), offered=[*able.values()], role=ctx.role)
     room = ctx.manifest.prompt_tool_chars or 32_000
-    discovery = Discovery(tools, kit.finder or Finder(Retriever()), core=(), room=room, offered=[*able])
+    discovery = Discovery(tools, kit.finder or Finder(Retriever()), core=(), room=room, agent_names=[*able])
     add_tools(ctx, *discovery.own)
     find = next((tool for tool in discovery.own if tool.name == FIND_AGENTS), None)
     names_by_fit: list[str] = []

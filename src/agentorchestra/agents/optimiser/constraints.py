@@ -77,7 +77,7 @@ def _check_guard(variable: Variable, text: str, subject: str) -> None:
 def _check_template(variable: Variable, text: str, subject: str) -> None:
     try:
         uses = placeholders(text)
-        with_parts(_PART, {"it": text}, where=subject)
+        with_parts(_PART, {"it": text}, label=subject)
     except PromptError as exc:
         raise UnloadableError(f"{subject} cannot be loaded: {exc}") from None
     required_names = required(variable)

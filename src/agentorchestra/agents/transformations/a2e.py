@@ -20,7 +20,7 @@ from agentorchestra.core.ids import canonical_json, sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.context import BranchContext
-from agentorchestra.tea.transformations.base import Carried, Transformation, carried_by, first_twice, made
+from agentorchestra.tea.transformations.base import Carried, Transformation, carried_by, first_twice, instance
 
 TELL = ToolSchema(
     name="tell",
@@ -168,7 +168,7 @@ def accepted(agent: Agent) -> tuple[ToolSchema, ...]:
     own = str(getattr(agent.drive, "environment", ""))
     if names is None or own not in carried_by(agent).environments:
         return ()
-    environment = made(carried_by(agent).environments[own])
+    environment = instance(carried_by(agent).environments[own])
     return tuple(action for action in environment.actions() if action.name in names)
 
 

@@ -16,7 +16,7 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tea.calling.signatures import schema_problems
-from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, made
+from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, instance
 
 PROMPT = "environment"
 
@@ -102,7 +102,7 @@ def _e2a(
     Raises:
         TransformationError: for an action that is not there.
     """
-    environment = made(factory)
+    environment = instance(factory)
     actions = [schema.name for schema in environment.actions()]
     open_actions = actions if accepts is None else list(accepts)
     for action in open_actions:

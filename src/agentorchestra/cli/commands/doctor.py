@@ -594,8 +594,8 @@ def _prompts(folder: Path, workspace: Workspace[Any] | None) -> list[Check]:
 
     try:
         given = workspace.own.prompts if workspace is not None else ()
-        count = len(PromptLibrary(packaged_prompts(), folder / "prompts", given=given).pins())
-        names = PromptLibrary(packaged_prompts(), given=given).names
+        count = len(PromptLibrary(packaged_prompts(), folder / "prompts", app_folders=given).pins())
+        names = PromptLibrary(packaged_prompts(), app_folders=given).names
     except AgentOrchestraError as exc:
         return [Check("prompts", "fail", one_line(str(exc), 2000), "correct the file, or reinstall agentorchestra")]
     own = sorted(path.stem for path in (folder / "prompts").glob("*.md"))

@@ -105,12 +105,12 @@ class AgentToolset:
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._callable))
 
-    def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
+    def schemas(self, open_names: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
         """Return the schemas sorted by name, so that every prompt begins alike; then what came later and is open."""
         first = tuple(self._callable[name].schema for name in self.names if name not in self._later)
-        return (*first, *self.opened(opened))
+        return (*first, *self.open_schemas(open_names))
 
-    def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
+    def open_schemas(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
         return tuple(self._callable[name].schema for name in dict.fromkeys(names) if name in self._later)
 
     def effects(self, ctx: Any) -> list[Effect]:
@@ -129,7 +129,7 @@ class AgentToolset:
         return "agents" if isinstance(found, _Offer) else found.traits.origin.replace(":", "/", 1)
 
     def effect(
-        self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+        self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], open_names: Sequence[str] = ()
     ) -> Effect:
         """Return the effect of a call; an unknown name or arguments that do not fit give an invalid one."""
         found = self._callable.get(call.name)

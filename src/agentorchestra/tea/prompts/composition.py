@@ -48,80 +48,80 @@ class _Body(Protocol):
 B = TypeVar("B", bound=_Body)
 
 
-def composed(template: str, modules: Callable[[str], B] | None, *, where: str) -> tuple[str, tuple[B, ...]]:
+def expand(template: str, modules: Callable[[str], B] | None, *, label: str) -> tuple[str, tuple[B, ...]]:
     """Return a template with its includes replaced, and what was put in, each once, in order, or raise PromptError."""
-    found: dict[str, B] = {}
+    by_name: dict[str, B] = {}
     left = LONGEST - len(template)
 
     def put(match: re.Match[str]) -> str:
         name = match["name"]
         if modules is None:
             raise PromptError(
-                f"{where} includes {name!r}, and no other prompts are at hand here; put its text in its place, as "
+                f"{label} includes {name!r}, and no other prompts are at hand here; put its text in its place, as "
                 "`text` of a loaded prompt has it"
             )
-        module = found[name] = modules(name)
+        module = by_name[name] = modules(name)
         body = module.template.strip("\n")
         nonlocal left
         left -= len(body)
         if left < 0:
-            raise PromptError(f"{where} has more than {LONGEST:,} characters with its modules; include less")
+            raise PromptError(f"{label} has more than {LONGEST:,} characters with its modules; include less")
         alone = match["line"] is not None and match["end"] is not None
         return f"{body}\n" if alone else f"{match['line'] or ''}{body}{match['end'] or ''}"
 
     if left < 0:
-        raise PromptError(f"{where} has {len(template):,} characters; at most {LONGEST:,} are allowed")
-    return _INCLUDE.sub(put, template), tuple(found.values())
+        raise PromptError(f"{label} has {len(template):,} characters; at most {LONGEST:,} are allowed")
+    return _INCLUDE.sub(put, template), tuple(by_name.values())
 
 
-def parts_of(template: str, trainable: Iterable[str], *, where: str) -> dict[str, str]:
+def parts_of(template: str, trainable: Iterable[str], *, label: str) -> dict[str, str]:
     """Return the text of each trainable part by name; raise PromptError for wrong marks or a missing part."""
-    spans = _spans(template, where)
+    spans = _spans(template, label)
     names = list(trainable)
     for name in names:
         if name not in spans:
-            listed = ", ".join(spans) or "none"
+            marks = ", ".join(spans) or "none"
             raise PromptError(
-                f"{where} has no part {name!r} (its parts: {listed}); mark it with {{# part: {name} #}} and {{# end #}}"
+                f"{label} has no part {name!r} (its parts: {marks}); mark it with {{# part: {name} #}} and {{# end #}}"
             )
     return {name: template[slice(*spans[name])] for name in names}
 
 
-def with_parts(template: str, parts: Mapping[str, str], *, where: str) -> str:
+def with_parts(template: str, parts: Mapping[str, str], *, label: str) -> str:
     """Return a template with other texts for some parts; raise PromptError for texts that hold marks or includes."""
     for name, text in parts.items():
-        spans = _spans(template, where)
+        spans = _spans(template, label)
         if name not in spans:
-            raise PromptError(f"{where} has no part {name!r}; its parts: {', '.join(spans) or 'none'}")
+            raise PromptError(f"{label} has no part {name!r}; its parts: {', '.join(spans) or 'none'}")
         if _MARK.search(text) or _INCLUDE.search(text):
-            raise PromptError(f"the text for the part {name!r} of {where} holds marks of parts or includes")
+            raise PromptError(f"the text for the part {name!r} of {label} holds marks of parts or includes")
         start, end = spans[name]
         body = text.strip("\n")
         template = template[:start] + (f"{body}\n" if body else "") + template[end:]
     return template
 
 
-def _spans(template: str, where: str) -> dict[str, tuple[int, int]]:
+def _spans(template: str, label: str) -> dict[str, tuple[int, int]]:
     spans: dict[str, tuple[int, int]] = {}
     open_: tuple[str, int] | None = None
     for match in _MARK.finditer(template):
         line = template.count("\n", 0, match.start()) + 1
         if match["end"]:
             if open_ is None:
-                raise PromptError(f"{where} ends a part that it did not begin (line {line} of its template)")
+                raise PromptError(f"{label} ends a part that it did not begin (line {line} of its template)")
             spans[open_[0]] = (open_[1], match.start())
             open_ = None
             continue
         name = match["part"].strip().removesuffix("-").strip()
         if not _PART.fullmatch(name):
-            raise PromptError(f"{where} has a part named {name!r}; use letters, digits, '_' and '-'")
+            raise PromptError(f"{label} has a part named {name!r}; use letters, digits, '_' and '-'")
         if open_ is not None or name in spans:
-            what = "inside another part" if open_ is not None else "twice"
+            place = "inside another part" if open_ is not None else "twice"
             raise PromptError(
-                f"{where} has the part {name!r} {what} (line {line} of its template); "
+                f"{label} has the part {name!r} {place} (line {line} of its template); "
                 "parts have names of their own and stand apart"
             )
         open_ = name, match.end()
     if open_ is not None:
-        raise PromptError(f"{where} does not end its part {open_[0]!r}; write {{# end #}} behind it")
+        raise PromptError(f"{label} does not end its part {open_[0]!r}; write {{# end #}} behind it")
     return spans

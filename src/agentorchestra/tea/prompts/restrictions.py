@@ -33,22 +33,22 @@ def check_plain(text: str, name: str) -> None:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     if len(text) > MAX_CHARS:
-        raise _refused(name, f"it has {len(text):,} characters")
+        raise _refusal(name, f"it has {len(text):,} characters")
     loops = 0
 
     def walk(node: nodes.Node, loop_variables: frozenset[str] | None) -> None:
         nonlocal loops
         kind = type(node).__name__
         if kind not in _NODES:
-            raise _refused(name, f"it uses {kind}")
+            raise _refusal(name, f"it uses {kind}")
         if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
-            raise _refused(name, f"it uses the filter {node.name!r}")
+            raise _refusal(name, f"it uses the filter {node.name!r}")
         if isinstance(node, nodes.For):
             loops += 1
             inner = loop_variables is not None and _root(node.iter) in loop_variables
             if loops > _MAX_LOOPS or node.recursive or (loop_variables is not None and not inner):
-                raise _refused(name, "its loops may go over everything for everything")
-            targets = frozenset(one.name for one in node.target.find_all(nodes.Name)) | _own_name(node.target)
+                raise _refusal(name, "its loops may go over everything for everything")
+            targets = frozenset(leaf.name for leaf in node.target.find_all(nodes.Name)) | _own_name(node.target)
             for child in node.iter_child_nodes():
                 walk(child, targets if child in node.body else loop_variables)
             return
@@ -65,15 +65,15 @@ def check_plain(text: str, name: str) -> None:
 
     try:
         walk(ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True).parse(text), None)
-        parse_prompt(text, where=f"the prompt {name!r}")
+        parse_prompt(text, label=f"the prompt {name!r}")
     except TemplateSyntaxError as exc:
-        raise _refused(name, f"it is no template ({exc.message})") from None
+        raise _refusal(name, f"it is no template ({exc.message})") from None
     except RecursionError:
-        raise _refused(name, "it is nested too deeply") from None
+        raise _refusal(name, "it is nested too deeply") from None
 
 
-def _refused(name: str, why: str) -> PromptError:
+def _refusal(name: str, reason: str) -> PromptError:
     return PromptError(
-        f"the prompt {name!r} came with an imported run and is not used: {why}, which could take any time; the run "
+        f"the prompt {name!r} came with an imported run and is not used: {reason}, which could take any time; the run "
         "cannot be replayed or resumed here"
     )

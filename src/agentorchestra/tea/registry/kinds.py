@@ -364,7 +364,7 @@ def _describe_prompt(name: str, prompt: Prompt, builtin: bool) -> ComponentConfi
 
 
 def _make_prompt(name: str, maker: Maker, text: str) -> Prompt:
-    found = parse_prompt(text, where=f"the prompt {name!r}")
+    found = parse_prompt(text, label=f"the prompt {name!r}")
     if maker.symbol and found.name != name:
         raise VersionError(f"the text kept for the prompt {name!r} says that its name is {found.name!r}")
     return found

@@ -189,7 +189,7 @@ def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[
         what = "empty" if isinstance(given, str) else f"a {type(given).__name__}"
         raise SourceError(f"the source of the {kind.name} is {what}; give its text")
     if kind.name == "prompt":
-        prompt = parse_prompt(text, where=f"the prompt {name or ''}".strip())
+        prompt = parse_prompt(text, label=f"the prompt {name or ''}".strip())
         return [Given(name or prompt.name, prompt)]
     if kind.name == "tool":
         tools = tools_from_source(text, name=name)

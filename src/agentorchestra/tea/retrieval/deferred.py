@@ -35,26 +35,26 @@ class DeferredTools:
         self._tools = tools
         self._by_name = by_name
         self._waiting = tuple(sorted(waiting))
-        self.own = (self._made(),)
-        for one in self.own:
-            tools.add(one)
+        self.own = (self._build(),)
+        for own_tool in self.own:
+            tools.add(own_tool)
 
     @property
     def core(self) -> tuple[ToolSchema, ...]:
-        return tuple(one for one in self._tools.schemas() if one.name not in self._waiting)
+        return tuple(schema for schema in self._tools.schemas() if schema.name not in self._waiting)
 
-    def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
+    def schemas(self, open_names: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
         """Return the core, then what was opened, in that order: the front never changes."""
-        return (*self.core, *self.opened(opened))
+        return (*self.core, *self.open_schemas(open_names))
 
-    def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
-        later = {one.name for one in self._tools.opened(names)}
+    def open_schemas(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
+        later = {schema.name for schema in self._tools.open_schemas(names)}
         return tuple(
             self._tools.schema(name) for name in dict.fromkeys(names) if name in self._waiting or name in later
         )
 
     def effect(
-        self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+        self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], open_names: Sequence[str] = ()
     ) -> Effect:
         return self._tools.effect(call, ctx, provenance)
 
@@ -62,21 +62,21 @@ class DeferredTools:
         """Add one more tool in the middle of the work."""
         self._tools.add_later(tool)
 
-    def _made(self) -> Tool[..., Any]:
+    def _build(self) -> Tool[..., Any]:
         lines = [f"- {name}: {_first_words(self._tools.schema(name).description)}" for name in self._waiting]
-        told = [", ".join(self._waiting)] if self._by_name else lines
-        described = "\n".join(["Open further tools; you can call them from the next step on:", *told])
+        entries = [", ".join(self._waiting)] if self._by_name else lines
+        description = "\n".join(["Open further tools; you can call them from the next step on:", *entries])
 
-        @tool(effect="pure", thread=False, cut=False, name=OPEN_TOOLS, description=described)
+        @tool(effect="pure", thread=False, cut=False, name=OPEN_TOOLS, description=description)
         def opening(names: list[str]) -> dict[str, JsonValue]:
-            known = [name for name in dict.fromkeys(names) if name in self._waiting]
-            if not known:
+            valid = [name for name in dict.fromkeys(names) if name in self._waiting]
+            if not valid:
                 raise ToolError(f"open_tools opens none of {names}; it opens: {', '.join(self._waiting)}")
-            return {"opened": [*known]}
+            return {"opened": [*valid]}
 
         return opening
 
 
 def _first_words(description: str) -> str:
-    said = " ".join(description.split()).split(". ")[0].rstrip(".")
-    return said if len(said) <= LINE_CHARS else f"{said[: LINE_CHARS - 1]}…"
+    sentence = " ".join(description.split()).split(". ")[0].rstrip(".")
+    return sentence if len(sentence) <= LINE_CHARS else f"{sentence[: LINE_CHARS - 1]}…"

@@ -62,24 +62,24 @@ class Discovery:
         *,
         core: Sequence[str],
         room: int,
-        offered: Sequence[str] = (),
+        agent_names: Sequence[str] = (),
         functions: bool = False,
     ) -> None:
         self._tools = tools
         self._finder = finder
         self._room = room
         self._functions = functions
-        schemas = {one.name: one for one in tools.schemas()}
-        kept = _fitting(schemas, core, room // 2)
-        agents = set(offered)
-        self._hidden = {name: one for name, one in schemas.items() if name not in kept}
+        schemas = {schema.name: schema for schema in tools.schemas()}
+        front = _fitting(schemas, core, room // 2)
+        agents = set(agent_names)
+        self._hidden = {name: schema for name, schema in schemas.items() if name not in front}
         self._keys: dict[str, dict[str, str]] = {FIND_TOOLS: {}, FIND_AGENTS: {}}
         for name, schema in self._hidden.items():
             self._keys[FIND_AGENTS if name in agents else FIND_TOOLS][schema.digest] = name
-        self.own = tuple(self._made())
-        for one in self.own:
-            tools.add(one)
-        self._core = tuple(sorted({*kept, *(one.name for one in self.own)}))
+        self.own = tuple(self._build())
+        for own_tool in self.own:
+            tools.add(own_tool)
+        self._core = tuple(sorted({*front, *(own_tool.name for own_tool in self.own)}))
 
     def add_later(self, tool: Tool[..., Any]) -> None:
         """Add one more tool in the middle of the work: it can be opened and found as the others that are not shown."""
@@ -93,11 +93,11 @@ class Discovery:
     def core(self) -> tuple[ToolSchema, ...]:
         return tuple(self._tools.schema(name) for name in self._core)
 
-    def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
+    def schemas(self, open_names: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
         """Return the core, then what was opened, in that order: the front never changes."""
-        return (*self.core, *self.opened(opened))
+        return (*self.core, *self.open_schemas(open_names))
 
-    def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
+    def open_schemas(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
         """Return the schemas of what was opened; a recorded name that is no longer there is left out."""
         return tuple(self._hidden[name] for name in dict.fromkeys(names) if name in self._hidden)
 
@@ -109,10 +109,10 @@ class Discovery:
     # -- what is called ------------------------------------------------------------------------------------------------
 
     def effect(
-        self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+        self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], open_names: Sequence[str] = ()
     ) -> Effect:
         """Return the effect of a call; what was not open is opened instead, for nobody has read how it is called."""
-        if call.name in self._hidden and call.name not in opened:
+        if call.name in self._hidden and call.name not in open_names:
             call = ToolCall(id=call.id, name=OPEN_TOOLS, arguments={"names": [call.name]})
         effect = self._tools.effect(call, ctx, provenance)
         if call.name not in self._hidden and call.name not in self._core:
@@ -121,12 +121,12 @@ class Discovery:
 
     def first(self, task: str, *, role: str, provenance: tuple[Provenance, ...]) -> list[Effect]:
         """Return the searches before the first step: what fits the task."""
-        asked: dict[str, Any] = {"query": task[:LONGEST_TASK], "limit": FIRST_LINES}
-        return [effect_for(one, asked, role=role, provenance=provenance) for one in self.own if one.name != OPEN_TOOLS]
+        search: dict[str, Any] = {"query": task[:LONGEST_TASK], "limit": FIRST_LINES}
+        return [effect_for(own, search, role=role, provenance=provenance) for own in self.own if own.name != OPEN_TOOLS]
 
     # -- finding -------------------------------------------------------------------------------------------------------
 
-    def _made(self) -> Iterable[Tool[..., Any]]:
+    def _build(self) -> Iterable[Tool[..., Any]]:
         effect: Any = "composite" if self._finder.model else "pure"  # whoever embeds performs an effect
 
         @tool(effect=effect, thread=False, cut=False)
@@ -171,35 +171,35 @@ class Discovery:
     async def _find(self, kind: str, query: str, under: str, limit: int, ctx: Any) -> ToolResult:
         names = self._keys[kind]
         among = [self._hidden[name] for name in names.values()]
-        asked = max(1, min(limit, MOST_LINES))
-        found = await matching(self._finder, among, query, asked, ctx, under=under, path=self._tools.path)
-        lines, trust = lines_of(found, self._room // 4)
-        shown = found[: len(lines)]
-        best = _fitting({one.name: one for one in shown[:BEST]} if query.strip() else {}, None, self._room // 4)
+        count = max(1, min(limit, MOST_LINES))
+        matches = await matching(self._finder, among, query, count, ctx, under=under, path=self._tools.path)
+        lines, trust = lines_of(matches, self._room // 4)
+        top = matches[: len(lines)]
+        best = _fitting({schema.name: schema for schema in top[:BEST]} if query.strip() else {}, None, self._room // 4)
         value: dict[str, JsonValue] = {"found": [*lines], "opened": [*best]}
         if not query.strip():
             groups = self._finder.retriever.browse(under, among=names)
-            value["groups"] = {one.path: one.count for one in groups[:MOST_LINES]}
+            value["groups"] = {group.path: group.count for group in groups[:MOST_LINES]}
         if self._functions:
             del value["opened"]
             value["functions"] = [self._text(name) for name in best]
         return ToolResult(content=value, trust=trust)
 
     def _open(self, names: list[str]) -> dict[str, JsonValue]:
-        known = [name for name in dict.fromkeys(names) if name in self._hidden]
+        targets = [name for name in dict.fromkeys(names) if name in self._hidden]
         strange = [name for name in dict.fromkeys(names) if name not in self._hidden and name not in self._core]
-        fitting = _fitting(self._hidden, known, self._room)
-        if not fitting and (strange or known):
+        fitting = _fitting(self._hidden, targets, self._room)
+        if not fitting and (strange or targets):
             if not strange:
-                raise ToolError(f"the schema of {known[0]!r} is longer than a prompt has room for ({self._room:,})")
+                raise ToolError(f"the schema of {targets[0]!r} is longer than a prompt has room for ({self._room:,})")
             raise ToolError(f"there is no tool {strange[0]!r}{self._guess(strange[0])}")
         value: dict[str, JsonValue] = {"opened": [*fitting], "note": "Not called yet: call it from the next step on."}
-        left = [*strange, *(name for name in known if name not in fitting)]
+        left = [*strange, *(name for name in targets if name not in fitting)]
         return value | ({"not_opened": [*left]} if left else {})
 
     def _guess(self, name: str) -> str:
         """Return what may have been meant, as the end of a sentence."""
-        keys = {key: one for names in self._keys.values() for key, one in names.items()}
+        keys = {key: tool_name for names in self._keys.values() for key, tool_name in names.items()}
         near = [keys[key] for key in self._finder.retriever.nearest(name, among=keys)]
         return f"; did you mean {' or '.join(near)}?" if near else "; search with find_tools"
 
@@ -220,43 +220,43 @@ async def matching(
     path: Callable[[str], str] = lambda name: "agents",
 ) -> list[ToolSchema]:
     """Return those `among` tools or agents that fit, best first; descriptions that many agents share are read once."""
-    retriever, schemas = finder.retriever, {one.digest: one for one in among}
-    missing = [(key, one) for key, one in schemas.items() if key not in retriever]
-    for number, (key, one) in enumerate(missing, 1):
-        retriever.add(key, Described.of_schema(one.name, one.description, one.parameters), path=path(one.name))
+    retriever, schemas = finder.retriever, {schema.digest: schema for schema in among}
+    missing = [(key, schema) for key, schema in schemas.items() if key not in retriever]
+    for number, (key, entry) in enumerate(missing, 1):
+        retriever.add(key, Described.of_schema(entry.name, entry.description, entry.parameters), path=path(entry.name))
         if number % _BATCH == 0:
             await asyncio.sleep(0)
     # Vectors of another model than the run's cannot be compared with its question.
-    mine = bool(finder.model) and ctx.manifest.embedding_model == finder.model
+    vectors = bool(finder.model) and ctx.manifest.embedding_model == finder.model
     matches = await retriever.search(
-        query, limit=limit, under=under or None, among=schemas, embed=ctx.embed if mine else None, vectors=mine
+        query, limit=limit, under=under or None, among=schemas, embed=ctx.embed if vectors else None, vectors=vectors
     )
-    return [schemas[one.key] for one in matches]
+    return [schemas[match.key] for match in matches]
 
 
-def lines_of(found: Sequence[ToolSchema], room: int | None = None) -> tuple[list[str], Trust]:
+def lines_of(schemas: Sequence[ToolSchema], room: int | None = None) -> tuple[list[str], Trust]:
     """Return a line for each, as far as they have room, and how far they may be trusted together."""
     lines: list[str] = []
     left = room
-    for one in found:
-        line = entry_of(one)
+    for schema in schemas:
+        line = entry_of(schema)
         if left is not None and (left := left - len(line)) < 0:
             break
         lines.append(line)
-    return lines, lowest(Trust.AGENT, *(one.trust for one in found[: len(lines)]))
+    return lines, lowest(Trust.AGENT, *(schema.trust for schema in schemas[: len(lines)]))
 
 
 def entry_of(schema: ToolSchema) -> str:
-    said = " ".join(schema.description.split())
-    line = f"{schema.name}: {said}" if said else schema.name
+    text = " ".join(schema.description.split())
+    line = f"{schema.name}: {text}" if text else schema.name
     return line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…"
 
 
 def _fitting(schemas: Mapping[str, ToolSchema], names: Sequence[str] | None, room: int) -> list[str]:
     """Return the names whose schemas have room together, in order; one that is too long does not keep out the next."""
-    kept, left = [], room
+    fitting, left = [], room
     for name in schemas if names is None else dict.fromkeys(names):
         if name in schemas and (size := schemas[name].chars) <= left:
-            kept.append(name)
+            fitting.append(name)
             left -= size
-    return kept
+    return fitting

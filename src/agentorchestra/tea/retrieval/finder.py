@@ -24,7 +24,7 @@ from agentorchestra.tea.retrieval.retriever import Embed, Retriever
 Perform = Callable[[Callable[[Any], Effect]], Awaitable[Outcome]]
 """Lets an effect through the door outside of a run: `DirectCalls.perform`."""
 
-CALLED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment", EffectKind.INVOKE_AGENT: "agent"}
+CALL_KINDS = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment", EffectKind.INVOKE_AGENT: "agent"}
 """The kinds of component whose calls are effects."""
 
 
@@ -36,16 +36,16 @@ class Called(NamedTuple):
 
 
 async def calls_in(store: Store, runs: Iterable[str]) -> list[Called]:
-    found = []
+    calls = []
     for run in runs:
-        wanted = LogQuery(runs=(run,), types=("started", "completed"))
-        events = [event async for event in selected_events(store, wanted)]
+        query = LogQuery(runs=(run,), types=("started", "completed"))
+        events = [event async for event in selected_events(store, query)]
         for record in Ledger.of(events).records.values():
-            kind = CALLED.get(record.kind) if record.effect else None
+            kind = CALL_KINDS.get(record.kind) if record.effect else None
             if kind is not None and record.outcome is not None:
                 name = str(record.effect.get("component", "")).rpartition("@")[0]
-                found.append(Called(kind, name, run, record.outcome.ok))
-    return found
+                calls.append(Called(kind, name, run, record.outcome.ok))
+    return calls
 
 
 class Finding:
@@ -55,8 +55,8 @@ class Finding:
         self._store = store
         self._perform = perform
         self._model = model
-        kept = folder / f"{sha256_text(model)[:16]}.jsonl" if model and folder is not None else None
-        self._vectors: MutableMapping[str, Sequence[float]] = KeptVectors(kept) if kept is not None else {}
+        path = folder / f"{sha256_text(model)[:16]}.jsonl" if model and folder is not None else None
+        self._vectors: MutableMapping[str, Sequence[float]] = KeptVectors(path) if path is not None else {}
         self.finder = Finder(self.retriever(), model=model)
 
     def retriever(self) -> Retriever:
@@ -95,11 +95,11 @@ class KeptVectors(MutableMapping[str, Sequence[float]]):
         return self._read()[digest]
 
     def __setitem__(self, digest: str, vector: Sequence[float]) -> None:
-        known = self._read()
-        other = any(len(one) != len(vector) for one in known.values())
+        vectors = self._read()
+        other = any(len(old) != len(vector) for old in vectors.values())
         if other:
-            known.clear()
-        known[digest] = array("f", vector)
+            vectors.clear()
+        vectors[digest] = array("f", vector)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         line = json.dumps([digest, base64.b64encode(pack([vector])).decode()])
         # One write for each vector, at the end of the file: several processes may do so. The new line comes first: it
@@ -124,7 +124,7 @@ class KeptVectors(MutableMapping[str, Sequence[float]]):
                 lines = self._path.read_text(encoding="ascii").splitlines()
             for line in lines:
                 with suppress(ValueError, TypeError):  # what is no whole line
-                    digest, packed = json.loads(line)
-                    data = base64.b64decode(packed)
+                    digest, encoded = json.loads(line)
+                    data = base64.b64decode(encoded)
                     self._known[digest] = array("f", unpack(data, len(data) // 4)[0])
         return self._known

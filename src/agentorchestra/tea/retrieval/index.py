@@ -57,8 +57,8 @@ class Described:
     @classmethod
     def of_schema(cls, name: str, description: str, parameters: Mapping[str, Any]) -> Described:
         """Return what a function-calling schema says; of very long texts the beginning."""
-        said = " ".join(_of_properties(parameters))
-        return cls(name, description[:LONGEST_TEXT], said[:LONGEST_TEXT])
+        words = " ".join(_of_properties(parameters))
+        return cls(name, description[:LONGEST_TEXT], words[:LONGEST_TEXT])
 
     @property
     def text(self) -> str:
@@ -110,20 +110,20 @@ def words_of(text: str) -> list[str]:
 
 @functools.lru_cache(maxsize=65_536)
 def _pieces(word: str) -> tuple[str, ...]:
-    framed = f" {word} "
+    frame = f" {word} "
     return tuple(
-        framed[start : start + length]
+        frame[start : start + length]
         for length in range(SHORTEST, LONGEST + 1)
-        for start in range(len(framed) - length + 1)
+        for start in range(len(frame) - length + 1)
     )
 
 
 def _features(words: Iterable[str], text: str) -> Counter[str]:
     """Return stems and n-grams with how often they occur; an n-gram is told from a word by its mark."""
-    found = Counter(words)
+    counts = Counter(words)
     for word in split(text):
-        found.update("#" + piece for piece in _pieces(word))
-    return found
+        counts.update("#" + piece for piece in _pieces(word))
+    return counts
 
 
 _Postings: TypeAlias = "dict[str, tuple[array[int], array[float]]]"
@@ -131,11 +131,11 @@ _Postings: TypeAlias = "dict[str, tuple[array[int], array[float]]]"
 
 
 def _post(postings: _Postings, term: str, document: int, weight: float) -> None:
-    found = postings.get(term)
-    if found is None:
-        found = postings[term] = array("i"), array("f")
-    found[0].append(document)
-    found[1].append(weight)
+    posting = postings.get(term)
+    if posting is None:
+        posting = postings[term] = array("i"), array("f")
+    posting[0].append(document)
+    posting[1].append(weight)
 
 
 class Index:
@@ -159,12 +159,12 @@ class Index:
     def __contains__(self, key: object) -> bool:
         return key in self._place
 
-    def add(self, key: str, one: Described, vector: Sequence[float] | None = None) -> None:
+    def add(self, key: str, component: Described, vector: Sequence[float] | None = None) -> None:
         """Take a component in; what was under the key is replaced. `vector` is an embedding of `one.text`."""
         self.remove(key)
         place = len(self._keys)
-        named = " ".join([one.name] * NAME_COUNTS)
-        text = f"{named} {one.description} {one.parameters}"
+        names = " ".join([component.name] * NAME_COUNTS)
+        text = f"{names} {component.description} {component.parameters}"
         words = words_of(text)
         for word, count in Counter(words).items():
             _post(self._words, word, place, count)
@@ -175,7 +175,7 @@ class Index:
             # Without the rarity of the terms, which changes with every document: so no norm ever has to be made anew.
             norm += weight * weight
         self._keys.append(key)
-        self._place[key], self._given[key] = place, one
+        self._place[key], self._given[key] = place, component
         self._lengths.append(len(words))
         self._norms.append(math.sqrt(norm) or 1.0)
         self._total += len(words)
@@ -201,10 +201,10 @@ class Index:
 
     def _rebuild(self) -> None:
         """Make the postings anew, since most of what stands in them was removed."""
-        kept = [(key, self._given[key], self._vectors.get(place)) for key, place in self._place.items()]
+        entries = [(key, self._given[key], self._vectors.get(place)) for key, place in self._place.items()]
         Index.__init__(self)
-        for key, one, vector in kept:
-            self.add(key, one, vector)
+        for key, component, vector in entries:
+            self.add(key, component, vector)
 
     def search(
         self, query: str, *, limit: int = 10, among: frozenset[str] | None = None, vector: Sequence[float] | None = None
@@ -215,28 +215,28 @@ class Index:
         parts = [(1 - PIECES, self._by_words(query)), (PIECES, self._by_pieces(query))]
         if vector is not None and len(self._vectors):
             parts = [((1 - VECTORS) * share, scores) for share, scores in parts]
-            known = {place for _, scores in parts for place in scores}
-            parts.append((VECTORS, self._vectors.likeness(vector, known)))
+            places = {place for _, scores in parts for place in scores}
+            parts.append((VECTORS, self._vectors.likeness(vector, places)))
         score = _added(parts)
-        for gone in self._gone:
-            score.pop(gone, None)
+        for place in self._gone:
+            score.pop(place, None)
         if among is not None:
             keys = self._keys
-            score = {place: one for place, one in score.items() if keys[place] in among}
+            score = {place: value for place, value in score.items() if keys[place] in among}
         # Thousands may fit a little: they are only counted past, and equal ones come in the order of their adding.
         least = min(heapq.nlargest(limit, score.values()), default=0.0)
-        first = sorted((-one, place) for place, one in score.items() if one >= least and one > 0)[:limit]
+        first = sorted((-value, place) for place, value in score.items() if value >= least and value > 0)[:limit]
         best = max(1.0, -first[0][0]) if first else 1.0
-        return [Match(found, -one / best) for one, place in first if (found := self._keys[place]) is not None]
+        return [Match(key, -value / best) for value, place in first if (key := self._keys[place]) is not None]
 
     def _by_words(self, query: str) -> dict[int, float]:
         score: dict[int, float] = {}
         average = self._total / max(1, len(self._place)) or 1.0
         for word in sorted(set(words_of(query) or split(query))):
-            found = self._words.get(word)
-            if found is None:
+            posting = self._words.get(word)
+            if posting is None:
                 continue
-            places, counts = found
+            places, counts = posting
             rarity = math.log(1 + (len(self._keys) - len(places) + 0.5) / (len(places) + 0.5))
             for place, count in zip(places, counts, strict=True):
                 length = K1 * (1 - B + B * self._lengths[place] / average)
@@ -246,11 +246,11 @@ class Index:
     def _by_pieces(self, query: str) -> dict[int, float]:
         terms = []
         for term, count in _features(words_of(query), query).items():
-            found = self._pieces.get(term)
-            if found is not None:
-                terms.append((len(found[0]), term, count, found))
+            posting = self._pieces.get(term)
+            if posting is not None:
+                terms.append((len(posting[0]), term, count, posting))
         # The rarest first: what nearly all have tells little and costs most.
-        terms.sort(key=lambda one: one[:2])
+        terms.sort(key=lambda entry: entry[:2])
         score: dict[int, float] = {}
         left = MOST_POSTINGS
         for frequency, _, count, (places, weights) in terms:
@@ -261,7 +261,7 @@ class Index:
             factor = (1 + math.log(count)) * rarity * rarity
             for place, weight in zip(places, weights, strict=True):
                 score[place] = score.get(place, 0.0) + factor * weight
-        return {place: one / self._norms[place] for place, one in score.items()}
+        return {place: value / self._norms[place] for place, value in score.items()}
 
 
 def _added(parts: Iterable[tuple[float, dict[int, float]]]) -> dict[int, float]:
@@ -271,10 +271,10 @@ def _added(parts: Iterable[tuple[float, dict[int, float]]]) -> dict[int, float]:
         best = max(scores.values(), default=0.0)
         factor = share / best if best > 0 else 0.0
         if not total:
-            total = {place: factor * one for place, one in scores.items()}
+            total = {place: factor * value for place, value in scores.items()}
             continue
-        for place, one in scores.items():
-            total[place] = total.get(place, 0.0) + factor * one
+        for place, value in scores.items():
+            total[place] = total.get(place, 0.0) + factor * value
     return total
 
 
@@ -294,18 +294,18 @@ class Vectors:
         """Keep a vector in place of what was there; raise ValueError if it has another length than the others."""
         import numpy
 
-        one = _unit(vector)
+        unit = _unit(vector)
         if self._matrix is None:
-            self._matrix = numpy.zeros((64, len(one)), dtype=numpy.float32)
+            self._matrix = numpy.zeros((64, len(unit)), dtype=numpy.float32)
             self._mask = numpy.zeros(64, dtype=numpy.float32)
-        if len(one) != self._matrix.shape[1]:
-            raise ValueError(f"a vector of {len(one)} numbers among those of {self._matrix.shape[1]}")
+        if len(unit) != self._matrix.shape[1]:
+            raise ValueError(f"a vector of {len(unit)} numbers among those of {self._matrix.shape[1]}")
         if place >= len(self._matrix):
-            grown = numpy.zeros((max(place + 1, 2 * len(self._matrix)), len(one)), dtype=numpy.float32)
-            grown[: self._used] = self._matrix[: self._used]
-            self._matrix = grown
-            self._mask = numpy.concatenate([self._mask, numpy.zeros(len(grown) - len(self._mask), numpy.float32)])
-        self._matrix[place], self._mask[place] = one, 1.0
+            matrix = numpy.zeros((max(place + 1, 2 * len(self._matrix)), len(unit)), dtype=numpy.float32)
+            matrix[: self._used] = self._matrix[: self._used]
+            self._matrix = matrix
+            self._mask = numpy.concatenate([self._mask, numpy.zeros(len(matrix) - len(self._mask), numpy.float32)])
+        self._matrix[place], self._mask[place] = unit, 1.0
         self._used = max(self._used, place + 1)
         self._there.add(place)
 
@@ -326,22 +326,22 @@ class Vectors:
         """
         import numpy
 
-        one = _unit(query)
-        if len(one) != self._matrix.shape[1]:
+        unit = _unit(query)
+        if len(unit) != self._matrix.shape[1]:
             return {}
         # Not `@`: its threads wait for each other longer than the product takes.
-        found = numpy.einsum("ij,j->i", self._matrix[: self._used], one)
+        scores = numpy.einsum("ij,j->i", self._matrix[: self._used], unit)
         if len(self._there) > 1:
-            found = (found - found.sum() / len(self._there)) * self._mask[: self._used]
-        nearest: Iterable[int] = range(len(found))
-        if len(found) > NEAREST:
-            nearest = numpy.argpartition(found, -NEAREST)[-NEAREST:].tolist()
-        wanted = [place for place in {*places, *nearest} if place < self._used]
-        return {place: score for place, score in zip(wanted, found[wanted].tolist(), strict=True) if score > 0}
+            scores = (scores - scores.sum() / len(self._there)) * self._mask[: self._used]
+        nearest: Iterable[int] = range(len(scores))
+        if len(scores) > NEAREST:
+            nearest = numpy.argpartition(scores, -NEAREST)[-NEAREST:].tolist()
+        targets = [place for place in {*places, *nearest} if place < self._used]
+        return {place: score for place, score in zip(targets, scores[targets].tolist(), strict=True) if score > 0}
 
 
 def _unit(vector: Sequence[float]) -> Any:
     import numpy
 
-    found = numpy.asarray(vector, dtype=numpy.float32)
-    return found / (float(numpy.linalg.norm(found)) or 1.0)
+    values = numpy.asarray(vector, dtype=numpy.float32)
+    return values / (float(numpy.linalg.norm(values)) or 1.0)

@@ -61,22 +61,22 @@ class Retriever:
     def __contains__(self, key: object) -> bool:
         return key in self._index
 
-    def add(self, key: str, one: Described, *, path: str = "") -> None:
+    def add(self, key: str, component: Described, *, path: str = "") -> None:
         """Take a component in at `path` of the tree; one under the same key is embedded anew if its text changed."""
-        digest = sha256_text(one.text)
-        self._index.add(key, one)
+        digest = sha256_text(component.text)
+        self._index.add(key, component)
         self._hash[key], self._path[key] = digest, parts_of(path)
         vector = self._vectors.get(digest) if self._embed is not None else None
         if vector is not None:
             self._index.set_vector(key, vector)
         elif self._embed is not None:
-            self._waiting[key], self._text[key] = None, one.text
+            self._waiting[key], self._text[key] = None, component.text
 
     def remove(self, key: str) -> None:
         """Take a component out; nothing happens where there is none. Its vector is kept, in case it comes again."""
         self._index.remove(key)
-        for kept in (self._hash, self._path, self._waiting, self._text):
-            kept.pop(key, None)
+        for table in (self._hash, self._path, self._waiting, self._text):
+            table.pop(key, None)
 
     async def search(
         self,
@@ -96,15 +96,15 @@ class Retriever:
         allowed = self._allowed(under, among)
         query = query[:LONGEST_QUERY]
         if not query.strip():
-            listed = self.keys(under) if under is not None else ()
-            return [Match(key, 0.0) for key in listed if among is None or key in among][: max(0, limit)]
+            keys = self.keys(under) if under is not None else ()
+            return [Match(key, 0.0) for key in keys if among is None or key in among][: max(0, limit)]
         vector = await self._vector(query, embed) if vectors else None
         return self._index.search(query, limit=limit, among=allowed, vector=vector)
 
     def nearest(self, query: str, *, limit: int = 3, among: Collection[str] | None = None) -> list[str]:
         """Return keys that fit by words alone: for a name that was not spelt as it stands."""
-        found = self._index.search(query[:LONGEST_QUERY], limit=limit, among=self._allowed(None, among))
-        return [one.key for one in found]
+        matches = self._index.search(query[:LONGEST_QUERY], limit=limit, among=self._allowed(None, among))
+        return [match.key for match in matches]
 
     def keys(self, under: str | None = None) -> list[str]:
         """Return all keys, or those of a branch, in the order in which they were added."""
@@ -155,8 +155,8 @@ class Retriever:
         while self._waiting and self._embed is not None:
             texts = {self._hash[key]: self._text[key] for key in list(self._waiting)[:TOGETHER]}
             try:
-                found = await self._embed(list(texts.values()))
-                for digest, vector in zip(texts, found, strict=True):
+                vectors = await self._embed(list(texts.values()))
+                for digest, vector in zip(texts, vectors, strict=True):
                     self._vectors[digest] = array("f", vector)
                 for key in [key for key in self._waiting if self._hash[key] in texts]:
                     self._index.set_vector(key, self._vectors[self._hash[key]])

@@ -33,12 +33,12 @@ class Carried:
     action: str = ""  # the environment's action that a tool stands for
 
 
-NOTHING = Carried()
+EMPTY = Carried()
 
 
 def carried_by(component: Any) -> Carried:
-    found = getattr(component, "carried", None)
-    return found if isinstance(found, Carried) else NOTHING
+    parts = getattr(component, "carried", None)
+    return parts if isinstance(parts, Carried) else EMPTY
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ def compose(*transformations: Transformation[Any, Any]) -> Transformation[Any, A
     Raises:
         TransformationError: where one does not take what the one before it gives, or there is none.
     """
-    for one in transformations:
-        if not isinstance(one, Transformation):
+    for link in transformations:
+        if not isinstance(link, Transformation):
             raise TransformationError(
-                f"{one!r} is no transformation; compose takes a2t, t2a, e2t, t2e, a2e, e2a and what compose gives"
+                f"{link!r} is no transformation; compose takes a2t, t2a, e2t, t2e, a2e, e2a and what compose gives"
             )
     if not transformations:
         raise TransformationError("compose needs at least one transformation, e.g. compose(e2t, t2e)")
@@ -97,13 +97,13 @@ def compose(*transformations: Transformation[Any, Any]) -> Transformation[Any, A
                 f"each other; after {first.name} comes one of {', '.join(_taking(first.codomain))}"
             )
 
-    def composed(subject: Any) -> Any:
-        for one in transformations:
-            subject = one(subject)
+    def chain(subject: Any) -> Any:
+        for link in transformations:
+            subject = link(subject)
         return subject
 
-    name = " then ".join(one.name for one in transformations)
-    return Transformation(name, transformations[0].domain, transformations[-1].codomain, composed)
+    name = " then ".join(link.name for link in transformations)
+    return Transformation(name, transformations[0].domain, transformations[-1].codomain, chain)
 
 
 def _taking(role: Role) -> list[str]:
@@ -124,7 +124,7 @@ def check_role(name: str, role: Role, subject: Any) -> None:
 def _is_tools(subject: Any) -> bool:
     if isinstance(subject, Tool):
         return True
-    return isinstance(subject, list | tuple) and bool(subject) and all(isinstance(one, Tool) for one in subject)
+    return isinstance(subject, list | tuple) and bool(subject) and all(isinstance(tool, Tool) for tool in subject)
 
 
 def is_factory(subject: Any) -> bool:
@@ -136,14 +136,14 @@ def is_factory(subject: Any) -> bool:
 
 def _is_agent(subject: Any) -> bool:
     return not isinstance(subject, Tool | type) and all(
-        hasattr(subject, one) for one in ("name", "description", "prompt", "drive", "schema")
+        hasattr(subject, attribute) for attribute in ("name", "description", "prompt", "drive", "schema")
     )
 
 
 def tools_in(subject: Any) -> tuple[Tool[..., Any], ...]:
     """Return one tool or several as several; raise TransformationError if two have one name."""
     tools = (subject,) if isinstance(subject, Tool) else tuple(subject)
-    twice = first_twice(one.name for one in tools)
+    twice = first_twice(tool.name for tool in tools)
     if twice is not None:
         raise TransformationError(f"two of the tools are called {twice!r}; give one another name (name=...)")
     return tools
@@ -158,20 +158,20 @@ def first_twice(names: Iterable[str]) -> str | None:
     return None
 
 
-def made(factory: Factory) -> Environment:
+def instance(factory: Factory) -> Environment:
     """Return an instance, for what it says of itself: never opened; raise TransformationError if it is none."""
     try:
-        one = factory()
+        product = factory()
     except Exception as exc:
         raise TransformationError(
             f"{factory!r} makes no environment: {type(exc).__name__}: {exc}; it is called without arguments"
         ) from None
     missing = [
-        name for name in ("name", "version", "content_hash", "actions", "act", "state") if not hasattr(one, name)
+        name for name in ("name", "version", "content_hash", "actions", "act", "state") if not hasattr(product, name)
     ]
     if missing:
         raise TransformationError(
-            f"{factory!r} makes {one!r}, which is no environment: it has no {', '.join(missing)} "
+            f"{factory!r} makes {product!r}, which is no environment: it has no {', '.join(missing)} "
             "(agentorchestra.Environment says what one has)"
         )
-    return one
+    return product

@@ -66,7 +66,7 @@ class Step:
     name: str = ""
 
     @property
-    def called(self) -> str:
+    def key(self) -> str:
         return self.name or self.tool.name
 
 
@@ -86,22 +86,22 @@ def compound(
         raise ToolDefinitionError(f"compound tool {name!r} has no steps; give at least one Step")
     _check(name, steps, returns)
     parameters = _parameters(name, steps)
-    last = returns or steps[-1].called
+    last = returns or steps[-1].key
 
-    async def run(ctx: Any, **given: JsonValue) -> ToolResult:
+    async def run(ctx: Any, **arguments: JsonValue) -> ToolResult:
         results: dict[str, JsonValue] = {}
         trusts: list[Trust] = []
         artifacts = []
         for step in steps:
-            outcome = await ctx.call_tool(step.tool.name, **_arguments(name, step, given, results))
+            outcome = await ctx.call_tool(step.tool.name, **_arguments(name, step, arguments, results))
             if not outcome.ok:
-                raise ToolError(f"{name}: step {step.called!r} failed: {outcome.error or outcome.status}")
-            results[step.called] = _value(outcome)
+                raise ToolError(f"{name}: step {step.key!r} failed: {outcome.error or outcome.status}")
+            results[step.key] = _value(outcome)
             trusts.append(outcome.trust)
             artifacts += outcome.artifacts
         return ToolResult(content=results[last], trust=lowest(*trusts), artifacts=tuple(artifacts))
 
-    made = tool_from_schema(
+    tool = tool_from_schema(
         run,
         ToolSchema(name=name, description=description, parameters=parameters),
         effect="composite",
@@ -111,7 +111,7 @@ def compound(
         trust=lowest(Trust.SYSTEM, *(step.tool.schema.trust for step in steps)),
     )
     tools = {step.tool.name: step.tool for step in steps}
-    return made.backed_by(Carried(tools=tuple(tools.values())), tools)
+    return tool.backed_by(Carried(tools=tuple(tools.values())), tools)
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
@@ -122,47 +122,45 @@ def _check(name: str, steps: Sequence[Step], returns: str) -> None:
     for step in steps:
         if not isinstance(step.tool, Tool):
             raise ToolDefinitionError(f"a step of compound tool {name!r} is {step.tool!r}; a step calls a tool (@tool)")
-        where = f"step {step.called!r} of compound tool {name!r}"
-        if step.called in before:
-            raise ToolDefinitionError(
-                f"two steps of compound tool {name!r} are called {step.called!r}; give one a name="
-            )
-        if any(one.tool.name == step.tool.name and one.tool is not step.tool for one in before.values()):
-            raise ToolDefinitionError(f"{where} calls another {step.tool.name!r} than an earlier step; rename one")
+        label = f"step {step.key!r} of compound tool {name!r}"
+        if step.key in before:
+            raise ToolDefinitionError(f"two steps of compound tool {name!r} are called {step.key!r}; give one a name=")
+        if any(other.tool.name == step.tool.name and other.tool is not step.tool for other in before.values()):
+            raise ToolDefinitionError(f"{label} calls another {step.tool.name!r} than an earlier step; rename one")
         schema = step.tool.schema.parameters
-        known = schema.get("properties", {})
-        for argument, bound in step.arguments.items():
-            if argument not in known:
+        properties = schema.get("properties", {})
+        for argument, value in step.arguments.items():
+            if argument not in properties:
                 raise ToolDefinitionError(
-                    f"{where} gives {argument!r}, which {step.tool.name} does not take; it takes: "
-                    f"{', '.join(known) or 'nothing'}"
+                    f"{label} gives {argument!r}, which {step.tool.name} does not take; it takes: "
+                    f"{', '.join(properties) or 'nothing'}"
                 )
-            _check_bound(where, argument, bound, schema, before)
-        missing = [one for one in schema.get("required", ()) if one not in step.arguments]
+            _check_bound(label, argument, value, schema, before)
+        missing = [parameter for parameter in schema.get("required", ()) if parameter not in step.arguments]
         if missing:
             raise ToolDefinitionError(
-                f"{where} does not give {missing[0]!r}, which {step.tool.name} needs; bind it to Given(...), "
+                f"{label} does not give {missing[0]!r}, which {step.tool.name} needs; bind it to Given(...), "
                 "Result(...) or a value"
             )
-        before[step.called] = step
+        before[step.key] = step
     if returns and returns not in before:
         raise ToolDefinitionError(
             f"compound tool {name!r} has no step {returns!r} to return; it has {', '.join(before)}"
         )
 
 
-def _check_bound(where: str, argument: str, bound: Any, schema: Mapping[str, Any], before: Mapping[str, Step]) -> None:
-    wanted = {**schema["properties"][argument], "$defs": schema.get("$defs", {})}
-    if isinstance(bound, Given):
+def _check_bound(label: str, argument: str, value: Any, schema: Mapping[str, Any], before: Mapping[str, Step]) -> None:
+    target = {**schema["properties"][argument], "$defs": schema.get("$defs", {})}
+    if isinstance(value, Given):
         return
-    if not isinstance(bound, Result):
-        problems = schema_problems(bound, wanted)
+    if not isinstance(value, Result):
+        problems = schema_problems(value, target)
         if problems:
-            raise ToolDefinitionError(f"{where} gives {argument}={bound!r}, which does not fit: {problems[0]}")
+            raise ToolDefinitionError(f"{label} gives {argument}={value!r}, which does not fit: {problems[0]}")
         return
-    if bound.step not in before:
+    if value.step not in before:
         raise ToolDefinitionError(
-            f"{where} takes {argument!r} from the step {bound.step!r}, which does not come before it; before it come: "
+            f"{label} takes {argument!r} from the step {value.step!r}, which does not come before it; before it come: "
             f"{', '.join(before) or 'none'}"
         )
 
@@ -174,68 +172,68 @@ def _parameters(name: str, steps: Sequence[Step]) -> dict[str, Any]:
     required: list[str] = []
     for step in steps:
         schema = step.tool.schema.parameters
-        for argument, bound in step.arguments.items():
-            if not isinstance(bound, Given):
+        for argument, value in step.arguments.items():
+            if not isinstance(value, Given):
                 continue
-            properties.setdefault(bound.name, schema["properties"][argument])
-            for one, definition in schema.get("$defs", {}).items():
-                if definitions.setdefault(one, definition) != definition:
+            properties.setdefault(value.name, schema["properties"][argument])
+            for ref, definition in schema.get("$defs", {}).items():
+                if definitions.setdefault(ref, definition) != definition:
                     raise ToolDefinitionError(
-                        f"two tools of compound tool {name!r} call different types {one!r}; rename one of the types"
+                        f"two tools of compound tool {name!r} call different types {ref!r}; rename one of the types"
                     )
-            if argument in schema.get("required", ()) and bound.name not in required:
-                required.append(bound.name)
-    found: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+            if argument in schema.get("required", ()) and value.name not in required:
+                required.append(value.name)
+    parameters: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     if required:
-        found["required"] = required
-    return {"$defs": definitions, **found} if definitions else found
+        parameters["required"] = required
+    return {"$defs": definitions, **parameters} if definitions else parameters
 
 
 # -- a call ------------------------------------------------------------------------------------------------------------
 
 
 def _arguments(
-    name: str, step: Step, given: Mapping[str, JsonValue], results: Mapping[str, JsonValue]
+    name: str, step: Step, arguments: Mapping[str, JsonValue], results: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
-    found: dict[str, JsonValue] = {}
-    for argument, bound in step.arguments.items():
-        if isinstance(bound, Given):
-            if bound.name in given:  # else the tool's own default holds
-                found[argument] = given[bound.name]
-        elif isinstance(bound, Result):
-            found[argument] = _part(name, step, bound, results[bound.step])
+    values: dict[str, JsonValue] = {}
+    for argument, value in step.arguments.items():
+        if isinstance(value, Given):
+            if value.name in arguments:  # else the tool's own default holds
+                values[argument] = arguments[value.name]
+        elif isinstance(value, Result):
+            values[argument] = _part(name, step, value, results[value.step])
         else:
-            found[argument] = bound
-    return found
+            values[argument] = value
+    return values
 
 
-def _part(name: str, step: Step, bound: Result, value: Any) -> JsonValue:
-    for place in bound.path:
+def _part(name: str, step: Step, reference: Result, value: Any) -> JsonValue:
+    for place in reference.path:
         try:
             value = value[place]
         except (KeyError, IndexError, TypeError):
             raise ToolError(
-                f"{name}: step {step.called!r} needs {place!r} of the result of {bound.step!r}, which has none: "
+                f"{name}: step {step.key!r} needs {place!r} of the result of {reference.step!r}, which has none: "
                 f"{canonical_json(value)[:200]}"
             ) from None
-    found: JsonValue = value
-    return found
+    part: JsonValue = value
+    return part
 
 
 def _value(outcome: Outcome) -> JsonValue:
     """Return the result as JSON; content blocks as their text."""
     if isinstance(outcome.value, dict) and "$blocks" in outcome.value:
-        return "\n".join(str(getattr(one, "text", "")) for one in outcome.blocks())
+        return "\n".join(str(getattr(block, "text", "")) for block in outcome.blocks())
     return outcome.value
 
 
 def _identity(step: Step) -> list[Any]:
-    bound: dict[str, Any] = {}
-    for argument, one in step.arguments.items():
-        if isinstance(one, Given):
-            bound[argument] = ["given", one.name]
-        elif isinstance(one, Result):
-            bound[argument] = ["result", one.step, *one.path]
+    bindings: dict[str, Any] = {}
+    for argument, value in step.arguments.items():
+        if isinstance(value, Given):
+            bindings[argument] = ["given", value.name]
+        elif isinstance(value, Result):
+            bindings[argument] = ["result", value.step, *value.path]
         else:
-            bound[argument] = ["value", one]
-    return [step.called, step.tool.content_hash, bound]
+            bindings[argument] = ["value", value]
+    return [step.key, step.tool.content_hash, bindings]

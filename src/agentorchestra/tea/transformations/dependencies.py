@@ -19,42 +19,42 @@ class Brought:
     agents: Mapping[str, Any] = field(default_factory=dict)
 
 
-def brought(
+def dependencies_of(
     tools: Mapping[str, Any], environments: Mapping[str, Any], agents: Mapping[str, Any], *, refuse: bool = True
 ) -> Brought:
     """Return everything behind components; of two with one name the first holds, or TransformationError (`refuse`)."""
-    known = {"tool": dict(tools), "environment": dict(environments), "agent": dict(agents)}
+    union = {"tool": dict(tools), "environment": dict(environments), "agent": dict(agents)}
     waiting: list[Any] = [*tools.values(), *environments.values(), *agents.values()]
     while waiting:
-        carried = carried_by(waiting.pop())
+        needs = carried_by(waiting.pop())
         parts: Iterable[tuple[str, str, Any]] = [
-            *(("tool", one.name, one) for one in carried.tools),
-            *(("environment", name, one) for name, one in carried.environments.items()),
-            *(("agent", one.name, one) for one in carried.agents),
+            *(("tool", tool.name, tool) for tool in needs.tools),
+            *(("environment", name, factory) for name, factory in needs.environments.items()),
+            *(("agent", agent.name, agent) for agent in needs.agents),
         ]
-        for kind, name, one in parts:
-            if name not in known[kind]:
-                known[kind][name] = one
-                waiting.append(one)
-            elif refuse and not _same(known[kind][name], one):
+        for kind, name, part in parts:
+            if name not in union[kind]:
+                union[kind][name] = part
+                waiting.append(part)
+            elif refuse and not _same(union[kind][name], part):
                 raise TransformationError(
                     f"two different {kind}s are called {name!r}: one was given, another one stands behind a "
                     "transformed component; give one of them another name"
                 )
-    given = {"tool": tools, "environment": environments, "agent": agents}
-    new = {kind: {name: one for name, one in all_.items() if name not in given[kind]} for kind, all_ in known.items()}
+    roots = {"tool": tools, "environment": environments, "agent": agents}
+    new = {kind: {name: part for name, part in all_.items() if name not in roots[kind]} for kind, all_ in union.items()}
     return Brought(new["tool"], new["environment"], new["agent"])
 
 
-def _same(one: Any, other: Any) -> bool:
-    hashes = [getattr(each, "content_hash", None) for each in (one, other)]
-    return one is other or one == other or (hashes[0] is not None and hashes[0] == hashes[1])
+def _same(first: Any, other: Any) -> bool:
+    hashes = [getattr(component, "content_hash", None) for component in (first, other)]
+    return first is other or first == other or (hashes[0] is not None and hashes[0] == hashes[1])
 
 
-def need_nothing(given: Mapping[str, Any], tools: set[str], environments: set[str], agents: set[str]) -> None:
+def need_nothing(own_tools: Mapping[str, Any], tools: set[str], environments: set[str], agents: set[str]) -> None:
     """Refuse tools of one run that need components which the workspace does not have."""
-    for name, one in given.items():
-        parts = carried_by(one)
+    for name, tool in own_tools.items():
+        parts = carried_by(tool)
         missing = [*({*parts.environments} - environments), *({other.name for other in parts.agents} - agents)]
         missing += [*({other.name for other in parts.tools} - tools)]
         if missing:

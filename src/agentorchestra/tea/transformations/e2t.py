@@ -15,7 +15,7 @@ from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.worlds import STATE_ACTION
 from agentorchestra.tea.calling.actions import action_effect, action_tags, tool_result
 from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
-from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, made
+from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, instance
 
 
 def _e2t(factory: Factory, *, only: Iterable[str] | None = None, state: bool = True) -> tuple[Tool[..., Any], ...]:
@@ -32,24 +32,24 @@ def _e2t(factory: Factory, *, only: Iterable[str] | None = None, state: bool = T
     Raises:
         TransformationError: for an action that is not there, or an environment without any.
     """
-    environment = made(factory)
-    actions = {one.name: one for one in environment.actions()}
-    wanted = list(actions) if only is None else list(only)
-    for name in wanted:
+    environment = instance(factory)
+    actions = {action.name: action for action in environment.actions()}
+    names = list(actions) if only is None else list(only)
+    for name in names:
         if name not in actions:
             raise TransformationError(
                 f"environment {environment.name!r} has no action {name!r}; its actions: {', '.join(actions) or 'none'}"
             )
-    if not wanted:
+    if not names:
         raise TransformationError(f"environment {environment.name!r} has no actions, so there is nothing to call")
-    tools = [_tool(factory, environment, actions[name]) for name in wanted]
+    tools = [_tool(factory, environment, actions[name]) for name in names]
     if state and STATE_ACTION not in actions:
         schema = ToolSchema(
             name=f"{environment.name}_{STATE_ACTION}",
             description=f"What {environment.name} shows now.",
             parameters={"type": "object", "properties": {}, "additionalProperties": False},
         )
-        tools.append(_made(factory, environment, schema, STATE_ACTION, []))
+        tools.append(_wrap(factory, environment, schema, STATE_ACTION, []))
     return tuple(tools)
 
 
@@ -63,12 +63,12 @@ def _tool(factory: Factory, environment: Environment, action: ToolSchema) -> Too
             "parameters": {"type": "object", "additionalProperties": False, **action.parameters},
         }
     )
-    tags = ", ".join(sorted(one.value for one in action_tags(environment, action.name)))
-    return _made(factory, environment, schema, action.name, [tags])
+    tags = ", ".join(sorted(tag.value for tag in action_tags(environment, action.name)))
+    return _wrap(factory, environment, schema, action.name, [tags])
 
 
-def _made(
-    factory: Factory, environment: Environment, schema: ToolSchema, action: str, touched: list[str]
+def _wrap(
+    factory: Factory, environment: Environment, schema: ToolSchema, action: str, tags: list[str]
 ) -> Tool[..., Any]:
     async def act(ctx: Any, **arguments: Any) -> ToolResult:
         effect = action_effect(
@@ -81,7 +81,7 @@ def _made(
         schema,
         effect="composite",
         takes_context=True,
-        source=sha256_json(["e2t", environment.content_hash, action, *touched]),
+        source=sha256_json(["e2t", environment.content_hash, action, *tags]),
         # The calls of one decision on one environment run in listed order: each sees what the one before it did.
         traits=Traits(
             version=environment.version,

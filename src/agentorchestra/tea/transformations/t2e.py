@@ -20,7 +20,7 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.tea.calling.actions import tool_result
 from agentorchestra.tea.calling.signatures import source_of
 from agentorchestra.tea.calling.tool import Tool
-from agentorchestra.tea.transformations.base import Carried, Transformation, carried_by, first_twice, made, tools_in
+from agentorchestra.tea.transformations.base import Carried, Transformation, carried_by, first_twice, instance, tools_in
 
 Branching = Literal["stateless", "snapshot", "none"]
 
@@ -53,7 +53,7 @@ class ToolsFactory:
     @property
     def uses(self) -> frozenset[str]:
         """The tools: its actions may use them though whoever acts may not."""
-        return frozenset(one.name for one in self.tools.values())
+        return frozenset(tool.name for tool in self.tools.values())
 
     def __call__(self) -> ToolsEnvironment:
         return ToolsEnvironment(self)
@@ -72,9 +72,9 @@ class ToolsEnvironment:
         self._kind = kind
         self.name = kind.name
         self.version = kind.version
-        self.description = kind.description or f"{'; '.join(_summary(one) for one in kind.tools.values())}."
-        tools = {action: one.content_hash for action, one in kind.tools.items()}
-        rules = [[action, one.text, source_of(one.allows)] for action, many in kind.rules.items() for one in many]
+        self.description = kind.description or f"{'; '.join(_summary(tool) for tool in kind.tools.values())}."
+        tools = {action: tool.content_hash for action, tool in kind.tools.items()}
+        rules = [[action, rule.text, source_of(rule.allows)] for action, group in kind.rules.items() for rule in group]
         made_of = [kind.name, kind.version, kind.description, tools, dict(kind.state), rules, kind.words]
         self.content_hash = sha256_json(["t2e", *made_of, *([kind.shows] if kind.shows else [])])
         self.branching: Branching = _branching(list(kind.tools.values()))
@@ -96,7 +96,7 @@ class ToolsEnvironment:
 
     def conditions(self, action: str) -> Conditions:
         rules = self._kind.rules.get(action, ())
-        return Conditions(before=tuple(Condition(one.text, partial(self._allows, one)) for one in rules))
+        return Conditions(before=tuple(Condition(rule.text, partial(self._allows, rule)) for rule in rules))
 
     def _allows(self, rule: Rule, arguments: Mapping[str, Any]) -> bool:
         return bool(rule.allows(copy.deepcopy(self._state)))
@@ -104,13 +104,13 @@ class ToolsEnvironment:
     def rules(self) -> str:
         lines = [self._kind.words] if self._kind.words else []
         for name, rules in self._kind.rules.items():
-            lines += [f"- {name}: only when {'; '.join(one.text for one in rules)}"] if rules else []
+            lines += [f"- {name}: only when {'; '.join(rule.text for rule in rules)}"] if rules else []
         return "\n".join(lines)
 
     async def open(self, ctx: Any) -> None:
-        held = ctx.vars.get(self._var)
-        if isinstance(held, dict):
-            self._state = held
+        state = ctx.vars.get(self._var)
+        if isinstance(state, dict):
+            self._state = state
         self._seen = ctx.vars.get(self._seen_var)
 
     async def close(self) -> None:
@@ -151,16 +151,16 @@ class ToolsEnvironment:
         source = Source(kind="environment", ref=self.name)
         shows = self._kind.shows
         lines += [f"nothing was seen yet; {self.name}_{shows} shows it"] if shows and not self._seen else []
-        said = (TextBlock(text="\n".join(lines), source=source),) if lines else ()
-        return (*said, *(Outcome(value=self._seen, trust=Trust.UNTRUSTED).blocks(source) if self._seen else ()))
+        blocks = (TextBlock(text="\n".join(lines), source=source),) if lines else ()
+        return (*blocks, *(Outcome(value=self._seen, trust=Trust.UNTRUSTED).blocks(source) if self._seen else ()))
 
     async def snapshot(self) -> bytes:
-        held = {"state": self._state, "seen": self._seen} if self._kind.shows else self._state
-        return json.dumps(held, sort_keys=True).encode()
+        fields = {"state": self._state, "seen": self._seen} if self._kind.shows else self._state
+        return json.dumps(fields, sort_keys=True).encode()
 
     async def restore(self, data: bytes) -> None:
-        held = json.loads(data)
-        self._state, self._seen = (held["state"], held["seen"]) if self._kind.shows else (held, None)
+        fields = json.loads(data)
+        self._state, self._seen = (fields["state"], fields["seen"]) if self._kind.shows else (fields, None)
 
 
 def _t2e(
@@ -190,34 +190,34 @@ def _t2e(
         TransformationError: for a missing name, two tools of one name, a rule for an action that is not there, a
             state that is not JSON, something to look by that is no action or needs arguments.
     """
-    several = tools_in(tools)
+    members = tools_in(tools)
     if not name:
         raise TransformationError("t2e needs the environment's name; give name='...' (in compose: t2e.using(name=...))")
-    actions = _actions(several)
-    ruled = {action: (one,) if isinstance(one, Rule) else tuple(one) for action, one in (rules or {}).items()}
-    for action in ruled:
+    actions = _actions(members)
+    rule_sets = {action: (rule,) if isinstance(rule, Rule) else tuple(rule) for action, rule in (rules or {}).items()}
+    for action in rule_sets:
         if action not in actions:
             raise TransformationError(
                 f"there is a rule for {action!r}, which is no action of {name!r}; its actions: {', '.join(actions)}"
             )
     if shows and shows not in actions:
         raise TransformationError(f"shows={shows!r} is no action of {name!r}; its actions: {', '.join(actions)}")
-    if shows and (needed := actions[shows].schema.parameters.get("required")):
+    if shows and (needs := actions[shows].schema.parameters.get("required")):
         raise TransformationError(
-            f"shows={shows!r} needs {', '.join(map(str, needed))} in each call; name an action that needs no arguments"
+            f"shows={shows!r} needs {', '.join(map(str, needs))} in each call; name an action that needs no arguments"
         )
     try:
         canonical_json(dict(state or {}))
     except (TypeError, ValueError) as exc:
         raise TransformationError(f"the state of {name!r} is not JSON: {exc}") from None
-    return ToolsFactory(name, version, description, actions, dict(state or {}), ruled, words, shows)
+    return ToolsFactory(name, version, description, actions, dict(state or {}), rule_sets, words, shows)
 
 
 def _actions(tools: Sequence[Tool[..., Any]]) -> dict[str, Tool[..., Any]]:
     """Return the tools by the action they become: those that `e2t` made get their actions' names back."""
-    names = [carried_by(one).action or one.name for one in tools]
+    names = [carried_by(tool).action or tool.name for tool in tools]
     if first_twice(names) is not None or "state" in names:
-        names = [one.name for one in tools]
+        names = [tool.name for tool in tools]
     return dict(zip(names, tools, strict=True))
 
 
@@ -227,10 +227,10 @@ def _summary(tool: Tool[..., Any]) -> str:
 
 def _branching(tools: Sequence[Tool[..., Any]]) -> Branching:
     """Return `snapshot` where the shared state is all there is: pure tools, actions of environments that can branch."""
-    for one in tools:
-        behind = carried_by(one).environments
-        branches = behind and all(made(factory).branching != "none" for factory in behind.values())
-        if one.mode is not Mode.PURE and not branches:
+    for tool in tools:
+        behind = carried_by(tool).environments
+        branches = behind and all(instance(factory).branching != "none" for factory in behind.values())
+        if tool.mode is not Mode.PURE and not branches:
             return "none"
     return "snapshot"
 

@@ -12,9 +12,9 @@ from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, one_line, plural, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.tea.registry.usage import Use
-from agentorchestra.tea.retrieval.finder import CALLED
+from agentorchestra.tea.retrieval.finder import CALL_KINDS
 
-COUNTED = tuple(CALLED.values())  # the kinds whose calls are in the log
+COUNTED = tuple(CALL_KINDS.values())  # the kinds whose calls are in the log
 
 
 @async_command(short_help="How often each was called, and reused.")

@@ -122,7 +122,7 @@ async def update(
     from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.workspace import packaged_prompts
 
-    library = PromptLibrary(packaged_prompts(), folder / "prompts", given=workspace.own.prompts)
+    library = PromptLibrary(packaged_prompts(), folder / "prompts", app_folders=workspace.own.prompts)
     modules = {each.partition("@")[0] for one in library.names for each in library.get(one).modules}
     for one in sorted(modules, key=lambda each: len(library.get(each).modules)):  # what includes none comes first
         held = await server.source(one)
