@@ -19,7 +19,7 @@ from agentorchestra.environments.browser.actions.targets import TargetActions, a
 from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.session.downloads import Loaded
 from agentorchestra.environments.files import disk
-from agentorchestra.environments.files.disk import Place
+from agentorchestra.environments.files.disk import DiskPlace
 from agentorchestra.tea.calling.environment import action
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class FileActions(TargetActions):
         for path in paths:
             place = self.place(path)
             if (data := await disk.in_thread(partial(disk.content_of, place, MOST_UPLOADED))) is None:
-                raise ToolError(f"there is no file {place.shown!r}; list the folder with the environment files")
+                raise ToolError(f"there is no file {place.path!r}; list the folder with the environment files")
             left -= len(data)
             if left < 0:
                 raise ToolError(f"these files have more than {MOST_UPLOADED // 1_000_000} MB together; give fewer")
-            kind = mimetypes.guess_type(place.shown)[0] or "application/octet-stream"
+            kind = mimetypes.guess_type(place.path)[0] or "application/octet-stream"
             payloads.append({"name": place.parts[-1], "mimeType": kind, "buffer": data})
         return payloads
 
@@ -180,7 +180,7 @@ class FileActions(TargetActions):
         )
         return f"downloaded {loaded.path} ({len(data):,} bytes, {kind}{odd})"
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> DiskPlace:
         """Return where a path leads: in the run's folder, or among the task's files; a ToolError for other places."""
         return disk.place_of(path.strip(), self.folder, self.files)
 

@@ -87,11 +87,11 @@ class PdfActions(FileActions):
         place = self.place(file)
         if not place.parts:
             raise ToolError("name a file")
-        copy = await disk.in_thread(lambda: disk.copied(place, self._stands_on.temporary))
+        copy = await disk.in_thread(lambda: disk.copy_of(place, self._stands_on.temporary))
         try:
             return await read_document(copy.path)
         except FileInputError as error:
-            raise ToolError(str(error).replace(str(copy.path), place.shown)) from None
+            raise ToolError(str(error).replace(str(copy.path), place.path)) from None
         finally:
             await asyncio.to_thread(disk.forget, copy.path)
 
