@@ -65,7 +65,7 @@ async def measure_looks(page: Page, elements: int, *, repeats: int = 3) -> Looks
     snapshot_ms, text = await _timed(lambda: page.aria_snapshot(mode="ai", boxes=True, timeout=120_000), repeats)
     look_ms, view = await _timed(lambda: look(page), repeats)
     whole_ms, whole = await _timed(lambda: look(page, whole=True), repeats)
-    return Looks(count, snapshot_ms, len(text), look_ms, len(view.text), whole_ms, len(whole.text), drawn=view.drawn)
+    return Looks(count, snapshot_ms, len(text), look_ms, len(view.text), whole_ms, len(whole.text), drawn=view.sketch)
 
 
 async def _timed(call: Callable[[], Awaitable[Any]], repeats: int) -> tuple[float, Any]:

@@ -14,7 +14,7 @@ from tests.environments.test_files import Used
 from agentorchestra.core.errors import AmbiguousTextError, PatchError
 from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.settings import Settings
-from agentorchestra.environments.files.patch import parse_patch, patched
+from agentorchestra.environments.files.patch import apply_hunks, parse_patch
 from agentorchestra.environments.files.syntax import MOST_CHECKED, syntax_problem
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
@@ -136,7 +136,7 @@ async def test_a_patch_that_does_not_fit_changes_nothing(files: Used, patch: str
 def test_ends_of_lines_and_files_are_as_the_patch_and_the_file_say() -> None:
     def after(text: str, patch: str) -> str:
         (one,) = parse_patch(f"--- a/x\n+++ b/x\n{patch}")
-        return patched(text, one.hunks, "x")
+        return apply_hunks(text, one.hunks, "x")
 
     assert after("a\r\nb\nc\r\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c") == "a\r\nB\r\nc\r\n"
     assert after("a\nb", "@@ -2 +2 @@\n-b\n+c") == "a\nc", "as it was"
@@ -168,19 +168,19 @@ def test_patches_do_what_the_program_patch_does(tmp_path: Path) -> None:
             cwd=tmp_path, capture_output=True, text=True, check=False,
         ).stdout.replace("b/after", "b/before")  # fmt: skip
         (one,) = parse_patch(made)
-        assert patched(before, one.hunks, "before") == after, made
+        assert apply_hunks(before, one.hunks, "before") == after, made
 
 
 def test_a_hunk_is_looked_for_behind_the_one_before() -> None:
     text = "".join(f"{one}\n" for one in "abcabcabc")
     (one,) = parse_patch("--- a/x\n+++ b/x\n@@ -4,2 +4,2 @@\n a\n-b\n+B\n@@ @@\n b\n-c\n+C\n")
-    assert patched(text, one.hunks, "x") == "a\nb\nc\na\nB\nc\na\nb\nC\n"
+    assert apply_hunks(text, one.hunks, "x") == "a\nb\nc\na\nB\nc\na\nb\nC\n"
     (one,) = parse_patch("--- a/x\n+++ b/x\n@@ @@\n-b\n+B\n")
     with pytest.raises(AmbiguousTextError, match=r"hunk 1 of x stand 3 times \(lines 2, 5, 8\)"):
-        patched(text, one.hunks, "x")
+        apply_hunks(text, one.hunks, "x")
     (one,) = parse_patch("".join(difflib.unified_diff(["a\n", "b\n"], ["a\n", "c\n"], "a/x", "b/x")))
     with pytest.raises(PatchError, match="line 2 is not there, not 'b'"):
-        patched("a\n", one.hunks, "x")
+        apply_hunks("a\n", one.hunks, "x")
 
 
 # -- syntax ------------------------------------------------------------------------------------------------------------

@@ -211,7 +211,7 @@ def test_edit_takes_what_was_shown(text: str, data: st.DataObject) -> None:
     old = "\n".join(exact(view))
     if not old:
         return
-    changed, count = disk.replaced(text, old, f"{old}#\n#", every=True, name="a.txt")
+    changed, count = disk.replace_text(text, old, f"{old}#\n#", every=True, name="a.txt")
     assert count >= 1
     assert universal(changed) == universal(text).replace(old, f"{old}#\n#")
     assert set(re.findall("\r\n|\r|\n", changed)) <= set(re.findall("\r\n|\r|\n", text))
@@ -324,7 +324,7 @@ def test_edit_writes_in_the_encoding_that_the_file_has(coding: str, tmp_path: Pa
     path.write_bytes(data)
     text, encoded = disk.decoded(data, "a.txt")
     old = source_sync(path).text
-    changed, _ = disk.replaced(text, old, old.replace("öde", "schön"), every=False, name="a.txt")
+    changed, _ = disk.replace_text(text, old, old.replace("öde", "schön"), every=False, name="a.txt")
     assert encoded(changed) == "größe: süß\r\nschön\r\n".encode(coding)
 
 
@@ -341,5 +341,5 @@ def test_edit_refuses_what_it_cannot_keep() -> None:
     assert "holds NUL characters, which edit cannot keep" in refusal(lambda: disk.decoded(zeros, "a.txt"))
     _, encoded = disk.decoded("größe süß öde\n".encode("cp1252"), "a.txt")
     assert "'→' cannot be written in Windows-1252, in which a.txt stands" in refusal(lambda: encoded("→"))
-    numbered = refusal(lambda: disk.replaced("one\ntwo\n", "1\tone", "1\tthree", every=False, name="a.txt"))
+    numbered = refusal(lambda: disk.replace_text("one\ntwo\n", "1\tone", "1\tthree", every=False, name="a.txt"))
     assert numbered.endswith("give the text exactly as it stands there without the numbers of the lines")

@@ -26,7 +26,7 @@ class OutsideError(ValueError):
 
 
 @dataclass(frozen=True)
-class Found:
+class PathStatus:
     """Something below the folder: its relative path with slashes, and its own status, links not followed."""
 
     path: str
@@ -149,13 +149,13 @@ def status_of(root: Path, parts: tuple[str, ...]) -> os.stat_result:
 
 def walk(
     root: Path, parts: tuple[str, ...] = (), *, depth: int = MAX_DEPTH, skip: frozenset[str] = frozenset()
-) -> Iterator[Found]:
+) -> Iterator[PathStatus]:
     """Yield what is below a folder but `skip` (paths from the root): folders first, by name, links never followed."""
     with opened(root, parts) as at:
         yield from _walk(at, "/".join(parts), depth, skip)
 
 
-def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Found]:
+def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[PathStatus]:
     for name in sorted(os.listdir(at)):
         below = f"{path}/{name}" if path else name
         if below in skip:
@@ -164,7 +164,7 @@ def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Foun
             status = os.stat(name, dir_fd=at, follow_symlinks=False)
         except FileNotFoundError:
             continue
-        yield Found(below, status)
+        yield PathStatus(below, status)
         if stat.S_ISDIR(status.st_mode) and depth > 1:
             try:
                 inner = open_folder(at, name, status.st_mode)

@@ -16,8 +16,8 @@ from pydantic import JsonValue
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.beneath import (
-    Found,
     OutsideError,
+    PathStatus,
     closing,
     open_file,
     open_folder,
@@ -248,12 +248,12 @@ def clear_for(
     left_out: Collection[LeftOut] = (),
     *,
     layer: bool = False,
-) -> dict[str, Found]:
+) -> dict[str, PathStatus]:
     """Remove what a manifest does not have, or has as something else; return what there is of the rest. Blocks.
 
     A file that was left out, and is as it was then, stays.
     """
-    there: dict[str, Found] = {}
+    there: dict[str, PathStatus] = {}
     gone: list[str] = []
     for node in walk(root, skip=apart):
         if gone and node.path.startswith(f"{gone[-1]}/"):
@@ -269,7 +269,7 @@ def clear_for(
     return there
 
 
-def _is_a(root: Path, found: Found, kind: str, *, layer: bool) -> bool:
+def _is_a(root: Path, found: PathStatus, kind: str, *, layer: bool) -> bool:
     if not layer:
         return found.kind == kind
     with parent_of(root, parts_of(found.path)) as (at, name):
@@ -277,7 +277,7 @@ def _is_a(root: Path, found: Found, kind: str, *, layer: bool) -> bool:
     return entry is not None and entry.kind == kind
 
 
-def needs_writing(root: Path, entry: Entry, found: Found | None, marks: tuple[Mark, str] | None) -> bool:
+def needs_writing(root: Path, entry: Entry, found: PathStatus | None, marks: tuple[Mark, str] | None) -> bool:
     """Return True if a file's content has to be written. Blocks."""
     if found is None or found.status.st_size != entry.size:
         return True

@@ -11,7 +11,7 @@ from playwright.async_api import BrowserContext, Locator, Page, async_playwright
 
 from agentorchestra.environments.browser.session.chromium import find_chromium, flags
 from agentorchestra.environments.browser.view.references import listen, locate, teach
-from agentorchestra.environments.browser.view.view import View, look
+from agentorchestra.environments.browser.view.view import PageView, look
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Eyes:
 
     context: BrowserContext
     page: Page
-    view: View | None = None
+    view: PageView | None = None
 
     async def show(self, html: str) -> str:
         """What is seen of a new page."""

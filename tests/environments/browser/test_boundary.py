@@ -21,7 +21,7 @@ from tests.support.patience import LONGEST_S
 from tests.tools.web.names import name_server
 
 from agentorchestra.core.settings import WebSettings
-from agentorchestra.environments.browser.session.boundary import FLAGS, Boundary, why_not_shown
+from agentorchestra.environments.browser.session.boundary import FLAGS, Boundary, block_reason
 from agentorchestra.environments.browser.session.proxy import BoundaryProxy
 from agentorchestra.tools.web.resolver import Resolver
 
@@ -131,7 +131,7 @@ async def test_a_redirect_ends_at_the_refusal(world: World) -> None:
         page = await context.new_page()
         shown = await goto(page, world.site.page(f"leave?http://127.0.0.1:{world.target.port}/"))
         assert "not on the public network (loopback)" in shown
-        refused = boundary.not_reached()[0]
+        refused = boundary.failures()[0]
         assert (refused.host, refused.port, refused.verdict) == ("127.0.0.1", world.target.port, "refused")
         assert "ERR_TUNNEL_CONNECTION_FAILED" in await goto(page, f"https://localhost:{world.target.port}/")
         assert world.target.untouched
@@ -161,7 +161,7 @@ async def test_a_service_that_is_allowed_by_its_name_is_not_left_by_rebinding(wo
         assert "The allowed page" in await goto(page, f"http://own.{NAME}:{world.site.port}/")
         script = f"fetch('http://own.{NAME}:{world.target.port}/', {{mode: 'no-cors'}}).catch(() => 'refused')"
         await page.evaluate(script)
-        assert [one.port for one in boundary.not_reached()] == [world.target.port]
+        assert [one.port for one in boundary.failures()] == [world.target.port]
         assert world.target.untouched
 
 
@@ -172,7 +172,7 @@ async def test_requests_beside_the_pages_go_the_same_way(world: World) -> None:
         for host in ("127.0.0.1", f"a.{NAME}", f"b.{NAME}"):
             answer = await context.request.post(f"http://{host}:{world.target.port}/", data="secret")
             assert answer.status == 403
-        assert len(boundary.not_reached()) == 3
+        assert len(boundary.failures()) == 3
         assert world.target.untouched
 
 
@@ -249,7 +249,7 @@ async def test_a_page_that_was_asked_for_by_hand_is_not_shown(world: World) -> N
     async with world.context() as (context, _):
         page = await context.new_page()
         assert "root:x:0:0" in await goto(page, "file:///etc/passwd")
-        assert why_not_shown(page.url) == "'file:///etc/passwd' has the scheme 'file'; only http and https are shown"
+        assert block_reason(page.url) == "'file:///etc/passwd' has the scheme 'file'; only http and https are shown"
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ async def test_a_page_that_was_asked_for_by_hand_is_not_shown(world: World) -> N
     ],
 )
 async def test_which_pages_are_shown(url: str, shown: bool) -> None:
-    assert (why_not_shown(url) == "") is shown
+    assert (block_reason(url) == "") is shown
 
 
 @pytest.mark.long

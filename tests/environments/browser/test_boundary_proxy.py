@@ -257,8 +257,8 @@ async def test_the_log_is_bounded_and_says_each_refusal_once() -> None:
         boundary.note("a.test", number % 3, "refused", "why")
     assert len(boundary.log) == MOST_VISITS
     assert boundary.count == MOST_VISITS + 5
-    assert len(boundary.not_reached()) == 3
-    assert [one.number for one in boundary.not_reached(MOST_VISITS + 4)] == [MOST_VISITS + 5]
+    assert len(boundary.failures()) == 3
+    assert [one.number for one in boundary.failures(MOST_VISITS + 4)] == [MOST_VISITS + 5]
 
 
 async def test_lists_are_judged_before_names_are_looked_up() -> None:
@@ -333,11 +333,11 @@ def test_what_was_in_a_tab_a_moment_ago_is_a_source_once_more() -> None:
     page.frames = (page, _Frame("about:srcdoc"), _Frame("https://frame.test:8443/x"))
     tab = Tab(1, page=page)  # type: ignore[arg-type]
     for url in ("http://bank.test/account", "http://news.test/page", "about:blank", "data:text/html,x"):
-        tab._moved(_Frame(url))
+        tab._on_navigation(_Frame(url))
     assert tab.sources() == ["http://news.test/page", "bank.test", "frame.test:8443"]
     assert tab.sources() == ["http://news.test/page", "frame.test:8443"]
     for number in range(1_000):
-        tab._moved(_Frame(f"http://{number}.test/"))
+        tab._on_navigation(_Frame(f"http://{number}.test/"))
     assert len(tab.sources()) < 110
-    tab._moved(_Frame("http://bank.test/account"))
+    tab._on_navigation(_Frame("http://bank.test/account"))
     assert "bank.test" in tab.sources()

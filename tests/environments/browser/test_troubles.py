@@ -110,7 +110,7 @@ async def test_a_renderer_that_crashes(browser: Hand, site: Troubles) -> None:
     tab = browser.session.tabs[1]
     assert tab.cdp is not None
     crash = asyncio.ensure_future(tab.cdp.send("Page.crash"))
-    await tab.interrupted.wait()
+    await tab.interruption.wait()
     crash.cancel()
     said = await bounded(browser, "scroll", direction="down")
     state = await browser.see()

@@ -22,7 +22,7 @@ from tests.support.again import real
 from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.view.references import locate
 from agentorchestra.environments.browser.view.screenshots import clear_screenshot, marked_screenshot
-from agentorchestra.environments.browser.view.snapshot import Node, parse
+from agentorchestra.environments.browser.view.snapshot import PageNode, parse
 from agentorchestra.environments.browser.view.view import difference
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -375,7 +375,7 @@ async def test_a_long_table_is_cut_to_what_is_in_view(eye: Eyes) -> None:
 @pytest.mark.parametrize("rows", [4_000, 20_000])
 async def test_a_page_too_large_for_a_snapshot_is_drawn(eye: Eyes, rows: int) -> None:
     text = await eye.show(table(rows))
-    assert eye.view is not None and eye.view.drawn and "a plain view" in text
+    assert eye.view is not None and eye.view.sketch and "a plain view" in text
     assert "Item 5" in text and f"Item {rows - 1}" not in text and len(text) < 12_500
     await eye.page.evaluate(
         "for (const one of document.querySelectorAll('button')) one.onclick = () => document.title = one.textContent"
@@ -438,7 +438,7 @@ async def test_a_page_that_hangs_the_look_is_told_from_others(eye: Eyes) -> None
     mine = Eyes(eye.context, await eye.context.new_page())
     with pytest.raises(PlaywrightTimeout, match="the page does not answer"):
         await mine.show(
-            "<script>Object.defineProperty(Node.prototype, 'firstChild', {get() { for (;;); }})</script><p>a</p>"
+            "<script>Object.defineProperty(PageNode.prototype, 'firstChild', {get() { for (;;); }})</script><p>a</p>"
         )
     await mine.page.close()
     assert "Fine" in await eye.show("<button>Fine</button>")
@@ -513,7 +513,7 @@ async def test_a_page_that_lies_is_shown_as_far_as_that_goes(eye: Eyes, broken: 
 # -- the snapshot's text -----------------------------------------------------------------------------------------------
 
 
-def from_yaml(items: Any, parent: Node) -> None:
+def from_yaml(items: Any, parent: PageNode) -> None:
     """What a YAML parser makes of a snapshot, as nodes: every value is a text."""
     for item in items:
         if isinstance(item, str):
@@ -526,7 +526,7 @@ def from_yaml(items: Any, parent: Node) -> None:
                 setattr(parent, key[1:], value)
             else:
                 (node,) = parse(f"- {quoted_key(key)}").children
-                assert isinstance(node, Node)
+                assert isinstance(node, PageNode)
                 parent.children.append(node)
                 if isinstance(value, list):
                     from_yaml(value, node)
@@ -538,7 +538,7 @@ def quoted_key(key: str) -> str:
     return "'" + key.replace("'", "''") + "'"
 
 
-def seen(page: Node) -> list[tuple[object, ...]]:
+def seen(page: PageNode) -> list[tuple[object, ...]]:
     return [
         (
             *(one.role, one.name, one.ref, one.box, one.states, one.url, one.placeholder),
@@ -573,7 +573,7 @@ async def test_lines_are_read_as_yaml_would_be(eye: Eyes) -> None:
         texts,
     )
     text = await eye.page.aria_snapshot(mode="ai", boxes=True)
-    page = Node("page")
+    page = PageNode("page")
     from_yaml(yaml.load(text, Loader=yaml.CBaseLoader), page)
     ours = seen(parse(text))
     assert len(ours) > 400 and ours == seen(page)

@@ -14,9 +14,9 @@ from PIL import Image
 from agentorchestra.environments.browser.view.lines import keep_seen, lines_of, lines_with, tidy
 from agentorchestra.environments.browser.view.probe import Scroll
 from agentorchestra.environments.browser.view.screenshots import draw_marks, place_labels
-from agentorchestra.environments.browser.view.snapshot import Node, parse
-from agentorchestra.environments.browser.view.text import address, plain, quoted
-from agentorchestra.environments.browser.view.view import Mark, View, difference
+from agentorchestra.environments.browser.view.snapshot import PageNode, parse
+from agentorchestra.environments.browser.view.text import address, plain, quote
+from agentorchestra.environments.browser.view.view import ElementMark, PageView, difference
 
 REFERENCE = re.compile(r"\[((?:f\d+)?[ex]\d+)\]")
 
@@ -31,7 +31,7 @@ def test_words_are_on_one_line_bounded_and_hold_no_reference(text: str, most: in
     assert not REFERENCE.search(shown)
     assert all(char.isprintable() for char in shown), ascii(shown)
     assert not re.search("[\u200b\u202e\u2028\x85\ue000]", shown)
-    inside = quoted(text, most)[1:-1]
+    inside = quote(text, most)[1:-1]
     assert not re.search(r'(?<!\\)(\\\\)*"', inside), "a page's text ends its own quotation"
 
 
@@ -112,13 +112,13 @@ def test_anything_is_read_without_an_error(text: str) -> None:
 
 trees = st.recursive(
     st.builds(
-        lambda role, name, text: Node(role, name, "e7", (0, 0, 9, 9), children=[text] if text else []),
+        lambda role, name, text: PageNode(role, name, "e7", (0, 0, 9, 9), children=[text] if text else []),
         st.sampled_from(("button", "generic", "cell", "paragraph", "link")),
         hostile,
         hostile,
     ),
     lambda inner: st.builds(
-        lambda role, children, below: Node(role, "", "e8", (0, 0, 9, 9), children=children, below=below),
+        lambda role, children, below: PageNode(role, "", "e8", (0, 0, 9, 9), children=children, below=below),
         st.sampled_from(("generic", "list", "row", "listitem")),
         st.lists(inner, max_size=6),
         st.integers(0, 2),
@@ -129,8 +129,8 @@ trees = st.recursive(
 
 @settings(max_examples=40)
 @given(trees, st.integers(300, 3000))
-def test_lines_keep_to_their_budget_and_hold_only_true_references(tree: Node, budget: int) -> None:
-    page = Node("page", children=[tree])
+def test_lines_keep_to_their_budget_and_hold_only_true_references(tree: PageNode, budget: int) -> None:
+    page = PageNode("page", children=[tree])
     tidy(page)
     lines = lines_of(page, budget)
     assert sum(map(len, lines)) + len(lines) <= budget
@@ -141,11 +141,13 @@ def test_lines_keep_to_their_budget_and_hold_only_true_references(tree: Node, bu
         assert not any(REFERENCE.search(words) for words in re.findall(r'"(?:[^"\\]|\\.)*"', line))
 
 
-def rows(count: int, height: int = 20) -> Node:
+def rows(count: int, height: int = 20) -> PageNode:
     items = [
-        Node("listitem", ref=f"e{n}", box=(0, n * height, 300, height), children=[f"row {n}"]) for n in range(count)
+        PageNode("listitem", ref=f"e{n}", box=(0, n * height, 300, height), children=[f"row {n}"]) for n in range(count)
     ]
-    return Node("page", children=[Node("list", ref="e9999", box=(0, 0, 300, count * height), children=list(items))])
+    return PageNode(
+        "page", children=[PageNode("list", ref="e9999", box=(0, 0, 300, count * height), children=list(items))]
+    )
 
 
 def test_what_is_out_of_view_is_counted() -> None:
@@ -164,7 +166,7 @@ def test_what_is_out_of_view_is_counted() -> None:
 
 def test_a_long_list_does_not_hide_what_comes_after_it() -> None:
     page = rows(3000)
-    page.children.append(Node("button", "Send", "e5000", (0, 0, 9, 9), interactive=True))
+    page.children.append(PageNode("button", "Send", "e5000", (0, 0, 9, 9), interactive=True))
     lines = lines_of(page, 2000)
     assert lines[-1] == '- [e5000] button "Send"'
     assert any("more below" in line for line in lines)
@@ -173,19 +175,21 @@ def test_a_long_list_does_not_hide_what_comes_after_it() -> None:
 
 def test_a_row_of_a_table_is_a_line() -> None:
     cells = [
-        Node("cell", ref="e2", children=["2023"]),
-        Node("cell", children=["| [e9]"]),
-        Node("gridcell", ref="e4"),
-        Node("cell", ref="e5", children=[Node("link", "All", "e6", url="/all", interactive=True)]),
+        PageNode("cell", ref="e2", children=["2023"]),
+        PageNode("cell", children=["| [e9]"]),
+        PageNode("gridcell", ref="e4"),
+        PageNode("cell", ref="e5", children=[PageNode("link", "All", "e6", url="/all", interactive=True)]),
     ]
-    row = Node("row", "2023 | [e9] All", "e1", children=[*cells])
-    page = Node("page", children=[Node("table", ref="e0", children=[Node("rowgroup", ref="e8", children=[row])])])
+    row = PageNode("row", "2023 | [e9] All", "e1", children=[*cells])
+    page = PageNode(
+        "page", children=[PageNode("table", ref="e0", children=[PageNode("rowgroup", ref="e8", children=[row])])]
+    )
     tidy(page)
     assert lines_of(page, 500) == (
         "- [e0] table",
         '  - [e1] row: [e2] "2023" | "| e9" | [e4] (empty) | [e6] link "All" -> /all',
     )
-    row.children.append(Node("cell", ref="e7", children=["a", Node("button", "b", "e10", interactive=True)]))
+    row.children.append(PageNode("cell", ref="e7", children=["a", PageNode("button", "b", "e10", interactive=True)]))
     assert '    - [e7] cell: "a"' in lines_of(page, 500)
 
 
@@ -212,28 +216,28 @@ def test_lines_with_some_words_and_the_places_they_are_in() -> None:
 
 
 def test_what_scrolls_cuts_off_but_not_the_menu_that_leaves_it() -> None:
-    def scroller() -> Node:
-        return Node(
+    def scroller() -> PageNode:
+        return PageNode(
             "generic",
             ref="e1",
             box=(0, 0, 100, 50),
             notes=["scrolls: 0.0 pages above, 3.0 below"],
             cuts=True,
             children=[
-                Node("button", "in", "e2", (0, 10, 50, 20)),
-                Node("button", "cut off", "e3", (0, 80, 50, 20)),
-                Node("button", "in the menu", "e4", (0, 120, 50, 20)),
+                PageNode("button", "in", "e2", (0, 10, 50, 20)),
+                PageNode("button", "cut off", "e3", (0, 80, 50, 20)),
+                PageNode("button", "in the menu", "e4", (0, 120, 50, 20)),
             ],
         )
 
-    page = Node("page", children=[scroller()])
+    page = PageNode("page", children=[scroller()])
     keep_seen(page, 400, 400, floating=[(0, 110, 100, 100)])
     text = "\n".join(lines_of(page, 1000))
     assert '"in"' in text and '"in the menu"' in text and "cut off" not in text and "1 more below" in text
 
 
-def view(lines: list[str], number: int, document: str = "d", **more: object) -> View:
-    return View(number, "u", "t", document, tuple(lines), Scroll(0, 0, 10, 10, 10, 10), (), **more)  # type: ignore[arg-type]
+def view(lines: list[str], number: int, document: str = "d", **more: object) -> PageView:
+    return PageView(number, "u", "t", document, tuple(lines), Scroll(0, 0, 10, 10, 10, 10), (), **more)  # type: ignore[arg-type]
 
 
 def test_a_difference_says_to_what_it_is_one() -> None:
@@ -255,7 +259,7 @@ def test_a_difference_says_to_what_it_is_one() -> None:
 
 
 def test_labels_stand_apart_also_where_elements_crowd() -> None:
-    marks = [Mark(f"e{n}", (40 + n % 15 * 14, 40 + n // 15 * 14, 12, 12), "button", "") for n in range(120)]
+    marks = [ElementMark(f"e{n}", (40 + n % 15 * 14, 40 + n // 15 * 14, 12, 12), "button", "") for n in range(120)]
     grey = Image.new("L", (1280, 800), 255)
     labels = place_labels(marks, grey)
     assert len(labels) == 120
@@ -270,7 +274,7 @@ def test_labels_stand_apart_also_where_elements_crowd() -> None:
 def test_a_label_hides_no_slice_of_a_small_pie() -> None:
     """Its slices lie all around each of them; beside the pie there is room."""
     boxes = [(100 + 14 * dx, 100 + 14 * dy, 18, 18) for dx in range(3) for dy in range(3)]
-    marks = [Mark(f"x{n}", box, "clickable", "") for n, box in enumerate(boxes)]
+    marks = [ElementMark(f"x{n}", box, "clickable", "") for n, box in enumerate(boxes)]
     for label in place_labels(marks, Image.new("L", (300, 300), 255)):
         x, y, width, height = label.box
         for a, b, wide, high in boxes:
@@ -280,7 +284,7 @@ def test_a_label_hides_no_slice_of_a_small_pie() -> None:
 def test_a_label_hides_no_words_where_there_is_room() -> None:
     picture = Image.new("RGB", (200, 100), "white")
     picture.paste((0, 0, 0), (20, 40, 60, 50))  # words to the left
-    mark = Mark("e1", (60, 35, 80, 20), "textbox", "")
+    mark = ElementMark("e1", (60, 35, 80, 20), "textbox", "")
     (label,) = place_labels([mark], picture.convert("L"))
     assert picture.crop(
         (label.box[0], label.box[1], label.box[0] + label.box[2], label.box[1] + label.box[3])

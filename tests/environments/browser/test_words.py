@@ -10,7 +10,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import host_of, point_of, same_site
 from agentorchestra.environments.browser.actions.extraction import PIECE_CHARS, _pieces
 from agentorchestra.environments.browser.actions.keyboard import checked_keys
-from agentorchestra.environments.browser.actions.pdfs import _found, _part
+from agentorchestra.environments.browser.actions.pdfs import _part, _passages
 from agentorchestra.environments.browser.actions.targets import mistake
 from agentorchestra.environments.browser.environment import Browser
 from agentorchestra.trust.arguments import ELEMENT, INSIDE, SITE
@@ -82,7 +82,7 @@ def test_pages_of_a_pdf() -> None:
     for bad in ("0", "10", "4-2", "all", "1,2"):
         with pytest.raises(ToolError, match=r"page"):
             _part(bad, 9)
-    blocks = _found(("nothing", "The Tide\n mill. tide mill"), "tide mill", Source(kind="file", ref="a.pdf"))
+    blocks = _passages(("nothing", "The Tide\n mill. tide mill"), "tide mill", Source(kind="file", ref="a.pdf"))
     assert [one.source.place for one in blocks if isinstance(one, TextBlock) and one.source] == ["p. 2", "p. 2"]
 
 

@@ -335,9 +335,9 @@ def _search_lacks() -> list[str]:
 
 
 def _browser_lacks() -> list[str]:
-    from agentorchestra.environments.browser.session.chromium import NEEDED, check_installed
+    from agentorchestra.environments.browser.session.chromium import MODULES, check_installed
 
-    if any(importlib.util.find_spec(name) is None for name in NEEDED):
+    if any(importlib.util.find_spec(name) is None for name in MODULES):
         return ["pip", "install", "agentorchestra[browser]"]
     try:
         check_installed()

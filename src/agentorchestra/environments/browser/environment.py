@@ -15,7 +15,7 @@ from agentorchestra.environments.browser.actions.pdfs import PdfActions
 from agentorchestra.environments.browser.actions.pointer import PointerActions
 from agentorchestra.environments.browser.actions.steps import StepActions
 from agentorchestra.environments.browser.actions.video import VideoActions
-from agentorchestra.environments.browser.session.boundary import Boundary, why_not_shown
+from agentorchestra.environments.browser.session.boundary import Boundary, block_reason
 from agentorchestra.environments.browser.session.chromium import check_installed
 from agentorchestra.environments.browser.session.session import DialogOpened
 from agentorchestra.environments.browser.session.tabs import BLANK, Tab
@@ -30,7 +30,7 @@ from agentorchestra.tea.calling.environment import action
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-    from agentorchestra.environments.browser.view.view import View
+    from agentorchestra.environments.browser.view.view import PageView
 
 _MOST_DOWNLOADS = 10
 _MOST_ADDRESS = 300
@@ -74,8 +74,8 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
             SettingsError: lists of hosts that hold something else.
         """
         check_installed(self.settings.executable)
-        given = self.settings
-        Boundary(self.web, private=given.private, allow=given.allow, deny=given.deny)
+        settings = self.settings
+        Boundary(self.web, private=settings.private, allow=settings.allow, deny=settings.deny)
 
     def rules(self) -> str:
         """Return state, vision and interaction, see 000, app. H."""
@@ -97,62 +97,62 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
         page: list[str] = []
         picture: tuple[Block, ...] = ()
         for _ in range(2):
-            launched = self.session.shared.generation
+            generation = self.session.shared.generation
             try:
                 page, picture = await self._shown(ctx, await self.current(ctx))
             except DialogOpened:
                 pass
             except (ToolError, TimeoutError) as exc:
                 page = [f"the page cannot be shown: {exc}"]
-                if self._tab is not None and 0 < launched < self.session.shared.generation:
+                if self._tab is not None and 0 < generation < self.session.shared.generation:
                     continue  # the browser was lost: the page is opened again
             break
         if self._tab is None:  # there is no browser
             source = Source(kind="environment", ref=self.name)
             return (TextBlock(text="\n".join([*self._tab_lines(agent_of(ctx)), *page]), source=source),)
         tab = self._tab
-        lines = [*self._tab_lines(agent_of(ctx)), *(f"note: {one}" for one in self.news(tab))]
+        lines = [*self._tab_lines(agent_of(ctx)), *(f"note: {note}" for note in self.news(tab))]
         if tab.dialog is not None:
             lines.append(dialog_sentence(tab))
-        loading = [one for one in self.session.downloads.all if one.state == "under way"]
-        lines += [f"download: {one.sentence}" for one in loading[-_MOST_DOWNLOADS:]]
+        loading = [file for file in self.session.downloads.all if file.state == "under way"]
+        lines += [f"download: {file.sentence}" for file in loading[-_MOST_DOWNLOADS:]]
         if tab.error:
             lines.append(f"last error of a script: {tab.error}")
-        for one in self.session.tabs.values():  # their addresses stand in the lines
-            tab.note_site(one.address)
-        url, *others = tab.sources()
+        for neighbour in self.session.tabs.values():  # their addresses stand in the lines
+            tab.note_site(neighbour.address)
+        url, *rest = tab.sources()
         source = Source(kind="web", ref=url)
         also = (
             TextBlock(text=f"shown there too: {other}", source=Source(kind="web", ref=other), trust=Trust.UNTRUSTED)
-            for other in others
+            for other in rest
         )
         return (TextBlock(text="\n".join([*lines, *page]), source=source, trust=Trust.UNTRUSTED), *picture, *also)
 
     def _tab_lines(self, agent: str) -> list[str]:
-        mine = self.session.current.get(agent, 0)
-        taken = {number for number in self.session.current.values() if number != mine}
-        taken |= {tab.number for tab in self.session.tabs.values() if tab.agent not in ("", agent)}
+        current = self.session.current.get(agent, 0)
+        foreign = {number for number in self.session.current.values() if number != current}
+        foreign |= {tab.number for tab in self.session.tabs.values() if tab.agent not in ("", agent)}
         lines = []
         for tab in self.session.tabs.values():
-            whose = " (current)" if tab.number == mine else " (of another agent)" if tab.number in taken else ""
-            lines.append(f"tab {tab.number}{whose}: {tab.address[:_MOST_ADDRESS]}")
+            owner = " (current)" if tab.number == current else " (of another agent)" if tab.number in foreign else ""
+            lines.append(f"tab {tab.number}{owner}: {tab.address[:_MOST_ADDRESS]}")
         return lines
 
     async def _shown(self, ctx: Any, tab: Tab) -> tuple[list[str], tuple[Block, ...]]:
         """Return title and elements of a tab's page, what changed since this agent saw it last, and a picture of it."""
         page = tab.page
         assert page is not None
-        if refused := why_not_shown(page.url):
-            return [refused], ()
+        if reason := block_reason(page.url):
+            return [reason], ()
         if page.url == BLANK:
             return ["the tab is empty"], ()
         if await self.is_pdf(tab):
             return ["it is a PDF document, which pdf_viewer reads"], ()
         async with self.session.shared.look():
             limit = self.settings.call_s
-            probed = self._probed(tab)
+            answer = self._probed(tab)
             view = await self.within(
-                "looking at the page", lambda: look(page, seconds=limit, probed=probed), seconds=_LOOKS * limit
+                "looking at the page", lambda: look(page, seconds=limit, answer=answer), seconds=_LOOKS * limit
             )
             picture = await self._picture(ctx, page, view) if wants_picture(self.settings.screenshots, ctx) else ()
         changed = difference(self._views.get(agent_of(ctx)), view)
@@ -165,20 +165,20 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
 
     def _probed(self, tab: Tab) -> Any:
         """Return what the probe saw when the last action had settled, once; None if that is a while ago."""
-        (when, document, said), tab.probed = tab.probed or (0.0, 0, None), None
+        (when, document, answer), tab.probe = tab.probe or (0.0, 0, None), None
         fresh = asyncio.get_running_loop().time() - when < _FRESH_S and document == tab.documents
-        return said if fresh and not tab.loading else None
+        return answer if fresh and not tab.loading else None
 
-    async def _picture(self, ctx: Any, page: Page, view: View) -> tuple[Block, ...]:
+    async def _picture(self, ctx: Any, page: Page, view: PageView) -> tuple[Block, ...]:
         """Return a picture of the page with references; nothing if it cannot be taken: the text says what there is."""
         try:
             data = await self.within("taking a picture of the page", lambda: marked_screenshot(page, view))
         except ToolError:
             return ()
-        kept = await ctx.artifact("browser/page.jpg", data, "image/jpeg")
+        image = await ctx.artifact("browser/page.jpg", data, "image/jpeg")
         source = Source(kind="web", ref=without_password(page.url))
         return (
-            MediaBlock(media_type="image/jpeg", sha256=kept.sha256, size=kept.size, name="the page", source=source),
+            MediaBlock(media_type="image/jpeg", sha256=image.sha256, size=image.size, name="the page", source=source),
         )
 
     @action(mutates=False)
@@ -198,7 +198,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
             )
         lines = lines_with(view.lines, words, _SHOWN_CHARS) if words else view.lines
         if not lines:
-            large = "; the page is large, and not all of it was looked at: try scroll_to_text" if view.drawn else ""
+            large = "; the page is large, and not all of it was looked at: try scroll_to_text" if view.sketch else ""
             raise ToolError(f"no element of the page holds {words!r}{large}")
         return "\n".join((*view.remarks, *lines))
 

@@ -16,7 +16,7 @@ _AT_HAND = """(() => {
 })();"""
 # What is given and told is one text: as such it is read ten times as fast. Some pages have a way of their own to write
 # lists: theirs is told as it is.
-_ASKED = """async (...given) => {
+_WRAPPER = """async (...given) => {
   const page = %s, more = JSON.parse(given.pop());
   if (!page) return null;
   const said = await page.%s(...given, ...more);
@@ -46,21 +46,21 @@ def _functions() -> str:
 
 
 @cache
-def _asked(function: str, at_hand: bool) -> str:
-    return _ASKED % ('window[Symbol.for("agentorchestra.view")]?.page' if at_hand else _functions(), function)
+def _expression(function: str, at_hand: bool) -> str:
+    return _WRAPPER % ('window[Symbol.for("agentorchestra.view")]?.page' if at_hand else _functions(), function)
 
 
-async def ask(evaluate: Callable[[str, str], Awaitable[Any]], function: str, *given: Any) -> Any:
+async def ask(evaluate: Callable[[str, str], Awaitable[Any]], function: str, *args: Any) -> Any:
     """Return what a function of `page.js`, or `probe`, says, given what JSON can hold; None if it cannot be read.
 
     `evaluate` is that of a page, a frame or an element; an element comes before what is given.
     """
-    text = json.dumps(given)
-    said = await evaluate(_asked(function, True), text)
-    if said is None:  # a document that did not begin with `beginning`
-        said = await evaluate(_asked(function, False), text)
+    text = json.dumps(args)
+    answer = await evaluate(_expression(function, True), text)
+    if answer is None:  # a document that did not begin with `beginning`
+        answer = await evaluate(_expression(function, False), text)
     try:
-        told = json.loads(said) if isinstance(said, str) else said
+        values = json.loads(answer) if isinstance(answer, str) else answer
     except ValueError:  # scripts of the page had a say
         return None
-    return told[0] if isinstance(told, list) and len(told) == 1 else None
+    return values[0] if isinstance(values, list) and len(values) == 1 else None

@@ -14,9 +14,9 @@ from agentorchestra.core.effects import ArtifactRef, Tag
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import ComputerSettings
 from agentorchestra.environments.computer import descriptions
-from agentorchestra.environments.computer.desktop import CALL_S, Connection, Desktop, LostError, StuckError
-from agentorchestra.environments.computer.programs import Programs
-from agentorchestra.environments.computer.screen import Picture, Pointer
+from agentorchestra.environments.computer.desktop import CALL_S, Desktop, DesktopConnection, LostError, StuckError
+from agentorchestra.environments.computer.programs import DesktopPrograms
+from agentorchestra.environments.computer.screen import Capture, Pointer
 from agentorchestra.environments.computer.windows import Windows, windows_of
 from agentorchestra.environments.folder import FILES
 from agentorchestra.environments.jobs import short
@@ -45,7 +45,7 @@ class DesktopEnvironment(ActionEnvironment):
         self._settings = settings or ComputerSettings()
         self._network = network
         self._safe = sandbox is None or sandbox.safe
-        self._programs = Programs(sandbox, limits or SandboxLimits(), network)
+        self._programs = DesktopPrograms(sandbox, limits or SandboxLimits(), network)
         self._desktop: Desktop | None = None
         self._folder: Path | None = None
         self._files: Path | None = None
@@ -59,8 +59,8 @@ class DesktopEnvironment(ActionEnvironment):
 
     def tags(self, action: str) -> frozenset[Tag]:
         """Return what an action touches: where programs reach the network, using them may send something."""
-        declared = super().tags(action)
-        return declared | {Tag.NETWORK} if self._reaches_out and declared & {Tag.EXECUTE, Tag.WRITE} else declared
+        tags = super().tags(action)
+        return tags | {Tag.NETWORK} if self._reaches_out and tags & {Tag.EXECUTE, Tag.WRITE} else tags
 
     @property
     def confined(self) -> bool:
@@ -86,37 +86,37 @@ class DesktopEnvironment(ActionEnvironment):
             raise ToolError("the environment 'computer' is not open; let a run or `ws.ecp` open it")
         return self._desktop
 
-    async def _do(self, work: Callable[[Connection], T], seconds: float = CALL_S) -> T:
-        async with self._explained():
+    async def _do(self, work: Callable[[DesktopConnection], T], seconds: float = CALL_S) -> T:
+        async with self._explain():
             return await self._open.do(work, seconds)
 
     @asynccontextmanager
-    async def _explained(self, before: str = "") -> AsyncIterator[None]:
+    async def _explain(self, before: str = "") -> AsyncIterator[None]:
         """Turn the desktop's errors into sentences that begin with `before`."""
         try:
             yield
         except StuckError as exc:
-            raise ToolError(before + await self._stuck(str(exc))) from None
+            raise ToolError(before + await self._stuck_sentence(str(exc))) from None
         except LostError as exc:
-            raise ToolError(before + await self._lost(str(exc))) from None
+            raise ToolError(before + await self._loss_sentence(str(exc))) from None
 
-    async def _stuck(self, said: str) -> str:
+    async def _stuck_sentence(self, problem: str) -> str:
         if running := [job for job in await self._programs.jobs() if job.state == "running"]:
-            names = ", ".join(f"{one.job} ({short(one.command, 40)})" for one in running[:8])
+            names = ", ".join(f"{job.job} ({short(job.command, 40)})" for job in running[:8])
             return (
-                f"the desktop {said}: a program may hold it for itself. Stop the program "
+                f"the desktop {problem}: a program may hold it for itself. Stop the program "
                 f"that does, or try again; running: {names}"
             )
         await self._open.close()
-        return f"the desktop {said} and was ended, as no program runs; the next action begins with an empty one"
+        return f"the desktop {problem} and was ended, as no program runs; the next action begins with an empty one"
 
-    async def _lost(self, why: str) -> str:
+    async def _loss_sentence(self, reason: str) -> str:
         await self._programs.close()
         self._known = Windows()
-        return f"the desktop is gone ({why}), its windows and programs too; the next action begins with an empty one"
+        return f"the desktop is gone ({reason}), its windows and programs too; the next action begins with an empty one"
 
     async def state(self) -> tuple[Block, ...]:
-        return (self._text("\n".join(await self._described())),)
+        return (self._text("\n".join(await self._state_lines())),)
 
     async def state_for(self, ctx: Any) -> tuple[Block, ...]:
         """Return the state, with a picture of the screen if a model of the run can see."""
@@ -125,22 +125,22 @@ class DesktopEnvironment(ActionEnvironment):
             return words
         try:
             picture = await self._do(lambda connection: connection.screen.capture())
-            return (*words, (await self._kept(ctx, picture, "screen.png"))[1])
+            return (*words, (await self._keep(ctx, picture, "screen.png"))[1])
         except ToolError:
             return words  # which say already that the desktop does not answer, or the next look does
 
     def _text(self, text: str) -> TextBlock:
         return TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
 
-    async def _described(self) -> list[str]:
+    async def _state_lines(self) -> list[str]:
         size = f"screen: {self._settings.width} x {self._settings.height} pixels"
         if self._open.display is None:
             lines = [f"{size}, empty; nothing runs"]
         else:
             try:
                 pointer, windows = await self._do(look)
-                held = f" and holds the {' and the '.join(pointer.buttons)} button" if pointer.buttons else ""
-                lines = [f"{size}; the mouse is at {pointer.x}, {pointer.y}{held}"]
+                buttons = f" and holds the {' and the '.join(pointer.buttons)} button" if pointer.buttons else ""
+                lines = [f"{size}; the mouse is at {pointer.x}, {pointer.y}{buttons}"]
                 lines += descriptions.window_lines(windows, self._numbers)
                 self._know(windows)
             except ToolError as exc:
@@ -149,8 +149,8 @@ class DesktopEnvironment(ActionEnvironment):
 
     async def _described_programs(self) -> list[str]:
         jobs = await self._programs.jobs()
-        lost = self._programs.lost()
-        lines = [f"programs ended: {lost}"] if lost else []
+        loss = self._programs.take_loss()
+        lines = [f"programs ended: {loss}"] if loss else []
         if not self._safe:
             lines.append("there is no sandbox: programs may do what the user may")
         if len(jobs) > descriptions.MOST_PROGRAMS:
@@ -159,36 +159,36 @@ class DesktopEnvironment(ActionEnvironment):
             lines.append("programs:")
         for job in jobs[-descriptions.MOST_PROGRAMS :]:
             lines.append(f"  {descriptions.program_line(job)}")
-            printed = (await self._programs.printed(job.job)).strip()
-            printed = printed if len(printed) <= _PRINTED_CHARS else f"…{printed[-_PRINTED_CHARS:]}"
-            lines += [f"    printed: {line}" for line in printed.splitlines()]
+            output = (await self._programs.output_of(job.job)).strip()
+            output = output if len(output) <= _PRINTED_CHARS else f"…{output[-_PRINTED_CHARS:]}"
+            lines += [f"    printed: {line}" for line in output.splitlines()]
         self._running = {job.job for job in jobs if job.state == "running"}
         return lines
 
     def _know(self, windows: Windows) -> None:
         self._known = windows
-        self._numbers.keep(one.window for one in windows.shown)
+        self._numbers.keep(window.window for window in windows.front)
 
-    async def _kept(self, ctx: Any, picture: Picture, name: str, times: int = 1) -> tuple[ArtifactRef, MediaBlock]:
+    async def _keep(self, ctx: Any, picture: Capture, name: str, times: int = 1) -> tuple[ArtifactRef, MediaBlock]:
         data = await asyncio.to_thread(_png, picture, times)
-        kept = await ctx.artifact(name, data, "image/png", made_for="run")
+        ref = await ctx.artifact(name, data, "image/png", made_for="run")
         source = Source(kind="environment", ref=self.name)
-        return kept, MediaBlock(sha256=kept.sha256, media_type="image/png", name=name, size=kept.size, source=source)
+        return ref, MediaBlock(sha256=ref.sha256, media_type="image/png", name=name, size=ref.size, source=source)
 
-    async def _settled(self, said: str) -> str:
+    async def _settle(self, sentence: str) -> str:
         """Wait until nothing is drawn any more, and return what an action did."""
-        async with self._explained(f"{said}; then "):
+        async with self._explain(f"{sentence}; then "):
             keeps_up = await self._open.still()
         _, windows = await self._do(look)
-        lines = [said, *descriptions.what_changed(self._known, windows, self._numbers)]
+        lines = [sentence, *descriptions.what_changed(self._known, windows, self._numbers)]
         if not keeps_up:
             lines.append("the program with the keyboard is busy and has not taken in everything yet: wait, or stop it")
         self._know(windows)
         jobs = await self._programs.jobs()
-        ended = [job for job in jobs if job.job in self._running and job.state != "running"]
-        lines += [f"program {descriptions.program_line(one)}" for one in ended]
-        if lost := self._programs.lost():
-            lines.append(f"programs ended: {lost}")
+        finished = [job for job in jobs if job.job in self._running and job.state != "running"]
+        lines += [f"program {descriptions.program_line(job)}" for job in finished]
+        if loss := self._programs.take_loss():
+            lines.append(f"programs ended: {loss}")
         self._running = {job.job for job in jobs if job.state == "running"}
         return "\n".join(lines)
 
@@ -198,11 +198,11 @@ class DesktopEnvironment(ActionEnvironment):
             raise ToolError(f"{x}, {y} is not on the screen, which is {width} x {height} pixels")
 
 
-def look(connection: Connection) -> tuple[Pointer, Windows]:
+def look(connection: DesktopConnection) -> tuple[Pointer, Windows]:
     return connection.screen.pointer(), windows_of(connection.screen)
 
 
-def _png(picture: Picture, times: int) -> bytes:
+def _png(picture: Capture, times: int) -> bytes:
     try:
         from PIL import Image
     except ImportError:

@@ -7,18 +7,18 @@ import time
 from typing import Any
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.computer.screen import Screen
+from agentorchestra.environments.computer.screen import XScreen
 
 MOST_BYTES = 200_000
 _WAIT_S = 2.0
 _LOOK_S = 0.01
-_ANY = 0
+_ANY_TYPE = 0
 
 
 class Clipboard:
     """The clipboard of a display; while it holds a text, the events of `screen` have to be read."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: XScreen) -> None:
         self._screen = screen
         self._text: bytes | None = None
         self.window = screen.connection.generate_id()
@@ -28,7 +28,7 @@ class Clipboard:
         screen.listeners.append(self._event)
 
     @property
-    def held(self) -> bool:
+    def has_text(self) -> bool:
         return self._text is not None
 
     def write(self, text: str) -> None:
@@ -55,7 +55,7 @@ class Clipboard:
             raise ToolError(f"the program that has the clipboard did not answer within {_WAIT_S:g} s")
         if not self._said.property:
             raise ToolError("what is in the clipboard is no text")
-        reply = screen.core.GetProperty(True, self.window, place, _ANY, 0, MOST_BYTES // 4).reply()
+        reply = screen.core.GetProperty(True, self.window, place, _ANY_TYPE, 0, MOST_BYTES // 4).reply()
         if reply.bytes_after or reply.type == screen.atom("INCR"):
             screen.core.DeleteProperty(self.window, place)
             raise ToolError(f"the clipboard holds more than {MOST_BYTES:,} bytes")

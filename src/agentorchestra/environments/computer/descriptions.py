@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentorchestra.environments.computer.windows import Window, Windows
+from agentorchestra.environments.computer.windows import DesktopWindow, Windows
 from agentorchestra.environments.jobs import cut as cut
 from agentorchestra.environments.jobs import how, short
 from agentorchestra.sandbox import Job
@@ -28,54 +28,54 @@ class Numbers:
     def keep(self, windows: Iterable[int]) -> None:
         """Forget windows other than these, if there are many."""
         if len(self._of) > 1000:
-            there = set(windows)
-            self._of = {one: number for one, number in self._of.items() if one in there}
+            current = set(windows)
+            self._of = {window: number for window, number in self._of.items() if window in current}
 
     def window(self, number: int) -> int | None:
-        return next((one for one, its in self._of.items() if its == number), None)
+        return next((window for window, value in self._of.items() if value == number), None)
 
 
-def window_line(window: Window, number: int) -> str:
-    more = ", has the keyboard" if window.focused else ""
+def window_line(window: DesktopWindow, number: int) -> str:
+    more = ", has the keyboard" if window.has_focus else ""
     more += ", minimized" if window.hidden else ""
-    return f"{number}: {quoted(window.title)} at {window.x}, {window.y}, size {window.width} x {window.height}{more}"
+    return f"{number}: {quote(window.title)} at {window.x}, {window.y}, size {window.width} x {window.height}{more}"
 
 
 def window_lines(windows: Windows, numbers: Numbers) -> list[str]:
-    if not windows.shown:
+    if not windows.front:
         return ["windows: none"]
     lines = ["windows, the frontmost first:"]
-    lines += [f"  {window_line(one, numbers.of(one.window))}" for one in windows.shown]
-    if windows.total > len(windows.shown):
-        lines.append(f"  and {windows.total - len(windows.shown):,} more behind them")
+    lines += [f"  {window_line(window, numbers.of(window.window))}" for window in windows.front]
+    if windows.total > len(windows.front):
+        lines.append(f"  and {windows.total - len(windows.front):,} more behind them")
     return lines
 
 
 def what_changed(before: Windows, after: Windows, numbers: Numbers) -> list[str]:
-    old = {one.window: one for one in before.shown}
-    new = {one.window: one for one in after.shown}
+    old = {window.window: window for window in before.front}
+    new = {window.window: window for window in after.front}
     lines = []
-    for one in after.shown:
-        if one.window not in old:
-            lines.append(f"new window {window_line(one, numbers.of(one.window))}")
-        elif one.title != old[one.window].title:
-            lines.append(f"window {numbers.of(one.window)} is now called {quoted(one.title)}")
-    if before.total <= len(before.shown) and after.total <= len(after.shown):
+    for window in after.front:
+        if window.window not in old:
+            lines.append(f"new window {window_line(window, numbers.of(window.window))}")
+        elif window.title != old[window.window].title:
+            lines.append(f"window {numbers.of(window.window)} is now called {quote(window.title)}")
+    if before.total <= len(before.front) and after.total <= len(after.front):
         lines += [
-            f"window {numbers.of(one.window)}, {quoted(one.title)}, is closed"
-            for one in before.shown
-            if one.window not in new
+            f"window {numbers.of(window.window)}, {quote(window.title)}, is closed"
+            for window in before.front
+            if window.window not in new
         ]
     elif before.total != after.total:
         lines.append(f"there are {after.total:,} windows, {before.total:,} before")
-    had = next((one for one in before.shown if one.focused), None)
-    has = next((one for one in after.shown if one.focused), None)
-    if has is not None and has.window in old and (had is None or had.window != has.window):
-        lines.append(f"window {numbers.of(has.window)} has the keyboard now")
+    old_focus = next((window for window in before.front if window.has_focus), None)
+    focus = next((window for window in after.front if window.has_focus), None)
+    if focus is not None and focus.window in old and (old_focus is None or old_focus.window != focus.window):
+        lines.append(f"window {numbers.of(focus.window)} has the keyboard now")
     return lines if len(lines) <= _CHANGES else [*lines[:_CHANGES], f"and {len(lines) - _CHANGES} more changes"]
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     return '"' + text.replace('"', "'") + '"'
 
 

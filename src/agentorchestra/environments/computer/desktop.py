@@ -14,7 +14,7 @@ from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.environments.computer.clipboard import Clipboard
 from agentorchestra.environments.computer.display import Display
 from agentorchestra.environments.computer.keyboard import Keyboard
-from agentorchestra.environments.computer.screen import GoneError, Screen, library
+from agentorchestra.environments.computer.screen import GoneError, XScreen, library
 from agentorchestra.environments.computer.windows import caught_up, manager_keeps_up
 
 T = TypeVar("T")
@@ -34,15 +34,15 @@ class LostError(Exception):
     """The display ended; the next call starts another one."""
 
 
-class Connection:
+class DesktopConnection:
     """One connection to the display, with all that works by it."""
 
-    def __init__(self, connected: socket.socket, authority: bytes) -> None:
-        self.screen = Screen(connected, authority)
+    def __init__(self, sock: socket.socket, authority: bytes) -> None:
+        self.screen = XScreen(sock, authority)
         self.keyboard = Keyboard(self.screen)
         self.clipboard = Clipboard(self.screen)
 
-    def managed(self, seconds: float = _CATCH_UP_S) -> bool:
+    def is_managed(self, seconds: float = _CATCH_UP_S) -> bool:
         return manager_keeps_up(self.screen, self.clipboard.window, seconds)
 
 
@@ -52,7 +52,7 @@ class Desktop:
     def __init__(self, place: Path, width: int, height: int) -> None:
         self._place, self._size = place, (width, height)
         self.display: Display | None = None
-        self._connection: Connection | None = None
+        self._connection: DesktopConnection | None = None
         self._line: socket.socket | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._one_call = asyncio.Lock()
@@ -70,7 +70,7 @@ class Desktop:
             self.display = display
         return self.display
 
-    async def do(self, work: Callable[[Connection], T], seconds: float = CALL_S) -> T:
+    async def do(self, work: Callable[[DesktopConnection], T], seconds: float = CALL_S) -> T:
         """Do something with the display in a thread, in time; ToolError if it refuses, else StuckError, LostError."""
         async with self._one_call:
             display = await self.start()
@@ -79,10 +79,10 @@ class Desktop:
 
             def begin() -> T:
                 if self._connection is None:
-                    connected = display.connect()
-                    self._line = connected.dup()  # the connection's own descriptor belongs to the C library
-                    self._connection = Connection(connected, display.authority)
-                    self._connection.managed(_MANAGER_S)
+                    sock = display.connect()
+                    self._line = sock.dup()  # the connection's own descriptor belongs to the C library
+                    self._connection = DesktopConnection(sock, display.authority)
+                    self._connection.is_managed(_MANAGER_S)
                 return work(self._connection)
 
             running = asyncio.get_running_loop().run_in_executor(self._thread, begin)
@@ -100,16 +100,16 @@ class Desktop:
                 if isinstance(exc, errors.Error):
                     raise ToolError(f"the display refused it ({type(exc).__name__})") from None
                 if isinstance(exc, (GoneError, OSError, errors.XcffibException)):
-                    raise await self._gone(running, str(exc)) from None
+                    raise await self._explain_loss(running, str(exc)) from None
                 raise
 
-    async def _gone(self, running: asyncio.Future[Any], said: str) -> Exception:
+    async def _explain_loss(self, running: asyncio.Future[Any], problem: str) -> Exception:
         await self._cut(running)
-        why = await self.display.ended() if self.display is not None else said
-        if not why:
-            return StuckError(f"ended the connection ({said})")
+        reason = await self.display.ending() if self.display is not None else problem
+        if not reason:
+            return StuckError(f"ended the connection ({problem})")
         await self._end()
-        return LostError(why)
+        return LostError(reason)
 
     async def _cut(self, running: asyncio.Future[Any]) -> None:
         """End a connection that may be in the middle of a call."""
@@ -139,11 +139,11 @@ class Desktop:
 
     async def manage(self) -> bool:
         """Return True if the window manager keeps up; otherwise start it anew."""
-        if await self.do(Connection.managed):
+        if await self.do(DesktopConnection.is_managed):
             return True
         if self.display is not None:
             await self.display.manage()
-            await self.do(Connection.managed)
+            await self.do(DesktopConnection.is_managed)
         return False
 
     def serve(self) -> None:
@@ -151,9 +151,9 @@ class Desktop:
             self._serving = asyncio.create_task(self._serve())
 
     async def _serve(self) -> None:
-        def look(connection: Connection) -> bool:
+        def look(connection: DesktopConnection) -> bool:
             connection.screen.changed()
-            return connection.clipboard.held
+            return connection.clipboard.has_text
 
         with contextlib.suppress(StuckError, LostError, ToolError):
             while self.display is not None and await self.do(look):  # noqa: ASYNC110 - the thread hears the events

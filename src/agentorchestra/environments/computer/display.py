@@ -80,8 +80,8 @@ class Display:
             await self.close()
             if not isinstance(exc, SandboxUnavailableError):
                 raise
-            why = "it runs in bubblewrap whatever sandbox.backend says, and " if INSTALL in str(exc) else ""
-            raise ToolError(f"the display cannot be started: {why}{exc}") from None
+            hint = "it runs in bubblewrap whatever sandbox.backend says, and " if INSTALL in str(exc) else ""
+            raise ToolError(f"the display cannot be started: {hint}{exc}") from None
 
     async def manage(self) -> None:
         """Start the window manager, anew if it runs; windows stay. A loop starts it, as any client can end it."""
@@ -105,7 +105,7 @@ class Display:
         authority = self.sockets / "authority"
         authority.touch(mode=0o644)
         # One entry for every address and display: family, address, display, name, data.
-        parts = b"".join(struct.pack(">H", len(one)) + one for one in (b"", b"", _AUTHORITY, self._cookie))
+        parts = b"".join(struct.pack(">H", len(field)) + field for field in (b"", b"", _AUTHORITY, self._cookie))
         authority.write_bytes(struct.pack(">H", _ANY_FAMILY) + parts)
         shutil.copyfile(Path(__file__).parent / _CONFIGURATION, server / _CONFIGURATION)
 
@@ -116,37 +116,37 @@ class Display:
             with contextlib.suppress(OSError):
                 self.connect().close()
                 return
-            if ended := await self.ended():
-                raise ToolError(f"the display cannot be started: {ended}")
+            if ending := await self.ending():
+                raise ToolError(f"the display cannot be started: {ending}")
             await asyncio.sleep(_LOOK_S)
         raise ToolError(f"the display cannot be started: it did not answer within {_START_S:g} s")
 
-    async def ended(self) -> str:
+    async def ending(self) -> str:
         if self._shell is None:
             return "it is closed"
         for job in await self._shell.jobs():
             if job.job == self._server:
                 if job.state == "running":
                     return ""
-                printed = ((await self._shell.output(job.job)).output or "").strip().splitlines()
-                said = f": {printed[-1][:200]}" if printed else ""
-                return f"Xvfb ended with exit code {job.exit_code}{said}"
-        why = (await self._shell.run(":")).again
-        return f"Xvfb was ended{f': {why}' if why else ''}"
+                lines = ((await self._shell.output(job.job)).output or "").strip().splitlines()
+                detail = f": {lines[-1][:200]}" if lines else ""
+                return f"Xvfb ended with exit code {job.exit_code}{detail}"
+        reason = (await self._shell.run(":")).again
+        return f"Xvfb was ended{f': {reason}' if reason else ''}"
 
     def connect(self) -> socket.socket:
         """Connect to this display and no other, whatever lies in place of its socket; an OSError if it is silent."""
         # By its descriptor: no link is followed, and the name may be longer than an address can be.
-        with closing(os.open(self.sockets / "X0", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)) as found:
-            if not stat.S_ISSOCK(os.fstat(found).st_mode):
+        with closing(os.open(self.sockets / "X0", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)) as fd:
+            if not stat.S_ISSOCK(os.fstat(fd).st_mode):
                 raise OSError("what lies there is no socket")
-            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
-                made.connect(f"/proc/self/fd/{found}")
+                sock.connect(f"/proc/self/fd/{fd}")
             except BaseException:
-                made.close()
+                sock.close()
                 raise
-            return made
+            return sock
 
     async def close(self) -> None:
         shell, self._shell = self._shell, None

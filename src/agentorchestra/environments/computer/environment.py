@@ -14,10 +14,10 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.environments.computer import descriptions
 from agentorchestra.environments.computer.base import DesktopEnvironment, look
 from agentorchestra.environments.computer.clipboard import MOST_BYTES
-from agentorchestra.environments.computer.desktop import CALL_S, Connection
+from agentorchestra.environments.computer.desktop import CALL_S, DesktopConnection
 from agentorchestra.environments.computer.display import missing_program
 from agentorchestra.environments.computer.keyboard import MOST_CHARACTERS, chord, named_key, unknown_character
-from agentorchestra.environments.computer.screen import BUTTON_PRESS, BUTTON_RELEASE, BUTTONS, SCROLLS, Picture, library
+from agentorchestra.environments.computer.screen import BUTTON_PRESS, BUTTON_RELEASE, BUTTONS, SCROLLS, Capture, library
 from agentorchestra.environments.computer.windows import Windows, close_window, place_window, raise_window
 from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
@@ -34,7 +34,7 @@ _WRITE: Sequence[Literal["write"]] = ("write",)
 X = Annotated[int, Field(description="In pixels from the left edge of the screen.", ge=0)]
 Y = Annotated[int, Field(description="In pixels from the upper edge of the screen.", ge=0)]
 Button = Annotated[Literal["left", "middle", "right"], Field(description="Which button.")]
-Held = Annotated[
+Modifiers = Annotated[
     list[Literal["ctrl", "shift", "alt", "super"]], Field(description="Keys that are held meanwhile.", max_length=4)
 ]
 WindowNumber = Annotated[int, Field(description="The window's number, as the state shows it.")]
@@ -74,10 +74,10 @@ class Computer(DesktopEnvironment):
             height: of the part in pixels; 0 to the lower edge.
         """
         picture = await self._captured(x, y, width, height)
-        where = f"the screen from {x}, {y}: {picture.width} x {picture.height} pixels"
-        kept, block = await self._kept(ctx, picture, "screenshot.png")
-        said = self._text(f"{where}; add {x}, {y} to a place in the picture to point")
-        return ToolResult([block, said], artifacts=(kept,))
+        part = f"the screen from {x}, {y}: {picture.width} x {picture.height} pixels"
+        ref, block = await self._keep(ctx, picture, "screenshot.png")
+        note = self._text(f"{part}; add {x}, {y} to a place in the picture to point")
+        return ToolResult([block, note], artifacts=(ref,))
 
     @action(mutates=False)
     async def zoom(
@@ -99,14 +99,14 @@ class Computer(DesktopEnvironment):
         picture = await self._captured(x, y, width, height)
         fits = min(self._settings.width // picture.width, self._settings.height // picture.height)
         times = max(1, min(fits, _MOST_ZOOM))
-        kept, block = await self._kept(ctx, picture, "zoom.png", times)
-        said = (
+        ref, block = await self._keep(ctx, picture, "zoom.png", times)
+        note = (
             f"the screen from {x}, {y}: {picture.width} x {picture.height} pixels, {times} times as large; to point, "
             f"divide a place in the picture by {times} and add {x}, {y}"
         )
-        return ToolResult([block, self._text(said)], artifacts=(kept,))
+        return ToolResult([block, self._text(note)], artifacts=(ref,))
 
-    async def _captured(self, x: int, y: int, width: int, height: int) -> Picture:
+    async def _captured(self, x: int, y: int, width: int, height: int) -> Capture:
         """Return the pixels of a part of the screen, as much of it as there is; 0 for all to the edge."""
         self._inside(x, y)
         if width < 0 or height < 0:
@@ -132,18 +132,18 @@ class Computer(DesktopEnvironment):
         if not title:
             await asyncio.sleep(seconds)
         elif not await self._until(
-            lambda windows: any(title.casefold() in one.title.casefold() for one in windows.shown), seconds
+            lambda windows: any(title.casefold() in window.title.casefold() for window in windows.front), seconds
         ):
-            return await self._settled(
-                f"waited {seconds:g} s; no window has {descriptions.quoted(title[:100])} in its title"
+            return await self._settle(
+                f"waited {seconds:g} s; no window has {descriptions.quote(title[:100])} in its title"
             )
-        return await self._settled("waited")
+        return await self._settle("waited")
 
-    async def _until(self, reached: Callable[[Windows], bool], seconds: float) -> bool:
+    async def _until(self, condition: Callable[[Windows], bool], seconds: float) -> bool:
         """Look at the windows again and again; return True once they are as wanted."""
         end = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < end:
-            if reached((await self._do(look))[1]):
+            if condition((await self._do(look))[1]):
                 return True
             await asyncio.sleep(_LOOK_S)
         return False
@@ -155,7 +155,7 @@ class Computer(DesktopEnvironment):
         """Move the mouse without a click, for instance for what shows only then."""
         self._inside(x, y)
         await self._do(lambda connection: connection.screen.move(x, y))
-        return await self._settled(f"the mouse is at {x}, {y}")
+        return await self._settle(f"the mouse is at {x}, {y}")
 
     @action(tags=_WRITE)
     async def click(
@@ -164,19 +164,19 @@ class Computer(DesktopEnvironment):
         y: Y,
         button: Button = "left",
         count: Annotated[int, Field(description="2 for a double click.", ge=1, le=3)] = 1,
-        modifiers: Held = [],  # noqa: B006 - never changed; a schema needs the default as it is
+        modifiers: Modifiers = [],  # noqa: B006 - never changed; a schema needs the default as it is
     ) -> str:
         """Click at a place."""
         self._inside(x, y)
-        held = tuple(named_key(modifier) for modifier in modifiers)
+        keys = tuple(named_key(modifier) for modifier in modifiers)
 
-        def work(connection: Connection) -> None:
+        def work(connection: DesktopConnection) -> None:
             connection.screen.move(x, y)
-            with connection.keyboard.held(held):
+            with connection.keyboard.hold(keys):
                 connection.screen.click(BUTTONS[button], count)
 
         await self._do(work)
-        return await self._settled(f"clicked at {x}, {y}")
+        return await self._settle(f"clicked at {x}, {y}")
 
     @action(tags=_WRITE)
     async def drag(self, x: X, y: Y, to_x: X, to_y: Y, button: Button = "left") -> str:
@@ -193,7 +193,7 @@ class Computer(DesktopEnvironment):
         self._inside(to_x, to_y)
 
         async def at(place_x: int, place_y: int, kind: int = 0) -> None:
-            def work(connection: Connection) -> None:
+            def work(connection: DesktopConnection) -> None:
                 connection.screen.move(place_x, place_y)
                 if kind:
                     connection.screen.send(kind, BUTTONS[button])
@@ -209,34 +209,34 @@ class Computer(DesktopEnvironment):
                 await at(round(x + (to_x - x) * part), round(y + (to_y - y) * part))
         finally:
             await at(to_x, to_y, BUTTON_RELEASE)
-        return await self._settled(f"dragged from {x}, {y} to {to_x}, {to_y}")
+        return await self._settle(f"dragged from {x}, {y} to {to_x}, {to_y}")
 
     @action(tags=_WRITE)
     async def mouse_down(self, x: X, y: Y, button: Button = "left") -> str:
         """Press a button at a place and hold it, until mouse_up; mouse_move then drags."""
         await self._button(x, y, button, down=True)
-        return await self._settled(f"the {button} button is held at {x}, {y}; mouse_up lets it go")
+        return await self._settle(f"the {button} button is held at {x}, {y}; mouse_up lets it go")
 
     @action(tags=_WRITE)
     async def mouse_up(self, x: X, y: Y, button: Button = "left") -> str:
         """Move to a place and let go of a button that mouse_down pressed."""
         await self._button(x, y, button, down=False)
-        return await self._settled(f"the {button} button was let go at {x}, {y}")
+        return await self._settle(f"the {button} button was let go at {x}, {y}")
 
     async def _button(self, x: int, y: int, button: str, *, down: bool) -> None:
         self._inside(x, y)
 
-        def work(connection: Connection) -> bool:
-            held = button in connection.screen.pointer().buttons
-            if held is not down:
+        def work(connection: DesktopConnection) -> bool:
+            is_down = button in connection.screen.pointer().buttons
+            if is_down is not down:
                 connection.screen.move(x, y)
                 connection.screen.send(BUTTON_PRESS if down else BUTTON_RELEASE, BUTTONS[button])
                 connection.screen.sync()
-            return held
+            return is_down
 
         if await self._do(work) is down:
-            said = "held already; let it go by mouse_up" if down else "not held; press it by mouse_down"
-            raise ToolError(f"the {button} button is {said}")
+            state = "held already; let it go by mouse_up" if down else "not held; press it by mouse_down"
+            raise ToolError(f"the {button} button is {state}")
 
     @action(tags=_WRITE)
     async def scroll(
@@ -249,12 +249,12 @@ class Computer(DesktopEnvironment):
         """Turn the wheel of the mouse at a place."""
         self._inside(x, y)
 
-        def work(connection: Connection) -> None:
+        def work(connection: DesktopConnection) -> None:
             connection.screen.move(x, y)
             connection.screen.click(SCROLLS[direction], steps)
 
         await self._do(work)
-        return await self._settled(f"scrolled {direction} at {x}, {y}")
+        return await self._settle(f"scrolled {direction} at {x}, {y}")
 
     # -- keyboard ----------------------------------------------------------------------------------------------------
 
@@ -267,10 +267,10 @@ class Computer(DesktopEnvironment):
             raise ToolError(f"the text has {len(text):,} characters; at most {MOST_CHARACTERS:,} are typed at once")
         if unknown := unknown_character(text):
             raise ToolError(f"the character {unknown!a} is on no keyboard; use press for keys such as Escape")
-        typed = await self._do(lambda connection: connection.keyboard.type(text, _TYPE_S), _TYPE_S + CALL_S)
-        if typed < len(text.replace("\r\n", "\n")):
-            return await self._settled(f"typed the first {typed:,} characters only, its program was too slow for more")
-        return await self._settled(f"typed {len(text):,} characters")
+        count = await self._do(lambda connection: connection.keyboard.type(text, _TYPE_S), _TYPE_S + CALL_S)
+        if count < len(text.replace("\r\n", "\n")):
+            return await self._settle(f"typed the first {count:,} characters only, its program was too slow for more")
+        return await self._settle(f"typed {len(text):,} characters")
 
     @action(tags=_WRITE)
     async def press(
@@ -279,9 +279,9 @@ class Computer(DesktopEnvironment):
         count: Annotated[int, Field(description="How often.", ge=1, le=100)] = 1,
     ) -> str:
         """Press a key, or several together."""
-        held, key = chord(keys)
-        await self._do(lambda connection: connection.keyboard.press(held, key, count))
-        return await self._settled(f"pressed {keys}")
+        modifiers, key = chord(keys)
+        await self._do(lambda connection: connection.keyboard.press(modifiers, key, count))
+        return await self._settle(f"pressed {keys}")
 
     @action(tags=_WRITE)
     async def hold_key(
@@ -290,13 +290,13 @@ class Computer(DesktopEnvironment):
         seconds: Annotated[float, Field(description="How long, 30 at most.", gt=0, le=30)] = 1.0,
     ) -> str:
         """Hold a key down for a time; it repeats as on any keyboard."""
-        held, key = chord(keys)
-        await self._do(lambda connection: connection.keyboard.down(held, key))
+        modifiers, key = chord(keys)
+        await self._do(lambda connection: connection.keyboard.down(modifiers, key))
         try:
             await asyncio.sleep(seconds)
         finally:
-            await self._do(lambda connection: connection.keyboard.up(held, key))
-        return await self._settled(f"held {keys} for {seconds:g} s")
+            await self._do(lambda connection: connection.keyboard.up(modifiers, key))
+        return await self._settle(f"held {keys} for {seconds:g} s")
 
     # -- windows -----------------------------------------------------------------------------------------------------
 
@@ -308,9 +308,9 @@ class Computer(DesktopEnvironment):
     @action(tags=_WRITE)
     async def raise_window(self, window: WindowNumber) -> str:
         """Bring a window to the front and give it the keyboard; one that is minimized, too."""
-        found = self._window(window)
-        await self._do(lambda connection: raise_window(connection.screen, found))
-        return await self._settled(f"window {window} was asked to come to the front")
+        target = self._window(window)
+        await self._do(lambda connection: raise_window(connection.screen, target))
+        return await self._settle(f"window {window} was asked to come to the front")
 
     @action(tags=_WRITE)
     async def place_window(
@@ -323,21 +323,21 @@ class Computer(DesktopEnvironment):
     ) -> str:
         """Move a window's content to a place and give it a size; a window may refuse sizes that it is not made for."""
         self._inside(x, y)
-        found = self._window(window)
-        await self._do(lambda connection: place_window(connection.screen, found, x, y, width, height))
-        said = await self._settled(f"window {window} was asked to go to {x}, {y} with {width} x {height}")
-        now = next((one for one in self._known.shown if one.window == found), None)
-        return said if now is None else f"{said}\nwindow {descriptions.window_line(now, window)}"
+        target = self._window(window)
+        await self._do(lambda connection: place_window(connection.screen, target, x, y, width, height))
+        text = await self._settle(f"window {window} was asked to go to {x}, {y} with {width} x {height}")
+        now = next((entry for entry in self._known.front if entry.window == target), None)
+        return text if now is None else f"{text}\nwindow {descriptions.window_line(now, window)}"
 
     @action(tags=_WRITE)
     async def close_window(self, window: WindowNumber) -> str:
         """Ask a window to close, as its button does; a program may ask back, or not listen."""
-        found = self._window(window)
-        await self._do(lambda connection: close_window(connection.screen, found))
-        if await self._until(lambda windows: not any(one.window == found for one in windows.shown), _CLOSE_S):
-            return await self._settled(f"window {window} was asked to close")
-        said = await self._settled(f"window {window} was asked to close, and is still there")
-        return f"{said}\nits program may have asked something, or does not listen: then stop the program"
+        target = self._window(window)
+        await self._do(lambda connection: close_window(connection.screen, target))
+        if await self._until(lambda windows: not any(entry.window == target for entry in windows.front), _CLOSE_S):
+            return await self._settle(f"window {window} was asked to close")
+        text = await self._settle(f"window {window} was asked to close, and is still there")
+        return f"{text}\nits program may have asked something, or does not listen: then stop the program"
 
     # -- programs ----------------------------------------------------------------------------------------------------
 
@@ -356,13 +356,13 @@ class Computer(DesktopEnvironment):
         display = await self._open.start()
         job = await self._programs.start(command, display, self._folder, self._files)
         self._running.add(job.job)
-        known = {one.window for one in before.shown}
+        numbers = {window.window for window in before.front}
         end = asyncio.get_running_loop().time() + wait_s
         while asyncio.get_running_loop().time() < end and job.job in await self._programs.running():
-            if await self._until(lambda windows: any(one.window not in known for one in windows.shown), _LOOK_S):
+            if await self._until(lambda windows: any(entry.window not in numbers for entry in windows.front), _LOOK_S):
                 break
-        said = await self._settled(f"program {job.job} was started")
-        return said if self._safe else f"[run without a sandbox]\n{said}"
+        text = await self._settle(f"program {job.job} was started")
+        return text if self._safe else f"[run without a sandbox]\n{text}"
 
     @action(mutates=False)
     async def programs(self) -> str:
@@ -373,29 +373,29 @@ class Computer(DesktopEnvironment):
     async def output(self, program: ProgramNumber) -> str:
         """What a program has printed, both outputs, its beginning and end if that is long."""
         job = await self._programs.shell_of(program).output(program)
-        printed = descriptions.cut((job.output or "").rstrip("\n"))
-        return "\n".join([*([printed] if printed else []), f"[program {descriptions.program_line(job)}]"])
+        output = descriptions.cut((job.output or "").rstrip("\n"))
+        return "\n".join([*([output] if output else []), f"[program {descriptions.program_line(job)}]"])
 
     @action(tags=_EXECUTE)
     async def stop(self, program: ProgramNumber) -> str:
         """End a program: it is asked to, and killed if it has not ended after a second."""
         job = await self._programs.shell_of(program).stop(program)
         self._running.discard(program)
-        said = f"program {descriptions.program_line(job)}"
+        text = f"program {descriptions.program_line(job)}"
         if self._open.display is None:
-            return said
-        async with self._explained(f"{said}; but "):
+            return text
+        async with self._explain(f"{text}; but "):
             if not await self._open.manage():  # it may have had so many windows that it is still busy with them
-                said += "\nthe window manager did not keep up and was started anew"
-        return await self._settled(said)
+                text += "\nthe window manager did not keep up and was started anew"
+        return await self._settle(text)
 
     # -- clipboard ---------------------------------------------------------------------------------------------------
 
     @action(mutates=False)
     async def clipboard_read(self) -> str:
         """The text that was copied last (ctrl+a, ctrl+c copy all of a field in many programs)."""
-        found = await self._do(lambda connection: connection.clipboard.read())
-        return "(nothing was copied)" if found is None else descriptions.cut(found)
+        text = await self._do(lambda connection: connection.clipboard.read())
+        return "(nothing was copied)" if text is None else descriptions.cut(text)
 
     @action(tags=_WRITE)
     async def clipboard_write(self, text: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.computer.screen import PRESS, RELEASE, Screen, library
+from agentorchestra.environments.computer.screen import PRESS, RELEASE, XScreen, library
 from agentorchestra.environments.computer.windows import caught_up
 
 MOST_CHARACTERS = 10_000
@@ -38,12 +38,12 @@ def named_key(name: str) -> int:
     if len(name) == 1:
         code = ord(name)
         return code if 0x20 <= code <= 0x7E or 0xA0 <= code <= 0xFF else _UNICODE | code
-    known = library("keysymdef")
+    keysyms = library("keysymdef")
     plain = _NAMES.get(name.lower()) or _MODIFIERS.get(name.lower()) or name
-    for one in (plain, plain.capitalize()):
-        found = getattr(known, f"XK_{one}", None)
-        if isinstance(found, int):
-            return found
+    for spelling in (plain, plain.capitalize()):
+        keysym = getattr(keysyms, f"XK_{spelling}", None)
+        if isinstance(keysym, int):
+            return keysym
     raise ToolError(
         f"there is no key {name[:60]!r}; keys are single characters, Return, Escape, Tab, BackSpace, Delete, Up, Down, "
         "Left, Right, Home, End, Page_Up, Page_Down, F1 to F12 and other names of X"
@@ -56,24 +56,24 @@ def chord(keys: str) -> tuple[tuple[int, ...], int]:
     if keys == "+" or keys.endswith("++"):  # the key is the plus
         parts = [*keys[:-1].split("+")[:-1], "+"]
     *before, last = parts
-    held = []
-    for one in before:
-        if (name := _MODIFIERS.get(one.strip().lower())) is None:
-            raise ToolError(f"{one[:60]!r} in {keys[:60]!r} is not held with other keys; ctrl, shift, alt, super are")
-        held.append(named_key(name))
+    modifiers = []
+    for part in before:
+        if (name := _MODIFIERS.get(part.strip().lower())) is None:
+            raise ToolError(f"{part[:60]!r} in {keys[:60]!r} is not held with other keys; ctrl, shift, alt, super are")
+        modifiers.append(named_key(name))
     if not last.strip() and last != " ":
         raise ToolError(f"{keys[:60]!r} names no key; give one, e.g. Return or ctrl+s")
-    return tuple(held), named_key(last if last == " " else last.strip())
+    return tuple(modifiers), named_key(last if last == " " else last.strip())
 
 
 def unknown_character(text: str) -> str:
     """Return the first character of a text that is on no keyboard, "" if there is none."""
     allowed = "\n\r\t"
-    return next((one for one in text if unicodedata.category(one) in ("Cc", "Cs") and one not in allowed), "")
+    return next((char for char in text if unicodedata.category(char) in ("Cc", "Cs") and char not in allowed), "")
 
 
 class Keyboard:
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: XScreen) -> None:
         self._screen = screen
         self._assigned: OrderedDict[int, int] = OrderedDict()  # keysym -> keycode, the longest unused first
         self._layout: dict[int, tuple[int, bool]] = {}
@@ -91,32 +91,32 @@ class Keyboard:
         self._assigned = OrderedDict(
             (symbol, code) for symbol, code in self._assigned.items() if symbol in symbols[(code - first) * width :][:2]
         )
-        given = set(self._assigned.values())
+        codes = set(self._assigned.values())
         self._free, self._media = [], []
         for index in range(count):
             row = symbols[index * width : (index + 1) * width]
             code = first + index
-            if code in given:
+            if code in codes:
                 continue
             if not any(row):
                 self._free.append(code)
             elif row[:1] == row[1:2] and _UNICODE <= row[0] <= _UNICODE | 0x10FFFF:
                 self._assigned[row[0]] = code  # of an earlier connection
-            elif all(not one or one in _MEDIA_KEYS for one in row):
+            elif all(not symbol or symbol in _MEDIA_KEYS for symbol in row):
                 self._media.append(code)
             else:
                 for column, symbol in enumerate(row[:2]):
                     if symbol:
                         self._layout.setdefault(symbol, (code, column == 1))
 
-    def press(self, held: tuple[int, ...], key: int, count: int = 1) -> None:
-        with self.held(held):
+    def press(self, modifiers: tuple[int, ...], key: int, count: int = 1) -> None:
+        with self.hold(modifiers):
             self._assign([key])
             for _ in range(count):
-                self._tap(key, held)
+                self._tap(key, modifiers)
 
     @contextmanager
-    def held(self, keys: tuple[int, ...]) -> Iterator[None]:
+    def hold(self, keys: tuple[int, ...]) -> Iterator[None]:
         self.read_layout()
         self._assign(keys)
         self._send(PRESS, keys)
@@ -127,30 +127,30 @@ class Keyboard:
             self._send(RELEASE, keys[::-1])
             self._screen.sync()
 
-    def down(self, held: tuple[int, ...], key: int) -> None:
+    def down(self, modifiers: tuple[int, ...], key: int) -> None:
         """Press keys that stay down until `up` is called with the same."""
         self.read_layout()
-        self._assign((*held, key))
-        self._send(PRESS, (*held, *self._shift(key, held), key))
+        self._assign((*modifiers, key))
+        self._send(PRESS, (*modifiers, *self._shift(key, modifiers), key))
         self._screen.sync()
 
-    def up(self, held: tuple[int, ...], key: int) -> None:
-        self._send(RELEASE, (key, *self._shift(key, held), *held[::-1]))
+    def up(self, modifiers: tuple[int, ...], key: int) -> None:
+        self._send(RELEASE, (key, *self._shift(key, modifiers), *modifiers[::-1]))
         self._screen.sync()
 
     def type(self, text: str, seconds: float) -> int:
         """Type a text, waiting at most `seconds` for a slow program; return how many characters were typed."""
         until = time.monotonic() + seconds
         self.read_layout()
-        if self._screen.pointer().held & _LOCK:
+        if self._screen.pointer().mask & _LOCK:
             self._tap(named_key("capslock"))
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        symbols = [named_key({"\n": "enter", "\t": "tab"}.get(one, one)) for one in text]
+        symbols = [named_key({"\n": "enter", "\t": "tab"}.get(char, char)) for char in text]
         room = max(1, int(_NEW_AT_ONCE * (len(self._assigned) + len(self._free) + len(self._media))))
-        begun = 0
-        while begun < len(symbols):
+        start = 0
+        while start < len(symbols):
             new: dict[int, None] = {}
-            end = begun
+            end = start
             while end < len(symbols):
                 if symbols[end] not in self._layout:
                     new[symbols[end]] = None
@@ -158,28 +158,28 @@ class Keyboard:
                     new.popitem()
                     break
                 end += 1
-            if new and begun:
+            if new and start:
                 done = caught_up(self._screen, max(0.0, until - time.monotonic()))
                 if done is False or time.monotonic() > until:
                     break
                 if done is None:  # the program cannot be asked
                     time.sleep(_PAUSE_S)
             self._assign(new)
-            for symbol in symbols[begun:end]:
+            for symbol in symbols[start:end]:
                 self._tap(symbol)
             self._screen.sync()
-            begun = end
-        return begun
+            start = end
+        return start
 
-    def _tap(self, symbol: int, held: tuple[int, ...] = ()) -> None:
+    def _tap(self, symbol: int, modifiers: tuple[int, ...] = ()) -> None:
         """Press and release a symbol's key, with shift if it needs that and it is not held."""
-        shift = self._shift(symbol, held)
+        shift = self._shift(symbol, modifiers)
         self._send(PRESS, (*shift, symbol))
         self._send(RELEASE, (symbol, *shift))
 
-    def _shift(self, symbol: int, held: tuple[int, ...]) -> tuple[int, ...]:
-        needed = symbol in self._layout and self._layout[symbol][1] and named_key("shift") not in held
-        return (named_key("shift"),) if needed else ()
+    def _shift(self, symbol: int, modifiers: tuple[int, ...]) -> tuple[int, ...]:
+        needs_shift = symbol in self._layout and self._layout[symbol][1] and named_key("shift") not in modifiers
+        return (named_key("shift"),) if needs_shift else ()
 
     def _send(self, kind: int, symbols: tuple[int, ...]) -> None:
         for symbol in symbols:
@@ -193,8 +193,8 @@ class Keyboard:
             if symbol in self._assigned:
                 self._assigned.move_to_end(symbol)
                 continue
-            if unused := self._free or self._media:
-                code = unused.pop()
+            if pool := self._free or self._media:
+                code = pool.pop()
             elif self._assigned:
                 _, code = self._assigned.popitem(last=False)
             else:

@@ -17,7 +17,7 @@ _NUMBERS = range(100, 1000)  # of displays that programs outside of a sandbox ar
 CPU_S = 1800  # seconds of a processor that one process on the desktop may take
 
 
-class Programs:
+class DesktopPrograms:
     """The programs of a desktop. `limits` are those of all together; no sandbox: refuse all."""
 
     def __init__(self, sandbox: Sandbox | None, limits: SandboxLimits, network: bool) -> None:
@@ -52,7 +52,7 @@ class Programs:
         assert self._sandbox is not None
         number, authority = "0", COOKIE
         if not self._sandbox.safe:  # nothing is mounted: the socket and the cookie are where they are
-            self._link = linked(display.sockets / "X0")
+            self._link = link_socket(display.sockets / "X0")
             number = self._link.name.removeprefix("X")
             authority = str(display.sockets.absolute() / "authority")
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,10 +60,10 @@ class Programs:
         shell = await shell_in(
             self._sandbox, folder, self._limits, inputs=files, network=self._network, state=state, mounts=mounts
         )
-        ran = await shell.run(f"unset WAYLAND_DISPLAY; export DISPLAY=':{number}' XAUTHORITY='{authority}'")
-        if ran.ending != "exited" or ran.exit_code:
+        result = await shell.run(f"unset WAYLAND_DISPLAY; export DISPLAY=':{number}' XAUTHORITY='{authority}'")
+        if result.ending != "exited" or result.exit_code:
             await shell.close()
-            raise ToolError(f"the programs' sandbox cannot be used: {ran.detail or ran.stderr or ran.ending}")
+            raise ToolError(f"the programs' sandbox cannot be used: {result.detail or result.stderr or result.ending}")
         self._shell = shell
         return shell
 
@@ -71,23 +71,23 @@ class Programs:
         return {job.job for job in await self.jobs() if job.state == "running"}
 
     async def jobs(self) -> list[Job]:
-        known: dict[int, Job] = {}
+        by_number: dict[int, Job] = {}
         if self._shell is not None:
             try:
-                known = {job.job: job for job in await self._shell.jobs()}
-                if self._started.keys() - known.keys() - self._gone:
+                by_number = {job.job: job for job in await self._shell.jobs()}
+                if self._started.keys() - by_number.keys() - self._gone:
                     self._lost = (await self._shell.run(":")).again
             except (ToolError, SandboxUnavailableError) as exc:
                 self._lost = str(exc)
-        self._gone |= self._started.keys() - known.keys()
-        return [known.get(number) or Job(number, text, 0, "ended") for number, text in self._started.items()]
+        self._gone |= self._started.keys() - by_number.keys()
+        return [by_number.get(number) or Job(number, text, 0, "ended") for number, text in self._started.items()]
 
-    def lost(self) -> str:
+    def take_loss(self) -> str:
         """Return, once, why programs ended that did not end by themselves; "" if there were none."""
-        said, self._lost = self._lost, ""
-        return said
+        loss, self._lost = self._lost, ""
+        return loss
 
-    async def printed(self, program: int) -> str:
+    async def output_of(self, program: int) -> str:
         if self._shell is None or program in self._gone:
             return ""
         try:
@@ -115,7 +115,7 @@ class Programs:
             link.unlink(missing_ok=True)
 
 
-def linked(socket: Path) -> Path:
+def link_socket(socket: Path) -> Path:
     """Link a display's socket at the one place where programs outside of a sandbox look; stale links are removed."""
     place = Path(SOCKETS)
     place.mkdir(mode=0o1777, exist_ok=True)

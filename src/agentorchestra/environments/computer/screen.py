@@ -23,7 +23,7 @@ _DAMAGE_NON_EMPTY = 3
 _EVENTS_AT_ONCE = 10_000
 
 
-class Picture(NamedTuple):
+class Capture(NamedTuple):
     """Pixels: four bytes each (blue, green, red, nothing), row by row."""
 
     width: int
@@ -36,11 +36,11 @@ class Pointer(NamedTuple):
 
     x: int
     y: int
-    held: int
+    mask: int
 
     @property
     def buttons(self) -> tuple[str, ...]:
-        return tuple(name for name, number in BUTTONS.items() if self.held & 1 << 7 + number)
+        return tuple(name for name, number in BUTTONS.items() if self.mask & 1 << 7 + number)
 
 
 def library(name: str = "") -> Any:
@@ -59,33 +59,33 @@ class GoneError(Exception):
     """The display takes no more requests."""
 
 
-class Screen:
+class XScreen:
     """A connection to a display by a connected socket, which it takes over; a GoneError if the display refuses.
 
     `authority` is name and cookie, with a colon in between.
     """
 
-    def __init__(self, connected: socket.socket, authority: bytes) -> None:
+    def __init__(self, sock: socket.socket, authority: bytes) -> None:
         self.x = library()
         for name in ("xproto", "xtest", "xfixes", "damage"):
             library(name)
         ffi, lib = self.x.ffi, self.x.lib
         kind, _, cookie = authority.partition(b":")
         # By hand: xcffib's own `auth` lets go of name and cookie before they are used.
-        kept = (ffi.new("char[]", kind), ffi.new("char[]", cookie))
-        given = ffi.new("xcb_auth_info_t *")
-        given.name, given.namelen, given.data, given.datalen = kept[0], len(kind), kept[1], len(cookie)
-        made = lib.xcb_connect_to_fd(connected.detach(), given)
+        buffers = (ffi.new("char[]", kind), ffi.new("char[]", cookie))
+        auth = ffi.new("xcb_auth_info_t *")
+        auth.name, auth.namelen, auth.data, auth.datalen = buffers[0], len(kind), buffers[1], len(cookie)
+        handle = lib.xcb_connect_to_fd(sock.detach(), auth)
         try:
-            self.connection = self.x.wrap(made)
+            self.connection = self.x.wrap(handle)
         except self.x.XcffibException as exc:
-            lib.xcb_disconnect(made)
+            lib.xcb_disconnect(handle)
             raise GoneError(str(exc)) from None
         self.core = self.connection.core
-        shown = self.connection.get_setup().roots[0]
-        self.root: int = shown.root
-        self.width: int = shown.width_in_pixels
-        self.height: int = shown.height_in_pixels
+        setup = self.connection.get_setup().roots[0]
+        self.root: int = setup.root
+        self.width: int = setup.width_in_pixels
+        self.height: int = setup.height_in_pixels
         self._test = self.connection(self.x.xtest.key)
         self._fixes = self.connection(self.x.xfixes.key)
         self._fixes.QueryVersion(4, 0).reply()
@@ -111,7 +111,7 @@ class Screen:
 
     def events(self) -> list[Any]:
         """Return what happened since the last call; all listeners hear it."""
-        found: list[Any] = []
+        events: list[Any] = []
         for _ in range(_EVENTS_AT_ONCE):
             try:
                 event = self.connection.poll_for_event()
@@ -119,18 +119,18 @@ class Screen:
                 continue
             if event is None:
                 break
-            found.append(event)
-        for event in found:
+            events.append(event)
+        for event in events:
             for listener in self.listeners:
                 listener(event)
-        return found
+        return events
 
-    def capture(self, x: int = 0, y: int = 0, width: int = 0, height: int = 0) -> Picture:
+    def capture(self, x: int = 0, y: int = 0, width: int = 0, height: int = 0) -> Capture:
         """Return the pixels of a part of the screen with the mouse pointer, of all by default."""
         width, height = width or self.width - x, height or self.height - y
-        asked = self.core.GetImage(_Z_PIXMAP, self.root, x, y, width, height, _ALL_PLANES)
+        request = self.core.GetImage(_Z_PIXMAP, self.root, x, y, width, height, _ALL_PLANES)
         # The reply as it is: as xcffib's object, each byte would be a number in a list.
-        data = bytearray(self.connection.wait_for_reply(asked.sequence).buf[_REPLY_BYTES:])
+        data = bytearray(self.connection.wait_for_reply(request.sequence).buf[_REPLY_BYTES:])
         data = data[: width * height * 4]
         image = self._fixes.GetCursorImage().reply()
         left, top = image.x - image.xhot - x, image.y - image.yhot - y
@@ -139,11 +139,11 @@ class Screen:
             if pixel >> 24 >= 128 and 0 <= column < width and 0 <= row < height:
                 at = 4 * (row * width + column)
                 data[at : at + 4] = pixel.to_bytes(4, "little")
-        return Picture(width, height, bytes(data))
+        return Capture(width, height, bytes(data))
 
     def pointer(self) -> Pointer:
-        found = self.core.QueryPointer(self.root).reply()
-        return Pointer(found.root_x, found.root_y, found.mask)
+        reply = self.core.QueryPointer(self.root).reply()
+        return Pointer(reply.root_x, reply.root_y, reply.mask)
 
     def send(self, kind: int, detail: int = 0, x: int = 0, y: int = 0) -> None:
         self._test.FakeInput(kind, detail, 0, self.root, x, y, 0)

@@ -20,8 +20,8 @@ from urllib.parse import unquote, urlsplit
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import AmbiguousTextError, EditError, NotTextError, ToolError
 from agentorchestra.environments.beneath import (
-    Found,
     OutsideError,
+    PathStatus,
     open_file,
     opened,
     parent_of,
@@ -35,7 +35,7 @@ from agentorchestra.environments.manifest import FolderLimits, place_file
 if TYPE_CHECKING:
     from agentorchestra.tools.files.documents import Document
 
-_SEARCHED = 5_000_000  # bytes of a file that are searched for a text; larger ones are named
+_SEARCH_BYTES = 5_000_000  # bytes of a file that are searched for a text; larger ones are named
 _LINE = 300  # characters of a line that a search shows
 _CHUNK = 1 << 20
 _LINE_END = "(?:\r\n|\r|\n)"
@@ -45,14 +45,14 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Place:
+class DiskPlace:
     root: Path  # the folder that it may not leave
     parts: tuple[str, ...]  # its components below that
-    shown: str  # as the agent writes it
-    given: bool = False  # whether it is one of the task's files
+    path: str  # as the agent writes it
+    from_task: bool = False  # whether it is one of the task's files
 
 
-class Held(NamedTuple):
+class FileCopy(NamedTuple):
     """A copy that nobody else can change."""
 
     path: Path
@@ -75,17 +75,17 @@ def failure(error: Exception) -> ToolError:
         errno.ENOSPC: "was not written: the disk is full",
         errno.ENAMETOOLONG: "is too long a name",
     }
-    said = sentences.get(error.errno or 0, f"could not be used: {error.strerror or error}")
-    return ToolError(f"{name or 'it'} {said}")
+    sentence = sentences.get(error.errno or 0, f"could not be used: {error.strerror or error}")
+    return ToolError(f"{name or 'it'} {sentence}")
 
 
 @contextmanager
-def naming(place: Place) -> Iterator[None]:
+def naming(place: DiskPlace) -> Iterator[None]:
     """Let errors of the disk name the path as the agent wrote it."""
     try:
         yield
     except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, place.shown) from None
+        raise OSError(exc.errno, exc.strerror, place.path) from None
 
 
 async def in_thread(work: Callable[[], _T]) -> _T:
@@ -96,25 +96,25 @@ async def in_thread(work: Callable[[], _T]) -> _T:
         raise failure(exc) from None
 
 
-def place_of(path: str, folder: Path, files: Path | None) -> Place:
+def place_of(path: str, folder: Path, files: Path | None) -> DiskPlace:
     """Return the place of a path; the task's files are seen below `files/`. Raise ToolError for one outside."""
     try:
         parts = parts_of(path)
     except ValueError as exc:
         raise ToolError(str(exc)) from None
     if parts[:1] == (FILES,) and files is not None:
-        return Place(files, parts[1:], "/".join(parts), given=True)
-    return Place(folder, parts, "/".join(parts))
+        return DiskPlace(files, parts[1:], "/".join(parts), from_task=True)
+    return DiskPlace(folder, parts, "/".join(parts))
 
 
-def _open(place: Place) -> int:
+def _open(place: DiskPlace) -> int:
     if not place.parts:
-        raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
+        raise IsADirectoryError(errno.EISDIR, "this is a folder", place.path or "the folder")
     with naming(place), parent_of(place.root, place.parts) as (at, name):
         return open_file(at, name)
 
 
-def content_of(place: Place, most: int = 256 << 20) -> bytes | None:
+def content_of(place: DiskPlace, most: int = 256 << 20) -> bytes | None:
     """Return a file's bytes, None if there is nothing; raise ToolError if it has more than `most`."""
     try:
         descriptor = _open(place)
@@ -123,17 +123,17 @@ def content_of(place: Place, most: int = 256 << 20) -> bytes | None:
     with os.fdopen(descriptor, "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise ToolError(f"{place.shown} has more than {most >> 20:,} MiB; change it in the terminal")
+        raise ToolError(f"{place.path} has more than {most >> 20:,} MiB; change it in the terminal")
     return data
 
 
-def copied(place: Place, temporary: _TEMPORARY) -> Held:
+def copy_of(place: DiskPlace, temporary: _TEMPORARY) -> FileCopy:
     """Return a copy of a file with the same ending, which readers can take their time with."""
     descriptor = _open(place)
     with os.fdopen(descriptor, "rb") as file:
-        made = temporary()
-        folder = made.with_name(f"{made.name}.d")
-        made.unlink()
+        temp = temporary()
+        folder = temp.with_name(f"{temp.name}.d")
+        temp.unlink()
         folder.mkdir()
         path = folder / place.parts[-1]
         digest = hashlib.sha256()
@@ -141,14 +141,14 @@ def copied(place: Place, temporary: _TEMPORARY) -> Held:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
                 out.write(chunk)
-    return Held(path, digest.hexdigest())
+    return FileCopy(path, digest.hexdigest())
 
 
 def forget(path: Path) -> None:
     shutil.rmtree(path.parent, ignore_errors=True)
 
 
-async def shown(
+async def content_blocks(
     path: Path, name: str, part: str, ctx: Any, view_range: Sequence[int] = (), encoding: str = ""
 ) -> list[Block]:
     """Return a file's content for an agent: text exactly, line by line; a picture as a picture."""
@@ -166,8 +166,8 @@ async def shown(
         if part:
             raise ToolError(f"{name} is {media_type} and has no part {part!r}; leave part out to have it shown")
         source = Source(kind="file", ref=name)
-        kept = await ctx.artifact(name, await asyncio.to_thread(path.read_bytes), media_type)
-        medium = MediaBlock(sha256=kept.sha256, media_type=media_type, name=name, size=size, source=source)
+        artifact = await ctx.artifact(name, await asyncio.to_thread(path.read_bytes), media_type)
+        medium = MediaBlock(sha256=artifact.sha256, media_type=media_type, name=name, size=size, source=source)
         return [medium, TextBlock(text=await describe_media(path), source=source, trust=Trust.UNTRUSTED)]
     document: Document
     as_text = media_type in ("text/plain", "text/markdown", "text/html", "application/xml", "application/json")
@@ -177,8 +177,8 @@ async def shown(
         document = as_source(await asyncio.to_thread(source_sync, path, encoding=encoding))
     else:
         document = await read_document(path, encoding=encoding)
-    asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
-    return await asyncio.to_thread(read_blocks, document, name, asked)
+    request = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
+    return await asyncio.to_thread(read_blocks, document, name, request)
 
 
 def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
@@ -187,56 +187,56 @@ def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
     from agentorchestra.tools.files.formats.text import decoded as read
 
     try:
-        found = read(data)
+        content = read(data)
     except Refused:
         raise NotTextError(f"{name} holds binary data, not text; only text can be changed here") from None
-    if not found.exact or found.mark + found.text.encode(found.encoding) != data:
-        what = "NUL characters" if found.nuls else f"bytes that are not {found.name}"
-        raise NotTextError(f"{name} holds {what}, which edit cannot keep; change it by a program")
+    if not content.exact or content.mark + content.text.encode(content.encoding) != data:
+        kind = "NUL characters" if content.nuls else f"bytes that are not {content.name}"
+        raise NotTextError(f"{name} holds {kind}, which edit cannot keep; change it by a program")
 
     def encoded(text: str) -> bytes:
         try:
-            return found.mark + text.encode(found.encoding)
+            return content.mark + text.encode(content.encoding)
         except UnicodeEncodeError as error:
             char = text[error.start]
             raise NotTextError(
-                f"{char!r} cannot be written in {found.name}, in which {name} stands; write the file anew in UTF-8"
+                f"{char!r} cannot be written in {content.name}, in which {name} stands; write the file anew in UTF-8"
             ) from None
 
-    return found.text, encoded
+    return content.text, encoded
 
 
-def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[str, int]:
+def replace_text(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[str, int]:
     """Return the text with a piece replaced (its newlines fit any line end), and how often; EditError for none."""
     if not old:
         raise EditError("the text to replace is empty; give the text as it stands in the file")
     if old == new:
         raise EditError("the old and the new text are the same; nothing was changed")
     loose = "\r" in text and "\r" not in old  # lines are shown without the ends that the file has
-    found = re.compile(_LINE_END.join(map(re.escape, old.split("\n"))) if loose else re.escape(old))
-    if not (starts := [match.start() for match in found.finditer(text)]):
-        numbered = " without the numbers of the lines" if re.match(r"\d+\t", old) else ""
+    pattern = re.compile(_LINE_END.join(map(re.escape, old.split("\n"))) if loose else re.escape(old))
+    if not (starts := [match.start() for match in pattern.finditer(text)]):
+        hint = " without the numbers of the lines" if re.match(r"\d+\t", old) else ""
         raise EditError(
-            f"the text does not stand in {name}; read it and give the text exactly as it stands there{numbered}"
+            f"the text does not stand in {name}; read it and give the text exactly as it stands there{hint}"
         )
     if len(starts) > 1 and not every:
         lines = [str(len(re.findall(_LINE_END, text[:at])) + 1) for at in starts[:5]]
-        where = ", ".join([*lines, "..."] if len(starts) > 5 else lines)
+        numbers = ", ".join([*lines, "..."] if len(starts) > 5 else lines)
         raise AmbiguousTextError(
-            f"the text stands {len(starts)} times in {name} (lines {where}); give more of what is around the one you "
+            f"the text stands {len(starts)} times in {name} (lines {numbers}); give more of what is around the one you "
             "mean, or every=true for all"
         )
 
-    def written(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         if not loose or "\r" in new:
             return new
         end = re.search(_LINE_END, match[0]) or re.search(_LINE_END, text)
         return new.replace("\n", end[0] if end else "\n")
 
-    return found.sub(written, text), len(starts)
+    return pattern.sub(replacement, text), len(starts)
 
 
-def inserted(text: str, line: int, new: str, name: str) -> str:
+def insert_lines(text: str, line: int, new: str, name: str) -> str:
     """Return the text with further lines behind one of its lines, 0 for its beginning; EditError for no such line."""
     starts = [0, *(match.end() for match in re.finditer(_LINE_END, text))]
     lines = len(starts) - (starts[-1] == len(text))
@@ -252,94 +252,94 @@ def inserted(text: str, line: int, new: str, name: str) -> str:
 
 
 def _all(
-    place: Place, files: Path | None, depth: int, hidden: frozenset[str] = frozenset()
-) -> Iterator[tuple[str, Found, Path]]:
+    place: DiskPlace, files: Path | None, depth: int, hidden: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, PathStatus, Path]]:
     """Yield everything below a folder, with its path as the agent writes it; the whole folder has the task's files."""
     if not stat.S_ISDIR(status(place).st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
-    prefix = f"{FILES}/" if place.given else ""
-    own = files is not None and not place.given
+        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.path)
+    prefix = f"{FILES}/" if place.from_task else ""
+    own = files is not None and not place.from_task
     for node in walk(place.root, place.parts, depth=depth, skip=hidden | {FILES} if own else hidden):
         yield prefix + node.path, node, place.root
     if files is not None and own and not place.parts:
-        yield FILES, Found(FILES, os.lstat(files)), files.parent
+        yield FILES, PathStatus(FILES, os.lstat(files)), files.parent
         if depth > 1:
             for node in walk(files, depth=depth - 1):
                 yield f"{FILES}/{node.path}", node, files
 
 
 def listing(
-    place: Place, files: Path | None, *, depth: int, most: int, hidden: frozenset[str] = frozenset()
+    place: DiskPlace, files: Path | None, *, depth: int, most: int, hidden: frozenset[str] = frozenset()
 ) -> list[str]:
     lines = []
-    for count, (path, found, root) in enumerate(_all(place, files, depth, hidden)):
+    for count, (path, entry, root) in enumerate(_all(place, files, depth, hidden)):
         if count >= most:
             lines.append("... and more; list a folder of it, or search by names")
             break
-        lines.append(_line(path, found, root))
+        lines.append(_line(path, entry, root))
     return lines
 
 
-def _line(path: str, found: Found, root: Path) -> str:
+def _line(path: str, entry: PathStatus, root: Path) -> str:
     shown_path = path.encode("utf-8", "replace").decode().replace("\n", "?")
-    if found.kind == "folder":
+    if entry.kind == "folder":
         note = " (the task's files, read only)" if path == FILES and root.name != "folder" else ""
         return f"{shown_path}/{note}"
-    if found.kind == "link":
+    if entry.kind == "link":
         target = "?"
-        with suppress(OSError), parent_of(root, parts_of(found.path)) as (at, name):
+        with suppress(OSError), parent_of(root, parts_of(entry.path)) as (at, name):
             target = os.readlink(name, dir_fd=at)
         return f"{shown_path} -> {target[:200]} (a link; not followed)"
-    if found.kind == "other":
+    if entry.kind == "other":
         return f"{shown_path} (no file: a socket, a pipe or a device)"
-    return f"{shown_path} ({found.status.st_size:,} bytes)"
+    return f"{shown_path} ({entry.status.st_size:,} bytes)"
 
 
-def status(place: Place) -> os.stat_result:
+def status(place: DiskPlace) -> os.stat_result:
     with naming(place):
         return status_of(place.root, place.parts)
 
 
-def search(place: Place, files: Path | None, text: str, names: str, limit: int) -> str:
+def search(place: DiskPlace, files: Path | None, text: str, names: str, limit: int) -> str:
     hits: list[str] = []
     large: list[str] = []
-    wanted = text.casefold()
-    for path, found, root in _all(place, files, 64):
+    phrase = text.casefold()
+    for path, entry, root in _all(place, files, 64):
         if not (fnmatch.fnmatch(path, names) or fnmatch.fnmatch(path.rpartition("/")[2], names)):
             continue
         if len(hits) >= limit:
             hits.append(f"... more than {limit}; narrow it by a folder or a pattern for names")
             break
         if not text:
-            hits.append(_line(path, found, root))
-        elif found.kind == "file":
-            if found.status.st_size > _SEARCHED:
+            hits.append(_line(path, entry, root))
+        elif entry.kind == "file":
+            if entry.status.st_size > _SEARCH_BYTES:
                 large.append(path)
             else:
-                hits += _lines(path, found, root, wanted, limit - len(hits))
+                hits += _lines(path, entry, root, phrase, limit - len(hits))
     if large:
         hits.append(f"not searched, too large: {', '.join(large[:5])}{', ...' if len(large) > 5 else ''}")
     return "\n".join(hits)
 
 
-def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[str]:
+def _lines(path: str, entry: PathStatus, root: Path, phrase: str, most: int) -> list[str]:
     from agentorchestra.tools.files.formats.base import Refused
     from agentorchestra.tools.files.formats.text import decoded as read_text
 
     try:
-        with parent_of(root, parts_of(found.path)) as (at, name):
+        with parent_of(root, parts_of(entry.path)) as (at, name):
             descriptor = open_file(at, name)
     except (OSError, ValueError):  # gone, or something else by now
         return []
     with os.fdopen(descriptor, "rb") as file:
-        data = file.read(_SEARCHED)
+        data = file.read(_SEARCH_BYTES)
     try:
         text = read_text(data).text
     except Refused:
         return []
     found_lines: list[str] = []
     for number, line in enumerate(re.split(_LINE_END, text), 1):
-        at_char = line.casefold().find(wanted)
+        at_char = line.casefold().find(phrase)
         if at_char >= 0:
             start = max(0, min(at_char, len(line)) - _LINE // 2)
             found_lines.append(f"{path}:{number}: {line[start : start + _LINE].strip()}")
@@ -348,43 +348,43 @@ def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[
     return found_lines
 
 
-def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False) -> None:
+def write(place: DiskPlace, temporary: _TEMPORARY, data: bytes, *, new: bool = False) -> None:
     """Write a file in one step by way of a `temporary` one beside it; replace nothing if `new`."""
     if not place.parts:
-        raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
-    made = temporary()
+        raise IsADirectoryError(errno.EISDIR, "this is a folder", place.path or "the folder")
+    temp = temporary()
     try:
         with naming(place):
-            made.write_bytes(data)
-            made.chmod(_mode_of(place))
-            place_file(place.root, place.parts, made, new=new, make=True)
+            temp.write_bytes(data)
+            temp.chmod(_mode_of(place))
+            place_file(place.root, place.parts, temp, new=new, make=True)
     finally:
-        made.unlink(missing_ok=True)
+        temp.unlink(missing_ok=True)
 
 
-def _mode_of(place: Place) -> int:
+def _mode_of(place: DiskPlace) -> int:
     try:
         mode = status_of(place.root, place.parts).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return 0o644
     if stat.S_ISLNK(mode):
-        raise OutsideError(f"{place.shown!r} is a link, and links are not followed; name the file itself, or delete it")
+        raise OutsideError(f"{place.path!r} is a link, and links are not followed; name the file itself, or delete it")
     if not stat.S_ISREG(mode):
-        raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown)
+        raise IsADirectoryError(errno.EISDIR, "this is a folder", place.path)
     return stat.S_IMODE(mode) & 0o777
 
 
-def make_folder(place: Place) -> None:
+def make_folder(place: DiskPlace) -> None:
     with opened(place.root, place.parts, make=True):
         pass
 
 
-def move(source: Place, target: Place) -> None:
+def move(source: DiskPlace, target: DiskPlace) -> None:
     """Move what lies there; nothing is replaced."""
     if not source.parts:
         raise ToolError("this is the folder itself; name something in it")
     if target.parts[: len(source.parts)] == source.parts:
-        raise ToolError(f"{source.shown} cannot be moved into itself")
+        raise ToolError(f"{source.path} cannot be moved into itself")
     status(source)
     _refuse_taken(target)
     with (
@@ -394,57 +394,57 @@ def move(source: Place, target: Place) -> None:
         os.rename(name, new, src_dir_fd=at, dst_dir_fd=to)
 
 
-def taken(place: Place) -> bool:
+def is_taken(place: DiskPlace) -> bool:
     with suppress(FileNotFoundError, NotADirectoryError):
         status_of(place.root, place.parts)
         return True
     return False
 
 
-def _refuse_taken(place: Place) -> None:
-    if taken(place):
-        raise FileExistsError(errno.EEXIST, "it is there", place.shown or "the folder")
+def _refuse_taken(place: DiskPlace) -> None:
+    if is_taken(place):
+        raise FileExistsError(errno.EEXIST, "it is there", place.path or "the folder")
 
 
-def copy(source: Place, target: Place, temporary: _TEMPORARY, limits: FolderLimits) -> int:
+def copy(source: DiskPlace, target: DiskPlace, temporary: _TEMPORARY, limits: FolderLimits) -> int:
     """Copy a file, or a folder with all that is in it; return the number of files. Links are copied as links."""
     mode = status(source).st_mode
     _refuse_taken(target)
     if not stat.S_ISDIR(mode):
         if stat.S_ISLNK(mode):
-            raise OutsideError(f"{source.shown!r} is a link, and links are not followed; name the file itself")
+            raise OutsideError(f"{source.path!r} is a link, and links are not followed; name the file itself")
         _copy_file(source, target, temporary)
         return 1
-    if not source.given and target.parts[: len(source.parts)] == source.parts:
-        raise ToolError(f"{source.shown or 'the folder'} cannot be copied into itself")
-    found = [*walk(source.root, source.parts)]
-    size = sum(one.status.st_size for one in found if one.kind == "file")
-    if len(found) > limits.entries or size > limits.bytes:
-        raise ToolError(f"{source.shown} holds {len(found):,} entries with {size:,} bytes, more than a folder may hold")
+    if not source.from_task and target.parts[: len(source.parts)] == source.parts:
+        raise ToolError(f"{source.path or 'the folder'} cannot be copied into itself")
+    tree = [*walk(source.root, source.parts)]
+    size = sum(entry.status.st_size for entry in tree if entry.kind == "file")
+    if len(tree) > limits.entries or size > limits.bytes:
+        raise ToolError(f"{source.path} holds {len(tree):,} entries with {size:,} bytes, more than a folder may hold")
     make_folder(target)
-    for one in found:
-        parts = parts_of(one.path)
-        to = Place(target.root, (*target.parts, *parts[len(source.parts) :]), one.path)
-        if one.kind == "folder":
+    for entry in tree:
+        parts = parts_of(entry.path)
+        to = DiskPlace(target.root, (*target.parts, *parts[len(source.parts) :]), entry.path)
+        if entry.kind == "folder":
             make_folder(to)
-        elif one.kind == "file":
-            _copy_file(Place(source.root, parts, one.path), to, temporary)
-        elif one.kind == "link":
-            with parent_of(source.root, parts) as (at, name), parent_of(to.root, to.parts, make=True) as (there, new):
-                os.symlink(os.readlink(name, dir_fd=at), new, dir_fd=there)
-    return sum(1 for one in found if one.kind == "file")
+        elif entry.kind == "file":
+            _copy_file(DiskPlace(source.root, parts, entry.path), to, temporary)
+        elif entry.kind == "link":
+            with parent_of(source.root, parts) as (at, name), parent_of(to.root, to.parts, make=True) as (dest, new):
+                os.symlink(os.readlink(name, dir_fd=at), new, dir_fd=dest)
+    return sum(1 for entry in tree if entry.kind == "file")
 
 
-def _copy_file(source: Place, target: Place, temporary: _TEMPORARY) -> None:
-    made = temporary()
+def _copy_file(source: DiskPlace, target: DiskPlace, temporary: _TEMPORARY) -> None:
+    temp = temporary()
     try:
-        with os.fdopen(_open(source), "rb") as file, made.open("wb") as out:
+        with os.fdopen(_open(source), "rb") as file, temp.open("wb") as out:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o777
             shutil.copyfileobj(file, out, _CHUNK)
-        made.chmod(mode | 0o600)
-        place_file(target.root, target.parts, made, new=True, make=True)
+        temp.chmod(mode | 0o600)
+        place_file(target.root, target.parts, temp, new=True, make=True)
     finally:
-        made.unlink(missing_ok=True)
+        temp.unlink(missing_ok=True)
 
 
 def name_of(url: str) -> str:
@@ -463,7 +463,7 @@ def unpacked_name(name: str) -> str:
     return plain if plain != name else f"{name}.unpacked"
 
 
-async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: FolderLimits) -> tuple[int, list[str]]:
+async def unpack(path: Path, target: DiskPlace, temporary: _TEMPORARY, limits: FolderLimits) -> tuple[int, list[str]]:
     """Unpack an archive, read in a process that can be killed, into a new folder: how many files, what is left out."""
     from agentorchestra.tools.files.readers import unpacked
 
@@ -481,7 +481,7 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
             try:
                 if not (parts := parts_of(member.name)):
                     raise OutsideError("it has no name")
-                place = Place(target.root, (*target.parts, *parts), member.name)
+                place = DiskPlace(target.root, (*target.parts, *parts), member.name)
                 if member.folder:
                     make_folder(place)
                     continue
@@ -493,10 +493,10 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
                 notes.append(f"{member.name[:200]} was left out: {failure(exc)}")
         return count
 
-    made = await asyncio.to_thread(put)
-    return made, notes[:20] + ([f"{len(notes) - 20} more were left out"] if len(notes) > 20 else [])
+    count = await asyncio.to_thread(put)
+    return count, notes[:20] + ([f"{len(notes) - 20} more were left out"] if len(notes) > 20 else [])
 
 
-def set_mode(place: Place, mode: int) -> None:
+def set_mode(place: DiskPlace, mode: int) -> None:
     with parent_of(place.root, place.parts) as (at, name), os.fdopen(open_file(at, name)) as file:
         os.fchmod(file.fileno(), mode)

@@ -15,11 +15,11 @@ from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import EditError, FileInputError, PatchError, ToolError, WebError
 from agentorchestra.environments.files import disk
-from agentorchestra.environments.files.disk import Place
-from agentorchestra.environments.files.patch import parse_patch, patched
+from agentorchestra.environments.files.disk import DiskPlace
+from agentorchestra.environments.files.patch import apply_hunks, parse_patch
 from agentorchestra.environments.files.syntax import syntax_problem
 from agentorchestra.environments.files.trash import Trash
-from agentorchestra.environments.files.undo import Changes
+from agentorchestra.environments.files.undo import FileChanges
 from agentorchestra.environments.folder import FolderEnvironment, rules_text
 from agentorchestra.environments.project import GIT
 from agentorchestra.tea.calling.environment import action
@@ -79,23 +79,23 @@ class FilesEnvironment(FolderEnvironment):
             encoding: of its text, e.g. "cp1251", where the result says that it is a guess.
         """
         place = self._place(path)
-        held = await disk.in_thread(lambda: disk.copied(place, self._stands_on.temporary))
+        copy = await disk.in_thread(lambda: disk.copy_of(place, self._stands_on.temporary))
         try:
-            blocks = await disk.shown(held.path, place.shown, part or "", ctx, view_range or (), encoding)
-            if self._changed(ctx, place, held.sha256):
-                now = await asyncio.to_thread(held.path.read_bytes)
-                told = await self._what_changed(ctx, place, now)
+            blocks = await disk.content_blocks(copy.path, place.path, part or "", ctx, view_range or (), encoding)
+            if self._changed(ctx, place, copy.sha256):
+                now = await asyncio.to_thread(copy.path.read_bytes)
+                diff = await self._what_changed(ctx, place, now)
                 blocks = [
                     TextBlock(text="It was changed by another since you last saw it:", trust=Trust.SYSTEM),
-                    TextBlock(text=told, source=Source(kind="file", ref=place.shown), trust=Trust.UNTRUSTED),
+                    TextBlock(text=diff, source=Source(kind="file", ref=place.path), trust=Trust.UNTRUSTED),
                     TextBlock(text="As it is now:", trust=Trust.SYSTEM),
                     *blocks,
                 ]
         except FileInputError as exc:
-            raise ToolError(str(exc).replace(str(held.path), place.shown)) from None
+            raise ToolError(str(exc).replace(str(copy.path), place.path)) from None
         finally:
-            await asyncio.to_thread(disk.forget, held.path)
-        self._saw(ctx, place, held.sha256)
+            await asyncio.to_thread(disk.forget, copy.path)
+        self._saw(ctx, place, copy.sha256)
         return blocks
 
     @action(mutates=False)
@@ -113,8 +113,8 @@ class FilesEnvironment(FolderEnvironment):
         if not text and names in ("", "*"):
             raise ToolError("say what to look for: a text, or a pattern for names such as *.csv")
         place = self._place(path)
-        found = await disk.in_thread(lambda: disk.search(place, self.files, text, names or "*", limit))
-        return found or f"nothing in {place.shown or 'the folder'} fits"
+        hits = await disk.in_thread(lambda: disk.search(place, self.files, text, names or "*", limit))
+        return hits or f"nothing in {place.path or 'the folder'} fits"
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -136,8 +136,8 @@ class FilesEnvironment(FolderEnvironment):
         if before is not None and not overwrite:
             await self._refuse_unseen(ctx, place, before)
         data = content.encode("utf-8", "surrogatepass")
-        said = f"{'wrote' if before is None else 'replaced'} {place.shown} ({len(data):,} bytes)"
-        return await self._put(ctx, place, before, content, data, said)
+        message = f"{'wrote' if before is None else 'replaced'} {place.path} ({len(data):,} bytes)"
+        return await self._put(ctx, place, before, content, data, message)
 
     @action
     async def edit(self, ctx: Any, path: str, old: str, new: str, every: bool = False) -> str:
@@ -151,7 +151,7 @@ class FilesEnvironment(FolderEnvironment):
         """
 
         def change(text: str, name: str) -> tuple[str, str]:
-            changed, count = disk.replaced(text, old, new, every=every, name=name)
+            changed, count = disk.replace_text(text, old, new, every=every, name=name)
             return changed, f"replaced {count} {'place' if count == 1 else 'places'} in {name}"
 
         return await self._change(ctx, self._writable(path), change)
@@ -167,7 +167,7 @@ class FilesEnvironment(FolderEnvironment):
         """
 
         def change(before: str, name: str) -> tuple[str, str]:
-            return disk.inserted(before, line, text, name), f"put text behind line {line} of {name}"
+            return disk.insert_lines(before, line, text, name), f"put text behind line {line} of {name}"
 
         return await self._change(ctx, self._writable(path), change)
 
@@ -182,27 +182,27 @@ class FilesEnvironment(FolderEnvironment):
             patch: lines "--- a/PATH" and "+++ b/PATH", then hunks "@@ -3,2 +3,3 @@" with lines that begin with a space,
                 "-" or "+".
         """
-        edits: list[tuple[Place, bytes | None, str, bytes | None]] = []
-        for one in parse_patch(patch):
-            place = self._writable(one.to or one.path)
+        edits: list[tuple[DiskPlace, bytes | None, str, bytes | None]] = []
+        for file in parse_patch(patch):
+            place = self._writable(file.to or file.path)
             before = await disk.in_thread(partial(disk.content_of, place))
-            if before is None and one.path:
-                raise PatchError(f"there is no file {place.shown} to patch; '--- /dev/null' makes one")
-            if before is not None and not one.path:
-                raise PatchError(f"{place.shown} is there already; patch it as it is, by '--- a/{place.shown}'")
-            text, encoded = disk.decoded(before or b"", place.shown)
-            changed = patched(text, one.hunks, place.shown)
-            if not one.to and changed:
-                raise PatchError(f"the patch deletes {place.shown} but for some lines; use delete for the whole file")
-            edits.append((place, before, changed, encoded(changed) if one.to else None))
+            if before is None and file.path:
+                raise PatchError(f"there is no file {place.path} to patch; '--- /dev/null' makes one")
+            if before is not None and not file.path:
+                raise PatchError(f"{place.path} is there already; patch it as it is, by '--- a/{place.path}'")
+            text, encoded = disk.decoded(before or b"", place.path)
+            changed = apply_hunks(text, file.hunks, place.path)
+            if not file.to and changed:
+                raise PatchError(f"the patch deletes {place.path} but for some lines; use delete for the whole file")
+            edits.append((place, before, changed, encoded(changed) if file.to else None))
         lines = []
         for place, before, text, data in edits:
             if data is None:
                 await Trash(self.kept, self._stands_on, ctx).put(place)
-                lines.append(f"deleted {place.shown}; undelete brings it back")
+                lines.append(f"deleted {place.path}; undelete brings it back")
             else:
-                said = f"{'made' if before is None else 'patched'} {place.shown}"
-                lines.append(await self._put(ctx, place, before, text, data, said))
+                message = f"{'made' if before is None else 'patched'} {place.path}"
+                lines.append(await self._put(ctx, place, before, text, data, message))
         return "\n".join(lines)
 
     @action
@@ -214,37 +214,37 @@ class FilesEnvironment(FolderEnvironment):
         """
         place = self._writable(path)
         now = await disk.in_thread(lambda: disk.content_of(place))
-        changes = Changes(self.kept, ctx)
+        changes = FileChanges(self.kept, ctx)
         before = await changes.last(place, now)
         if before is None:
             await Trash(self.kept, self._stands_on, ctx).put(place)
-            said = f"{place.shown}, which was made then, is gone; undelete brings it back"
+            message = f"{place.path}, which was made then, is gone; undelete brings it back"
         else:
             await disk.in_thread(lambda: disk.write(place, self._stands_on.temporary, before))
             self._saw(ctx, place, hashlib.sha256(before).hexdigest())
-            said = f"{place.shown} is as it was before its last change ({len(before):,} bytes)"
+            message = f"{place.path} is as it was before its last change ({len(before):,} bytes)"
         changes.forget(place)
-        return said
+        return message
 
-    async def _change(self, ctx: Any, place: Place, change: Callable[[str, str], tuple[str, str]]) -> str:
+    async def _change(self, ctx: Any, place: DiskPlace, change: Callable[[str, str], tuple[str, str]]) -> str:
         """Change the text of a file that is there: `change(text, name)` gives the new text, and what is said of it."""
         before = await disk.in_thread(lambda: disk.content_of(place))
         if before is None:
-            raise EditError(f"there is no file {place.shown}; write makes one")
-        text, encoded = disk.decoded(before, place.shown)
-        changed, said = change(text, place.shown)
-        return await self._put(ctx, place, before, changed, encoded(changed), said)
+            raise EditError(f"there is no file {place.path}; write makes one")
+        text, encoded = disk.decoded(before, place.path)
+        changed, message = change(text, place.path)
+        return await self._put(ctx, place, before, changed, encoded(changed), message)
 
-    async def _put(self, ctx: Any, place: Place, before: bytes | None, text: str, data: bytes, said: str) -> str:
+    async def _put(self, ctx: Any, place: DiskPlace, before: bytes | None, text: str, data: bytes, message: str) -> str:
         """Write `text` as `data` where `before` was; return that, an error of its syntax, what others changed."""
-        told = await self._what_changed(ctx, place, before) if before is not None else ""
+        diff = await self._what_changed(ctx, place, before) if before is not None else ""
         await disk.in_thread(lambda: disk.write(place, self._stands_on.temporary, data))
-        await Changes(self.kept, ctx).note(place, before, data)
+        await FileChanges(self.kept, ctx).note(place, before, data)
         self._saw(ctx, place, hashlib.sha256(data).hexdigest())
-        lines = [said]
-        if problem := syntax_problem(place.shown, text):
+        lines = [message]
+        if problem := syntax_problem(place.path, text):
             lines.append(f"It has a syntax error, {problem}. The change stays: mend it, or take it back by undo.")
-        return "\n".join([*lines, *(["Since you last saw it, it was changed by another:", told] if told else [])])
+        return "\n".join([*lines, *(["Since you last saw it, it was changed by another:", diff] if diff else [])])
 
     @action
     async def make_folder(self, path: str) -> str:
@@ -255,7 +255,7 @@ class FilesEnvironment(FolderEnvironment):
         """
         place = self._writable(path)
         await disk.in_thread(lambda: disk.make_folder(place))
-        return f"{place.shown} is there"
+        return f"{place.path} is there"
 
     @action
     async def move(self, path: str, to: str) -> str:
@@ -267,7 +267,7 @@ class FilesEnvironment(FolderEnvironment):
         """
         source, target = self._writable(path), self._writable(to)
         await disk.in_thread(lambda: disk.move(source, target))
-        return f"{source.shown} is {target.shown} now"
+        return f"{source.path} is {target.path} now"
 
     @action
     async def copy(self, path: str, to: str) -> str:
@@ -279,7 +279,7 @@ class FilesEnvironment(FolderEnvironment):
         """
         source, target = self._place(path), self._writable(to)
         count = await disk.in_thread(lambda: disk.copy(source, target, self._stands_on.temporary, self.limits))
-        return f"copied {source.shown} to {target.shown} ({count} {'file' if count == 1 else 'files'})"
+        return f"copied {source.path} to {target.path} ({count} {'file' if count == 1 else 'files'})"
 
     @action
     async def delete(self, ctx: Any, path: str) -> str:
@@ -292,7 +292,7 @@ class FilesEnvironment(FolderEnvironment):
         if not place.parts:
             raise ToolError("this is the folder itself; name something in it")
         count = await Trash(self.kept, self._stands_on, ctx).put(place)
-        return f"deleted {place.shown} ({count} {'entry' if count == 1 else 'entries'}); undelete brings it back"
+        return f"deleted {place.path} ({count} {'entry' if count == 1 else 'entries'}); undelete brings it back"
 
     @action
     async def undelete(self, ctx: Any, path: str, to: str = "") -> str:
@@ -303,8 +303,8 @@ class FilesEnvironment(FolderEnvironment):
             to: where it is put, if not there.
         """
         target = self._writable(to or path)
-        await Trash(self.kept, self._stands_on, ctx).back(self._place(path).shown, target)
-        return f"{target.shown} is there again"
+        await Trash(self.kept, self._stands_on, ctx).back(self._place(path).path, target)
+        return f"{target.path} is there again"
 
     # -- from elsewhere ----------------------------------------------------------------------------------------------
 
@@ -322,9 +322,9 @@ class FilesEnvironment(FolderEnvironment):
         from agentorchestra.tools.web.robots import Robots
 
         client = WebClient(self._parts.settings.web if self._parts is not None else None)
-        asked = Robots(client).check if client.settings.robots else None
+        check = Robots(client).check if client.settings.robots else None
         try:
-            answer = await client.get(url, max_bytes=self.limits.file_bytes, before=asked)
+            answer = await client.get(url, max_bytes=self.limits.file_bytes, before=check)
         except WebError as exc:
             raise ToolError(str(exc)) from None
         if not answer.ok:
@@ -333,7 +333,7 @@ class FilesEnvironment(FolderEnvironment):
         place = self._writable(name)
         await disk.in_thread(lambda: disk.write(place, self._stands_on.temporary, answer.body, new=True))
         kind = f", {answer.media_type}" if answer.media_type else ""
-        return f"wrote {place.shown} ({len(answer.body):,} bytes{kind})"
+        return f"wrote {place.path} ({len(answer.body):,} bytes{kind})"
 
     @action
     async def unpack(self, path: str, to: str = "") -> str:
@@ -345,17 +345,17 @@ class FilesEnvironment(FolderEnvironment):
         """
         place = self._place(path)
         target = self._writable(to or disk.unpacked_name(place.parts[-1] if place.parts else ""))
-        held = await disk.in_thread(lambda: disk.copied(place, self._stands_on.temporary))
+        copy = await disk.in_thread(lambda: disk.copy_of(place, self._stands_on.temporary))
         try:
-            made, notes = await disk.unpack(held.path, target, self._stands_on.temporary, self.limits)
+            count, notes = await disk.unpack(copy.path, target, self._stands_on.temporary, self.limits)
         except FileInputError as exc:
-            raise ToolError(str(exc).replace(str(held.path), place.shown)) from None
+            raise ToolError(str(exc).replace(str(copy.path), place.path)) from None
         except (OSError, ValueError) as exc:
             raise disk.failure(exc) from None
         finally:
-            await asyncio.to_thread(disk.forget, held.path)
-        said = f"unpacked {made} {'file' if made == 1 else 'files'} into {target.shown}"
-        return "\n".join([said, *(f"Note: {note}." for note in notes)])
+            await asyncio.to_thread(disk.forget, copy.path)
+        message = f"unpacked {count} {'file' if count == 1 else 'files'} into {target.path}"
+        return "\n".join([message, *(f"Note: {note}." for note in notes)])
 
     # -- what an agent sees ------------------------------------------------------------------------------------------
 
@@ -366,7 +366,7 @@ class FilesEnvironment(FolderEnvironment):
         lines = await disk.in_thread(
             lambda: disk.listing(whole, self.files, depth=3, most=_STATE_ENTRIES, hidden=hidden)
         )
-        deleted = Trash.listed(self.kept)
+        deleted = Trash.paths(self.kept)
         lines += [f"deleted, can be brought back: {', '.join(deleted[-10:])}"] if deleted else []
         text = "\n".join(lines) or "(the folder is empty)"
         return (TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED),)
@@ -383,54 +383,54 @@ class FilesEnvironment(FolderEnvironment):
             raise ToolError(f"depth is {depth}; give a number from 1 to 10")
         place = self._place(path)
         lines = await disk.in_thread(lambda: disk.listing(place, self.files, depth=depth, most=MOST_LISTED))
-        return "\n".join(lines) or f"{place.shown or 'the folder'} is empty"
+        return "\n".join(lines) or f"{place.path or 'the folder'} is empty"
 
     # -- paths -------------------------------------------------------------------------------------------------------
 
-    def _place(self, path: str) -> Place:
+    def _place(self, path: str) -> DiskPlace:
         path = path.strip()
         return disk.place_of("" if path == "." else path, self.folder, self.files)
 
-    def _writable(self, path: str) -> Place:
+    def _writable(self, path: str) -> DiskPlace:
         place = self._place(path)
-        if place.given:
+        if place.from_task:
             raise ToolError(
-                f"{place.shown} belongs to the task's files, which stay as they are; copy it and change that"
+                f"{place.path} belongs to the task's files, which stay as they are; copy it and change that"
             )
         return place
 
     # -- versions ----------------------------------------------------------------------------------------------------
 
-    def _saw(self, ctx: Any, place: Place, sha256: str) -> None:
-        if not place.given:
-            ctx.vars[f"{_SEEN}{place.shown}"] = sha256
+    def _saw(self, ctx: Any, place: DiskPlace, sha256: str) -> None:
+        if not place.from_task:
+            ctx.vars[f"{_SEEN}{place.path}"] = sha256
 
-    async def _refuse_unseen(self, ctx: Any, place: Place, now: bytes) -> None:
-        seen = ctx.vars.get(f"{_SEEN}{place.shown}")
+    async def _refuse_unseen(self, ctx: Any, place: DiskPlace, now: bytes) -> None:
+        seen = ctx.vars.get(f"{_SEEN}{place.path}")
         if seen is None:
             raise ToolError(
-                f"{place.shown} is there ({len(now):,} bytes) and you have not read it; read it first, or write with "
+                f"{place.path} is there ({len(now):,} bytes) and you have not read it; read it first, or write with "
                 "overwrite=true"
             )
-        told = await self._what_changed(ctx, place, now)
-        if told:
+        diff = await self._what_changed(ctx, place, now)
+        if diff:
             raise ToolError(
-                f"{place.shown} was changed by another since you last saw it, and was not written:\n{told}\n"
+                f"{place.path} was changed by another since you last saw it, and was not written:\n{diff}\n"
                 "Read it and write what takes that into account, or change it by edit"
             )
 
-    def _changed(self, ctx: Any, place: Place, sha256: str) -> bool:
+    def _changed(self, ctx: Any, place: DiskPlace, sha256: str) -> bool:
         """Return True if a file is another one than this agent last saw."""
-        return bool(ctx.vars.get(f"{_SEEN}{place.shown}", sha256) != sha256)
+        return bool(ctx.vars.get(f"{_SEEN}{place.path}", sha256) != sha256)
 
-    async def _what_changed(self, ctx: Any, place: Place, now: bytes) -> str:
+    async def _what_changed(self, ctx: Any, place: DiskPlace, now: bytes) -> str:
         """Return what another one changed in a file since this agent saw it, as the lines of a diff; "" for nothing."""
-        seen = ctx.vars.get(f"{_SEEN}{place.shown}")
+        seen = ctx.vars.get(f"{_SEEN}{place.path}")
         if not isinstance(seen, str) or seen == hashlib.sha256(now).hexdigest():
             return ""
         try:
-            before = await ctx.read_artifact(ArtifactRef(name=place.shown, sha256=seen, size=0))
-            old, new = (one.decode().splitlines() for one in (before, now))
+            before = await ctx.read_artifact(ArtifactRef(name=place.path, sha256=seen, size=0))
+            old, new = (content.decode().splitlines() for content in (before, now))
         except Exception:  # what it saw was never kept, or is no text
             return f"it has {len(now):,} bytes now"
         if len(old) + len(new) > 20_000:  # a diff of long texts takes its time

@@ -39,7 +39,7 @@ def _json(text: str) -> str:
     try:
         json.loads(text)
     except ValueError as exc:
-        return _placed(exc)
+        return _with_line(exc)
     return ""
 
 
@@ -47,11 +47,11 @@ def _toml(text: str) -> str:
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
-        return _placed(exc)
+        return _with_line(exc)
     return ""
 
 
-def _placed(exc: ValueError) -> str:
+def _with_line(exc: ValueError) -> str:
     line = getattr(exc, "lineno", None)
     return f"line {line}: {getattr(exc, 'msg', exc)}" if line else str(exc)
 
@@ -64,8 +64,8 @@ def _yaml(text: str) -> str:
             pass
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
-        said = str(getattr(exc, "problem", None) or exc)
-        return f"line {mark.line + 1}: {said}" if mark is not None else said
+        problem = str(getattr(exc, "problem", None) or exc)
+        return f"line {mark.line + 1}: {problem}" if mark is not None else problem
     return ""
 
 

@@ -11,9 +11,9 @@ from pydantic import JsonValue
 
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.beneath import Found, parent_of, parts_of, remove, walk
+from agentorchestra.environments.beneath import PathStatus, parent_of, parts_of, remove, walk
 from agentorchestra.environments.files import disk
-from agentorchestra.environments.files.disk import Place
+from agentorchestra.environments.files.disk import DiskPlace
 from agentorchestra.environments.folder import FolderGround
 from agentorchestra.environments.manifest import Entry, entry_of, read_file
 
@@ -25,19 +25,19 @@ _NAME = "deleted"
 class Trash:
     """The deletions of a folder in their order; `kept` is what the environment remembers, `ctx` has the store."""
 
-    def __init__(self, kept: dict[str, JsonValue], ground: FolderGround, ctx: Any) -> None:
-        self._kept = kept
+    def __init__(self, record: dict[str, JsonValue], ground: FolderGround, ctx: Any) -> None:
+        self._kept = record
         self._ground = ground
         self._ctx = ctx
 
     @staticmethod
-    def listed(kept: dict[str, JsonValue]) -> list[str]:
-        return [str(one["path"]) for one in _deleted(kept) if isinstance(one, dict)]
+    def paths(record: dict[str, JsonValue]) -> list[str]:
+        return [str(row["path"]) for row in _deleted(record) if isinstance(row, dict)]
 
-    async def put(self, place: Place) -> int:
+    async def put(self, place: DiskPlace) -> int:
         """Delete what lies there; how many files, folders and links."""
         entries = await disk.in_thread(lambda: self._entries(place))
-        kept: list[JsonValue] = []
+        lines: list[JsonValue] = []
         for entry in entries:
             content, size = entry.content, entry.size
             if entry.kind == "file":
@@ -45,49 +45,49 @@ class Trash:
                     continue
                 content = (await self._ctx.artifact(entry.path, read.data)).sha256
                 size = len(read.data)
-            kept.append([*entry._replace(size=size, content=content)])
+            lines.append([*entry._replace(size=size, content=content)])
 
-        def gone() -> None:
+        def delete() -> None:
             with parent_of(place.root, place.parts) as (at, name):
                 remove(at, name)
 
-        await disk.in_thread(gone)
-        deleted: list[JsonValue] = [*_deleted(self._kept), {"path": place.shown, "entries": kept}]
+        await disk.in_thread(delete)
+        deleted: list[JsonValue] = [*_deleted(self._kept), {"path": place.path, "entries": lines}]
         while len(deleted) > MOST_KEPT or (len(deleted) > 1 and _count(deleted) > MOST_ENTRIES):
             deleted.pop(0)
         self._kept[_NAME] = deleted
-        return len(kept)
+        return len(lines)
 
     @staticmethod
-    def _entries(place: Place) -> list[Entry]:
-        itself = Found("/".join(place.parts), disk.status(place))
-        below = walk(place.root, place.parts) if itself.kind == "folder" else ()
-        return [entry for one in (itself, *below) if (entry := Trash._entry(place, one)) is not None]
+    def _entries(place: DiskPlace) -> list[Entry]:
+        top = PathStatus("/".join(place.parts), disk.status(place))
+        below = walk(place.root, place.parts) if top.kind == "folder" else ()
+        return [entry for node in (top, *below) if (entry := Trash._entry(place, node)) is not None]
 
     @staticmethod
-    def _entry(place: Place, found: Found) -> Entry | None:
-        with suppress(OSError), parent_of(place.root, parts_of(found.path)) as (at, name):
-            return entry_of(at, name, found.path, found.status)
+    def _entry(place: DiskPlace, node: PathStatus) -> Entry | None:
+        with suppress(OSError), parent_of(place.root, parts_of(node.path)) as (at, name):
+            return entry_of(at, name, node.path, node.status)
         return None
 
-    async def back(self, path: str, target: Place) -> None:
+    async def back(self, path: str, target: DiskPlace) -> None:
         """Put back what was deleted last under a path; raise ToolError if there is none, or the target is taken."""
         deleted = _deleted(self._kept)
-        index = max((i for i, one in enumerate(deleted) if isinstance(one, dict) and one["path"] == path), default=-1)
+        index = max((i for i, row in enumerate(deleted) if isinstance(row, dict) and row["path"] == path), default=-1)
         if index < 0:
-            listed = ", ".join(self.listed(self._kept)[-20:]) or "nothing"
-            raise ToolError(f"nothing was deleted at {path!r}; what can be brought back: {listed}")
-        if await disk.in_thread(lambda: disk.taken(target)):
-            raise ToolError(f"{target.shown} is there again; give another path by `to`")
-        found: Any = deleted[index]
-        for line in found["entries"]:
+            paths = ", ".join(self.paths(self._kept)[-20:]) or "nothing"
+            raise ToolError(f"nothing was deleted at {path!r}; what can be brought back: {paths}")
+        if await disk.in_thread(lambda: disk.is_taken(target)):
+            raise ToolError(f"{target.path} is there again; give another path by `to`")
+        row: Any = deleted[index]
+        for line in row["entries"]:
             entry = Entry(*line)
             below = parts_of(entry.path)[len(parts_of(path)) :]
-            await self._put(entry, Place(target.root, (*target.parts, *below), entry.path))
+            await self._put(entry, DiskPlace(target.root, (*target.parts, *below), entry.path))
         del deleted[index]
         self._kept[_NAME] = deleted
 
-    async def _put(self, entry: Entry, to: Place) -> None:
+    async def _put(self, entry: Entry, to: DiskPlace) -> None:
         if entry.kind == "folder":
             await disk.in_thread(lambda: disk.make_folder(to))
         elif entry.kind == "file":
@@ -104,10 +104,10 @@ class Trash:
             await disk.in_thread(link)
 
 
-def _deleted(kept: dict[str, JsonValue]) -> list[JsonValue]:
-    before = kept.get(_NAME)
+def _deleted(record: dict[str, JsonValue]) -> list[JsonValue]:
+    before = record.get(_NAME)
     return [*before] if isinstance(before, list) else []
 
 
 def _count(deleted: list[JsonValue]) -> int:
-    return sum(len(one["entries"]) for one in deleted if isinstance(one, dict) and isinstance(one["entries"], list))
+    return sum(len(row["entries"]) for row in deleted if isinstance(row, dict) and isinstance(row["entries"], list))

@@ -288,7 +288,7 @@ class Report(ReportStorage):
             said.append(f"It is {self.shared(report).report}.")
         if path or not report:
             place = await self.to_disk(name, data)
-            name = place.shown
+            name = place.path
             said.append(f"It is {name} in the run's folder: {self.folder / name}.")
         if done.struck:
             said.append(f"Struck out, since they name no source: {', '.join(done.struck[:_MOST_NAMED])}.")

@@ -16,7 +16,7 @@ from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.environments.beneath import parts_of, status_of
 from agentorchestra.environments.files import disk
-from agentorchestra.environments.files.disk import Place
+from agentorchestra.environments.files.disk import DiskPlace
 from agentorchestra.environments.folder import FILES, FolderEnvironment
 from agentorchestra.environments.report.addresses import address_of_file, file_address
 from agentorchestra.environments.report.items import Item
@@ -120,7 +120,7 @@ class ReportStorage(FolderEnvironment):
         if getattr(ctx, "world", MAIN) != MAIN:
             raise ToolError(f"a candidate of a step cannot {what}; do it when the step is taken")
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> DiskPlace:
         """Return the place of a path; the task's files are seen below `files/`."""
         return disk.place_of(path.strip(), self.folder, self.files)
 
@@ -142,10 +142,10 @@ class ReportStorage(FolderEnvironment):
         """Return a file's content: JSON as an object, text as it is, a document as far as it is read at once."""
         place = self.place(path)
         try:
-            held = await asyncio.to_thread(disk.copied, place, self._stands_on.temporary)
+            held = await asyncio.to_thread(disk.copy_of, place, self._stands_on.temporary)
             try:
                 if not path.lower().endswith(_TEXTS):
-                    return "\n".join(map(without_numbers, await disk.shown(held.path, place.shown, "", ctx)))
+                    return "\n".join(map(without_numbers, await disk.content_blocks(held.path, place.path, "", ctx)))
                 data = await asyncio.to_thread(_bounded, held.path, path)
             finally:
                 await asyncio.to_thread(disk.forget, held.path)
@@ -154,20 +154,20 @@ class ReportStorage(FolderEnvironment):
             value = json.loads(data)
             return value if isinstance(value, dict) else {"values": value}
         except FileInputError as exc:
-            raise ToolError(str(exc).replace(str(held.path), place.shown)) from None
+            raise ToolError(str(exc).replace(str(held.path), place.path)) from None
         except OSError as exc:
             raise disk.failure(exc) from None
         except (ValueError, RecursionError) as exc:
             raise ToolError(f"{path} is no JSON: {exc}; give its text as content") from None
 
-    async def to_disk(self, path: str, data: bytes) -> Place:
+    async def to_disk(self, path: str, data: bytes) -> DiskPlace:
         """Write a report; a file of that name that is not from here stays, and the report has a number behind it."""
         written = self.kept.get("written")
         mine = dict(written) if isinstance(written, dict) else {}
 
-        def write() -> Place:
+        def write() -> DiskPlace:
             first = self.place(path)
-            if first.given or not first.parts:
+            if first.from_task or not first.parts:
                 raise ToolError(
                     f"the report cannot be written to {path!r}; name a file of the folder, such as report.md"
                 )
@@ -175,13 +175,13 @@ class ReportStorage(FolderEnvironment):
             others = (self.place(f"{head or path}-{n}{dot}{ending if head else ''}") for n in range(2, 50))
             for place in (first, *others):
                 before = disk.content_of(place)
-                if before is None or hashlib.sha256(before).hexdigest() == mine.get(place.shown):
+                if before is None or hashlib.sha256(before).hexdigest() == mine.get(place.path):
                     disk.write(place, self._stands_on.temporary, data)
                     return place
             raise ToolError(f"{path} and many names like it are taken; name another file")
 
         place = await disk.in_thread(write)
-        self.kept["written"] = {**mine, place.shown: hashlib.sha256(data).hexdigest()}
+        self.kept["written"] = {**mine, place.path: hashlib.sha256(data).hexdigest()}
         return place
 
     def block(self, text: str) -> TextBlock:

@@ -23,17 +23,17 @@ Switch = Annotated[bool, Field(json_schema_extra={"format": ELEMENT})]
 _POINT = re.compile(r"\s*\(?\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*\)?\s*")
 
 
-class Point(NamedTuple):
+class PagePoint(NamedTuple):
     """A place in the view of a page, in CSS pixels from its upper left corner."""
 
     x: float
     y: float
 
 
-def point_of(text: str) -> Point | None:
+def point_of(text: str) -> PagePoint | None:
     """Return the place that `x,y` means; None for a reference."""
     match = _POINT.fullmatch(text)
-    return Point(float(match[1]), float(match[2])) if match else None
+    return PagePoint(float(match[1]), float(match[2])) if match else None
 
 
 @lru_cache(maxsize=1000)
@@ -50,12 +50,12 @@ def host_of(url: str) -> str:
     return host if port in (None, {"http": 80, "https": 443}[parts.scheme]) else f"{host}:{port}"
 
 
-def same_site(given: str, url: str) -> None:
+def same_site(site: str, url: str) -> None:
     here = host_of(url)
-    if given.strip().lower() != here:
-        raise ToolError(wrong_site(given, here))
+    if site.strip().lower() != here:
+        raise ToolError(wrong_site(site, here))
 
 
-def wrong_site(given: str, here: str) -> str:
-    where = f"at {here}" if here else "at no host"
-    return f"site is {given!r}, and this is {where}; look at the state and say site={here!r} if it may go there"
+def wrong_site(site: str, here: str) -> str:
+    place = f"at {here}" if here else "at no host"
+    return f"site is {site!r}, and this is {place}; look at the state and say site={here!r} if it may go there"

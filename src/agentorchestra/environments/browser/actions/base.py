@@ -25,7 +25,7 @@ from agentorchestra.environments.browser.session.tabs import BLANK, Tab
 from agentorchestra.environments.browser.view.probe import options
 from agentorchestra.environments.browser.view.references import locate, numbers_of, selected
 from agentorchestra.environments.browser.view.text import without_password
-from agentorchestra.environments.browser.view.view import View, look
+from agentorchestra.environments.browser.view.view import PageView, look
 from agentorchestra.environments.folder import FolderEnvironment
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.worlds import STATE_ACTION
@@ -42,7 +42,7 @@ _MOST_REFUSED = 5
 _PLAIN = frozenset(("textbox", "searchbox"))
 _NOT_PLAIN = frozenset(("disabled", "readonly", "suggests values"))
 # A line of a view: the reference, the role, and the name where there is one.
-_SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
+_ELEMENT_LINE = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
 
 
 PAGE = "agent:browser:page"
@@ -56,25 +56,25 @@ class First:
     frame: Frame
     evaluate: Callable[..., Awaitable[Any]]  # of the frame, or of an element in it
     function: str
-    given: list[Any]
-    said: Any = None  # what the function said; None if its document went on to another one
+    arguments: list[Any]
+    answer: Any = None  # what the function said; None if its document went on to another one
     tab: Tab | None = None  # where it was done
     documents: int = 0  # how many had come to the tab before
 
     @property
-    def happened(self) -> bool:
+    def is_done(self) -> bool:
         """Return True if the function said something, or something else of its tab is seen since: it was done."""
         went_on = self.tab is not None and (self.tab.dialog is not None or self.tab.documents != self.documents)
-        return self.said is not None or went_on
+        return self.answer is not None or went_on
 
 
 def agent_of(ctx: Any) -> str:
     """Return the name of the agent that acts: its session's branch, the same after a resume and in rival worlds."""
-    one = ctx
+    context = ctx
     # An agent has a part of the budget of its own; programs, composite actions and rivals have its agent's.
-    while getattr(one, "parent", None) is not None and one.node is one.parent.node:
-        one = one.parent
-    return str(getattr(one, "branch", "/"))
+    while getattr(context, "parent", None) is not None and context.node is context.parent.node:
+        context = context.parent
+    return str(getattr(context, "branch", "/"))
 
 
 def _records(ctx: Any) -> Mapping[EffectKey, Any]:
@@ -91,7 +91,7 @@ def has_ended(ctx: Any, agent: str) -> bool:
 
 def reference_in(line: str) -> tuple[str, str] | None:
     """Return the reference that a line of a view gives, and the role and name of its element; None for no reference."""
-    match = _SHOWN.match(line)
+    match = _ELEMENT_LINE.match(line)
     return (match[1], match[2]) if match else None
 
 
@@ -106,7 +106,7 @@ def shown_as(ctx: Any, agent: str, ref: str, url: str) -> str:
     if outcome is None or not outcome.ok or url not in {block.source.ref for block in outcome.blocks() if block.source}:
         return ""
     lines = map(reference_in, text_of(outcome.blocks()).splitlines())
-    return next((said for found, said in filter(None, lines) if found == ref.strip().strip("[]")), "")
+    return next((label for reference, label in filter(None, lines) if reference == ref.strip().strip("[]")), "")
 
 
 class TabActions(FolderEnvironment):
@@ -122,7 +122,7 @@ class TabActions(FolderEnvironment):
         self._tab: Tab | None = None
         self._seen = 0  # visits that were told
         self._told: list[str] = []  # by this action, if it says anything
-        self._views: dict[str, View] = {}  # what each agent saw last
+        self._views: dict[str, PageView] = {}  # what each agent saw last
         self._began = 0.0  # the loop's time at which this action did
 
     @property
@@ -136,24 +136,24 @@ class TabActions(FolderEnvironment):
             self._session = BrowserSession(self.settings, self._stands_on, self.kept, self.web)
         return self._session
 
-    async def current(self, ctx: Any, *, asked: bool = False) -> Tab:
-        """Return this agent's current tab; its page is open, and with `asked` it answers."""
-        self._tab = await self.session.tab(agent_of(ctx), asked=asked)
+    async def current(self, ctx: Any, *, responsive: bool = False) -> Tab:
+        """Return this agent's current tab; its page is open, and with `responsive` it answers."""
+        self._tab = await self.session.tab(agent_of(ctx), responsive=responsive)
         return self._tab
 
-    async def tab(self, ctx: Any, *, asked: bool = False) -> Page:
-        page = (await self.current(ctx, asked=asked)).page
+    async def tab(self, ctx: Any, *, responsive: bool = False) -> Page:
+        page = (await self.current(ctx, responsive=responsive)).page
         assert page is not None
         return page
 
     async def element(self, ctx: Any, ref: str) -> Locator:
         """Return the element that has a reference in the state; a ToolError if there is none any more."""
         page = await self.tab(ctx)
-        if (found := await self.within(f"finding {ref}", lambda: locate(page, ref))) is None:
-            raise ToolError(gone(ref))
-        return found
+        if (locator := await self.within(f"finding {ref}", lambda: locate(page, ref))) is None:
+            raise ToolError(gone_sentence(ref))
+        return locator
 
-    def pointed(self, ref: str) -> Locator:
+    def locator(self, ref: str) -> Locator:
         """Return what a reference in the state stands for; a ToolError for none. The next call finds it gone."""
         frame, selector = self.spot(ref)
         return frame.locator(selector)
@@ -162,9 +162,9 @@ class TabActions(FolderEnvironment):
         """Return the frame and selector of a reference in the state; a ToolError for none."""
         assert self._tab is not None, "ask for the tab first"
         page = self._tab.page
-        if page is None or (found := selected(page, ref)) is None:
-            raise ToolError(gone(ref))
-        return found
+        if page is None or (spot := selected(page, ref)) is None:
+            raise ToolError(gone_sentence(ref))
+        return spot
 
     def plain_field(self, ctx: Any, ref: str) -> bool:
         """Return True if the state that this agent sees shows a text field that suggests nothing under a reference."""
@@ -183,7 +183,7 @@ class TabActions(FolderEnvironment):
         if not line:
             return ref
         view = await self.within("looking at the page", lambda: look(page, whole=True))
-        same = [found for found in map(reference_in, view.lines) if found is not None and found[1] == line]
+        same = [entry for entry in map(reference_in, view.lines) if entry is not None and entry[1] == line]
         if len(same) != 1:
             raise ToolError(
                 f"the page was opened anew since {ref!r} was shown, and {line} stands there {len(same)} times; look at "
@@ -193,19 +193,19 @@ class TabActions(FolderEnvironment):
 
     def mistaken(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> str | None:
         """Return what is wrong with the site that an action names, so that nobody is asked about it."""
-        tab, given = self._at_hand(ctx), arguments.get("site")
-        if not isinstance(given, str) or tab is None or tab.page is None:
+        tab, site = self._at_hand(ctx), arguments.get("site")
+        if not isinstance(site, str) or tab is None or tab.page is None:
             return None
         here = host_of(tab.page.url)
         hosts = {here, *(host_of(frame.url) for frame in tab.page.frames)}
-        return None if given.strip().lower() in hosts else wrong_site(given, here)
+        return None if site.strip().lower() in hosts else wrong_site(site, here)
 
-    async def within(self, what: str, make: Callable[[], Awaitable[T]], *, seconds: float | None = None) -> T:
+    async def within(self, stage: str, make: Callable[[], Awaitable[T]], *, seconds: float | None = None) -> T:
         """Return the result of a call on this agent's page; `seconds` and errors as for `BrowserSession.run`."""
         assert self._tab is not None, "ask for the tab first"
-        return await self.session.run(self._tab, what, make, seconds)
+        return await self.session.run(self._tab, stage, make, seconds)
 
-    async def settled(self, ctx: Any, first: First | None = None) -> str:
+    async def settle(self, ctx: Any, first: First | None = None) -> str:
         """Wait for what an action set off, not longer than a page may load; return one line on what there is now.
 
         What is done `first` is done in the call that waits in its frame.
@@ -223,12 +223,12 @@ class TabActions(FolderEnvironment):
                 break
         await self.session.downloads.settle(self.settings.call_s / 2)
         self._told += self.news(tab)
-        return "; ".join([self._where(tab), *self._told])
+        return "; ".join([self._location(tab), *self._told])
 
     async def _quiet(self, tab: Tab, first: First | None) -> None:
         """Wait until nothing is about to happen in a tab; note what its sites keep."""
         page = tab.page
-        if page is None or tab.dialog is not None or tab.crashed:
+        if page is None or tab.dialog is not None or tab.dead:
             return
         if first is not None:
             first.tab, first.documents = tab, tab.documents
@@ -236,26 +236,26 @@ class TabActions(FolderEnvironment):
         wait = [_MOMENT_S * 1000, _WHOLE_S * 1000, since]
 
         async def quiet(frame: Frame) -> Any:
-            given = [wait, options() if frame == page.main_frame else None]
+            args = [wait, options() if frame == page.main_frame else None]
             moved_on = contextlib.suppress(playwright_api().Error)
             if first is not None and frame == first.frame:
                 with moved_on:
-                    told = await ask(first.evaluate, "done", [first.function, first.given, *given])
-                    first.said, *told = told if isinstance(told, list) and len(told) == 3 else [None] * 3
-                    return told
+                    results = await ask(first.evaluate, "done", [first.function, first.arguments, *args])
+                    first.answer, *results = results if isinstance(results, list) and len(results) == 3 else [None] * 3
+                    return results
             with moved_on:
-                told = await ask(frame.evaluate, "quiet", *given)
-                return told if isinstance(told, list) and len(told) == 2 else None
+                results = await ask(frame.evaluate, "quiet", *args)
+                return results if isinstance(results, list) and len(results) == 2 else None
 
         async def all_quiet() -> None:
             document = tab.documents
             frames = page.frames[:MOST_FRAMES]
             answers = [await quiet(frames[0])] if len(frames) == 1 else await asyncio.gather(*map(quiet, frames))
-            told = [answer or (None, None) for answer in answers]
-            tab.probed = (asyncio.get_running_loop().time(), document, told[0][1])
-            tab.read = told[0][0] is not None
+            results = [answer or (None, None) for answer in answers]
+            tab.probe = (asyncio.get_running_loop().time(), document, results[0][1])
+            tab.read = results[0][0] is not None
             if tab.read:
-                note_stored(tab, [one[0] for one in told])
+                note_stored(tab, [result[0] for result in results])
 
         try:
             await self.session.run(tab, "waiting for the page", all_quiet, self.settings.call_s + _WHOLE_S)
@@ -268,7 +268,7 @@ class TabActions(FolderEnvironment):
         """Wait for windows that the page is about to open, not longer than for any other call."""
         clock = asyncio.get_running_loop().time
         end = clock() + self.settings.call_s
-        while tab.opening and tab.dialog is None and not tab.crashed and clock() < end:
+        while tab.opening and tab.dialog is None and not tab.dead and clock() < end:
             tab.changed.clear()
             with contextlib.suppress(TimeoutError):
                 await within(tab.changed.wait(), end - clock())
@@ -280,18 +280,18 @@ class TabActions(FolderEnvironment):
         """Wait for a document that was asked for until `end`, and for one that a page leads to soon."""
         clock = asyncio.get_running_loop().time
         due = min(end, tab.leads[0] + _MOMENT_S) if tab.leads and tab.leads[0] < self._began + _REFRESH_S else 0.0
-        while tab.dialog is None and not tab.crashed and clock() < (end if tab.loading else due if tab.leads else 0):
+        while tab.dialog is None and not tab.dead and clock() < (end if tab.loading else due if tab.leads else 0):
             tab.changed.clear()
             with contextlib.suppress(TimeoutError):
                 await within(tab.changed.wait(), (end if tab.loading else due) - clock())
-        if tab.dialog is None and (tab.loading or tab.crashed):
+        if tab.dialog is None and (tab.loading or tab.dead):
             tab.note(await self.session.heal(tab) or "the page is still loading")
         elif tab.leads is not None:
             seconds = max(tab.leads[0] - clock(), 0)
             tab.note(f"the page leads to {tab.leads[1][:200]} by itself in {seconds:.0f} s")
             tab.leads = None
 
-    def _where(self, tab: Tab) -> str:
+    def _location(self, tab: Tab) -> str:
         if tab.dialog is not None:
             return dialog_sentence(tab)
         if tab.page is None or tab.page.url == BLANK:
@@ -301,13 +301,13 @@ class TabActions(FolderEnvironment):
     def news(self, tab: Tab) -> list[str]:
         """Return what happened and nobody was told yet: in a tab, with downloads, at the boundary."""
         boundary = self.session.boundary
-        refused = boundary.not_reached(self._seen)
+        visits = boundary.failures(self._seen)
         self._seen = boundary.count
-        more = len(refused) - _MOST_REFUSED
+        more = len(visits) - _MOST_REFUSED
         return [
             *tab.take_notes(),
             *self.session.downloads.news(),
-            *(one.reason for one in refused[:_MOST_REFUSED]),
+            *(visit.reason for visit in visits[:_MOST_REFUSED]),
             *([f"{more} more places were not reached"] if more > 0 else []),
         ]
 
@@ -326,13 +326,13 @@ class TabActions(FolderEnvironment):
         point = await pointed_at(_usable(self._at_hand(ctx)), ctx, arguments) if records else None
         page = self._page(ctx)
         try:
-            return self._sourced(await super().act(action, arguments, ctx))
+            return self._with_sources(await super().act(action, arguments, ctx))
         except DialogOpened:
-            return self._sourced(dialog_sentence(self._tab))
+            return self._with_sources(dialog_sentence(self._tab))
         except ToolError:
-            for one in self._told:  # the mistake is all that is said: the next look tells this
+            for note in self._told:  # the mistake is all that is said: the next look tells this
                 if self._tab is not None:
-                    self._tab.note(one)
+                    self._tab.note(note)
             raise
         finally:
             if self._page(ctx) != page:
@@ -351,7 +351,7 @@ class TabActions(FolderEnvironment):
             with contextlib.suppress(MissingKeyError):  # one that is not set here is of no use
                 if len(names) == 2:
                     session.credentials[host] = (str(ctx.secret(names[0])), str(ctx.secret(names[1])))
-        session.release([one for one in session.current if one != agent_of(ctx) and has_ended(ctx, one)])
+        session.release([agent for agent in session.current if agent != agent_of(ctx) and has_ended(ctx, agent)])
         tab = self._at_hand(ctx)
         if tab is not None and tab.dialog is None:
             tab.dialogs = 0
@@ -366,10 +366,10 @@ class TabActions(FolderEnvironment):
         session = self._session
         return session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
 
-    def _sourced(self, value: Any) -> Any:
+    def _with_sources(self, value: Any) -> Any:
         """Add the page as the source of what an action says, and all that was shown in it: policy asks for both."""
-        url, *others = self._tab.sources() if self._tab is not None else [""]
-        also = tuple(Source(kind="web", ref=other) for other in others)
+        url, *rest = self._tab.sources() if self._tab is not None else [""]
+        also = tuple(Source(kind="web", ref=other) for other in rest)
         if isinstance(value, str):
             value = TextBlock(text=value, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED)
             return ToolResult(content=value, sources=also) if also else value
@@ -377,10 +377,10 @@ class TabActions(FolderEnvironment):
 
 
 def _usable(tab: Tab | None) -> Page | None:
-    return tab.page if tab is not None and tab.dialog is None and not tab.crashed else None
+    return tab.page if tab is not None and tab.dialog is None and not tab.dead else None
 
 
-def gone(ref: str) -> str:
+def gone_sentence(ref: str) -> str:
     return f"there is no element {ref!r} on the page now; look at the state again and take a reference from it"
 
 
@@ -393,8 +393,8 @@ def dialog_sentence(tab: Tab | None) -> str:
             f"the page of tab {tab.number} asks whether to leave it: what was changed there may be lost; answer_dialog "
             "with accept leaves it, without stays"
         )
-    proposed = f", which proposes {dialog.default_value[:200]!r}" if dialog.default_value else ""
+    proposal = f", which proposes {dialog.default_value[:200]!r}" if dialog.default_value else ""
     return (
-        f"a dialog is open in tab {tab.number} ({dialog.type}{proposed}): {dialog.message[:1000]!r}; nothing else can "
+        f"a dialog is open in tab {tab.number} ({dialog.type}{proposal}): {dialog.message[:1000]!r}; nothing else can "
         "be done there until it is answered"
     )

@@ -51,18 +51,18 @@ class ExtractionActions(TargetActions):
         if not text.strip():
             raise ToolError("there is no text on the page now; look at a screenshot, or wait for what still loads")
         data = text.encode("utf-8", "replace")
-        kept = await ctx.artifact(artifact_name(url, ".md"), data, "text/markdown", made_for="run")
+        artifact = await ctx.artifact(artifact_name(url, ".md"), data, "text/markdown", made_for="run")
         blocks = await asyncio.to_thread(document_blocks, TextDocument(text), url, part.strip(), "web")
         blocks += [TextBlock(text=f"Note: {note}.", trust=Trust.SYSTEM) for note in notes]
-        return ToolResult(content=blocks, artifacts=(kept,), sources=(Source(kind="web", ref=url),))
+        return ToolResult(content=blocks, artifacts=(artifact,), sources=(Source(kind="web", ref=url),))
 
     async def _text(self, page: Page) -> tuple[str, list[str]]:
         """Return the page as Markdown with its frames, and what was left out."""
         from agentorchestra.tools.web.http import Answer
         from agentorchestra.tools.web.pages import page_of
 
-        told = await self.within("reading the page", lambda: page.evaluate(script("rendered.js"), MOST_SOURCE))
-        source = as_told(Rendered, told)
+        result = await self.within("reading the page", lambda: page.evaluate(script("rendered.js"), MOST_SOURCE))
+        source = as_told(Rendered, result)
         url = without_password(page.url) if page.url.startswith(("http://", "https://")) else "about:blank"
         headers = {"content-type": "text/html; charset=utf-8"}
         answer = Answer(url=url, status=200, headers=headers, body=source.html[:MOST_SOURCE].encode("utf-8", "replace"))
@@ -73,9 +73,9 @@ class ExtractionActions(TargetActions):
         parts, notes = [str(read.document.get("text", ""))], [*read.notes]
         frames = [frame for frame in page.frames if frame is not page.main_frame and not frame.is_detached()]
         for frame in frames[:MOST_FRAMES]:
-            said = as_told(str, await self.ask("reading a frame", frame, "wordsOfFrame", _FRAME_CHARS))
-            if said.strip():
-                parts.append(f"## In the frame {address_of(frame)}\n\n{said[:_FRAME_CHARS]}")
+            words = as_told(str, await self.ask("reading a frame", frame, "wordsOfFrame", _FRAME_CHARS))
+            if words.strip():
+                parts.append(f"## In the frame {address_of(frame)}\n\n{words[:_FRAME_CHARS]}")
         if len(frames) > MOST_FRAMES:
             notes.append(f"{len(frames) - MOST_FRAMES} of its frames were not read")
         return "\n\n".join(part for part in parts if part.strip()), notes
@@ -93,23 +93,23 @@ class ExtractionActions(TargetActions):
         text = (await ctx.read_artifact(read.artifacts[0])).decode("utf-8", "replace")
         source = _source_of(read) or read.artifacts[0].name
         pieces = list(_pieces(text))
-        found: list[Block] = []
+        findings: list[Block] = []
         for first, last, piece in pieces[:MOST_PIECES]:
             place = f"lines {first}-{last}"
             block = TextBlock(text=piece, source=Source(kind="web", ref=source, place=place), trust=Trust.UNTRUSTED)
             outcome = await ctx.ask_model(PROMPT, [block], role="browser", goal=goal, address=source, place=place)
             if not outcome.ok:
                 raise ToolError(outcome.error or "the model that reads the page could not answer; use read_page")
-            said = outcome.response.text.strip()
-            if said and said.strip(". ").upper() != "NOTHING":
-                found.append(TextBlock(text=said, source=Source(kind="web", ref=source), trust=Trust.UNTRUSTED))
+            reply = outcome.response.text.strip()
+            if reply and reply.strip(". ").upper() != "NOTHING":
+                findings.append(TextBlock(text=reply, source=Source(kind="web", ref=source), trust=Trust.UNTRUSTED))
         notes = []
-        if not found:
+        if not findings:
             notes.append("nothing on the page serves this goal")
         if len(pieces) > MOST_PIECES:
             notes.append(f"only the first {pieces[MOST_PIECES - 1][1]:,} lines were looked at; read on with read_page")
-        found += [TextBlock(text=f"Note: {note}.", trust=Trust.SYSTEM) for note in notes]
-        return ToolResult(content=found, artifacts=read.artifacts)
+        findings += [TextBlock(text=f"Note: {note}.", trust=Trust.SYSTEM) for note in notes]
+        return ToolResult(content=findings, artifacts=read.artifacts)
 
     @action(mutates=False)
     async def screenshot(self, ctx: Any, ref: Ref = "", whole: bool = False) -> ToolResult:
@@ -123,8 +123,8 @@ class ExtractionActions(TargetActions):
         options = picture_options(page)
         async with self.session.shared.look():
             if ref:
-                found = await self.element(ctx, ref)
-                data = await self.on(ref, lambda ms: found.screenshot(timeout=ms, **options))
+                element = await self.element(ctx, ref)
+                data = await self.on(ref, lambda ms: element.screenshot(timeout=ms, **options))
             elif whole:
                 size = as_told(Size, await self.ask("measuring the page", page, "size"))
                 width, height = max(1, min(size.width, _WIDEST)), max(1, min(size.height, _TALLEST))
@@ -137,11 +137,11 @@ class ExtractionActions(TargetActions):
     async def picture(self, ctx: Any, data: bytes, about: str, more: str = "") -> ToolResult:
         """Return a PNG as an artifact, which is shown to models that see."""
         name = f"browser/{hashlib.sha256(data).hexdigest()[:12]}.png"
-        kept = await ctx.artifact(name, data, "image/png", made_for="run")
+        artifact = await ctx.artifact(name, data, "image/png", made_for="run")
         source = self.here()
-        block = MediaBlock(media_type="image/png", sha256=kept.sha256, size=len(data), name=name, source=source)
-        said = TextBlock(text=f"{about}: artifact {name}{more}", source=source, trust=Trust.UNTRUSTED)
-        return ToolResult(content=[said, block], artifacts=(kept,))
+        block = MediaBlock(media_type="image/png", sha256=artifact.sha256, size=len(data), name=name, source=source)
+        caption = TextBlock(text=f"{about}: artifact {name}{more}", source=source, trust=Trust.UNTRUSTED)
+        return ToolResult(content=[caption, block], artifacts=(artifact,))
 
     @action(composite=True)
     async def ask_human(self, ctx: Any, question: str) -> str:
@@ -157,8 +157,8 @@ class ExtractionActions(TargetActions):
             seen = ToolResult()
         if seen.artifacts:
             picture, address = seen.artifacts[0].name, _source_of(seen)
-        said: str = await ctx.ask(question, page=address, picture=picture)
-        return said
+        reply: str = await ctx.ask(question, page=address, picture=picture)
+        return reply
 
 
 def _source_of(result: ToolResult) -> str:

@@ -35,16 +35,16 @@ class LoginActions(KeyboardActions):
         same_site(site, address)
         value = self._secret(ctx, name.strip(), host_of(address))
         refuse(ref, as_told(Field, await self.ask_at(f"looking at {ref}", now, "field")))
-        found = self.pointed(now)
-        await self.on(ref, lambda ms: found.fill(value, timeout=ms))
-        return f"{ref} is filled in with {name}; {await self.settled(ctx)}"
+        locator = self.locator(now)
+        await self.on(ref, lambda ms: locator.fill(value, timeout=ms))
+        return f"{ref} is filled in with {name}; {await self.settle(ctx)}"
 
     def _secret(self, ctx: Any, name: str, host: str) -> str:
-        named = self.settings.logins.get(host, ())
-        if name not in named:
-            known = f"the secrets of {host}: {', '.join(named)}" if named else f"{host} has none"
+        names = self.settings.logins.get(host, ())
+        if name not in names:
+            hint = f"the secrets of {host}: {', '.join(names)}" if names else f"{host} has none"
             raise ToolError(
-                f"{name!r} is no secret for {host}; {known} (settings: browser.logins names the environment variables)"
+                f"{name!r} is no secret for {host}; {hint} (settings: browser.logins names the environment variables)"
             )
         try:
             return str(ctx.secret(name))
@@ -53,14 +53,14 @@ class LoginActions(KeyboardActions):
 
     def walls(self, page: Page, *, asks_password: bool) -> list[str]:
         """Return a sentence for each wall that a page looks like, and names of its secrets."""
-        said = []
+        sentences = []
         if any(_CAPTCHAS.search(frame.url) for frame in page.frames):
-            said.append("The page has a captcha. It is for a person: you may ask with browser_ask_human.")
+            sentences.append("The page has a captcha. It is for a person: you may ask with browser_ask_human.")
         if asks_password:
-            said.append(
+            sentences.append(
                 "The page asks for a password. If the task needs it, use the one that the task gives; "
                 "without one you may ask with browser_ask_human."
             )
-        if named := self.settings.logins.get(host_of(page.url), ()):
-            said.append(f"Secrets for this site, by name with fill_secret: {', '.join(named)}.")
-        return said
+        if names := self.settings.logins.get(host_of(page.url), ()):
+            sentences.append(f"Secrets for this site, by name with fill_secret: {', '.join(names)}.")
+        return sentences

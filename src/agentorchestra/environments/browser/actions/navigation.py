@@ -29,10 +29,10 @@ class NavigationActions(TabActions):
         Args:
             url: the whole address.
         """
-        return await self._opened(ctx, self.check_address(url.strip()))
+        return await self._open(ctx, self.check_address(url.strip()))
 
-    async def _opened(self, ctx: Any, address: str) -> str:
-        page = await self.tab(ctx, asked=True)
+    async def _open(self, ctx: Any, address: str) -> str:
+        page = await self.tab(ctx, responsive=True)
         api = playwright_api()
 
         async def go() -> None:
@@ -47,40 +47,40 @@ class NavigationActions(TabActions):
             await self.within(f"opening {without_password(address)}", go, seconds=self.settings.load_s)
         except ToolError as error:
             if "ERR_INVALID_AUTH_CREDENTIALS" in str(error):
-                named = f"{host_of(address)} asks for user and password by HTTP"
-                raise ToolError(f"{named}; the setting browser.logins names none for it") from None
+                problem = f"{host_of(address)} asks for user and password by HTTP"
+                raise ToolError(f"{problem}; the setting browser.logins names none for it") from None
             # Of https the browser knows only that its proxy did not connect; the boundary knows why.
             host = (urlsplit(address).hostname or "").rstrip(".")
-            if why := [one.reason for one in self.session.boundary.not_reached(before) if one.host == host]:
-                raise ToolError(why[0]) from None
+            if reasons := [visit.reason for visit in self.session.boundary.failures(before) if visit.host == host]:
+                raise ToolError(reasons[0]) from None
             raise
-        return await self.settled(ctx)
+        return await self.settle(ctx)
 
     @action(tags=("read", "network"))
     async def go_back(self, ctx: Any) -> str:
         """Go back to the page before this one."""
-        return await self._moved(ctx, "back")
+        return await self._go(ctx, "back")
 
     @action(tags=("read", "network"))
     async def go_forward(self, ctx: Any) -> str:
         """Go forward again."""
-        return await self._moved(ctx, "forward")
+        return await self._go(ctx, "forward")
 
-    async def _moved(self, ctx: Any, way: str) -> str:
-        page = await self.tab(ctx, asked=True)
+    async def _go(self, ctx: Any, way: str) -> str:
+        page = await self.tab(ctx, responsive=True)
         before = page.url
         move = page.go_back if way == "back" else page.go_forward
         await self.within(f"going {way}", lambda: move(wait_until="commit"), seconds=self.settings.load_s)
         if page.url == before and not await self.within("looking where it is", lambda: _moves(page, before)):
             raise ToolError(f"there is no page to go {way} to in this tab; open an address with go_to_url")
-        return await self.settled(ctx)
+        return await self.settle(ctx)
 
     @action(tags=("read", "network"))
     async def reload(self, ctx: Any) -> str:
         """Load the page again."""
-        page = await self.tab(ctx, asked=True)
+        page = await self.tab(ctx, responsive=True)
         await self.within("loading it again", lambda: page.reload(wait_until="commit"), seconds=self.settings.load_s)
-        return await self.settled(ctx)
+        return await self.settle(ctx)
 
     @action(tags=("read", "network"))
     async def open_tab(self, ctx: Any, url: str = "") -> str:
@@ -92,14 +92,14 @@ class NavigationActions(TabActions):
         address = self.check_address(url.strip()) if url.strip() else ""
         tab = await self.current(ctx)  # the run's tabs are there
         if address and tab.address == BLANK and tab.dialog is None:  # it has an empty one
-            return await self._opened(ctx, address)
+            return await self._open(ctx, address)
         if len(self.session.tabs) >= self.settings.tabs:
             raise ToolError(f"{self.settings.tabs} tabs are open, as many as there may be; close one with close_tab")
         self.session.current.pop(agent_of(ctx), None)
         tab = await self.current(ctx)
         if not address:
             return f"tab {tab.number} is open and current; it is empty"
-        return await self._opened(ctx, address)
+        return await self._open(ctx, address)
 
     @action
     async def switch_tab(self, ctx: Any, tab: Count) -> str:
@@ -112,7 +112,7 @@ class NavigationActions(TabActions):
         if self._users(ctx, tab):
             raise ToolError(f"tab {tab} is of another agent; open its address in a tab of your own")
         self.session.current[agent_of(ctx)] = tab
-        return await self.settled(ctx)
+        return await self.settle(ctx)
 
     @action
     async def close_tab(self, ctx: Any, tab: Count = 0) -> str:
@@ -121,13 +121,13 @@ class NavigationActions(TabActions):
         Args:
             tab: its number; 0 for the current one.
         """
-        mine = (await self.current(ctx)).number
-        wanted = tab or mine
-        closed = await self._tab_numbered(ctx, wanted)
-        if self._users(ctx, wanted):
-            raise ToolError(f"tab {wanted} is of another agent; leave it open")
+        current = (await self.current(ctx)).number
+        number = tab or current
+        closed = await self._tab_numbered(ctx, number)
+        if self._users(ctx, number):
+            raise ToolError(f"tab {number} is of another agent; leave it open")
         await self.session.close_tab(closed)
-        return f"tab {wanted} is closed; {await self.settled(ctx)}"
+        return f"tab {number} is closed; {await self.settle(ctx)}"
 
     def _users(self, ctx: Any, tab: int) -> list[str]:
         """Return the other agents that work in a tab, or opened it."""
@@ -136,10 +136,10 @@ class NavigationActions(TabActions):
 
     async def _tab_numbered(self, ctx: Any, number: int) -> Tab:
         await self.current(ctx)
-        if (found := self.session.tabs.get(number)) is None:
-            there = ", ".join(map(str, sorted(self.session.tabs)))
-            raise ToolError(f"there is no tab {number}; the tabs are {there}")
-        return found
+        if (tab := self.session.tabs.get(number)) is None:
+            numbers = ", ".join(map(str, sorted(self.session.tabs)))
+            raise ToolError(f"there is no tab {number}; the tabs are {numbers}")
+        return tab
 
     @action
     async def answer_dialog(self, ctx: Any, accept: bool) -> str:
@@ -169,7 +169,7 @@ class NavigationActions(TabActions):
         if (dialog := tab.dialog) is None:
             raise ToolError("no dialog is open; look at the state")
         await self.session.answer(tab, accept, text)
-        return f"the {dialog.type} was {'accepted' if accept else 'dismissed'}; {await self.settled(ctx)}"
+        return f"the {dialog.type} was {'accepted' if accept else 'dismissed'}; {await self.settle(ctx)}"
 
     @action
     async def wait(
@@ -189,7 +189,7 @@ class NavigationActions(TabActions):
         page = await self.tab(ctx)
         if not text and not gone:
             await asyncio.sleep(seconds)
-            return await self.settled(ctx)
+            return await self.settle(ctx)
 
         async def look() -> None:
             async with asyncio.timeout(seconds):
@@ -201,9 +201,9 @@ class NavigationActions(TabActions):
         try:
             await self.within("waiting", look, seconds=seconds + 2)
         except TimeoutError:
-            what = f"{text!r} did not appear" if text else f"{gone!r} did not go away"
-            raise ToolError(f"{what} in {seconds:g} s; look at the state, and wait again or go another way") from None
-        return await self.settled(ctx)
+            event = f"{text!r} did not appear" if text else f"{gone!r} did not go away"
+            raise ToolError(f"{event} in {seconds:g} s; look at the state, and wait again or go another way") from None
+        return await self.settle(ctx)
 
 
 async def _moves(page: Any, before: str) -> bool:

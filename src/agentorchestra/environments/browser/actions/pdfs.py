@@ -49,18 +49,18 @@ class PdfActions(FileActions):
         name = address or file
         if address:
             data = json.dumps(document_to_json(document), ensure_ascii=False).encode("utf-8", "replace")
-            kept = await ctx.artifact(artifact_name(address, ".json"), data, "application/json", made_for="run")
-            artifacts.append(kept)
+            artifact = await ctx.artifact(artifact_name(address, ".json"), data, "application/json", made_for="run")
+            artifacts.append(artifact)
         head = f"{file}: {len(document.pages)} pages" + (f"; from {address}" if address else "")
         source = Source(kind="web" if address else "file", ref=name)
         blocks: list[Block] = [TextBlock(text=head, source=source, trust=Trust.UNTRUSTED)]
         if search.strip():
-            blocks += _found(document.pages, search.strip(), source)
+            blocks += _passages(document.pages, search.strip(), source)
         else:
             kind: SourceKind = "web" if address else "file"
             part = _part(pages, len(document.pages))
-            shown = partial(document_blocks, document, name, part, kind, way=how_to_look(ctx))
-            blocks += await asyncio.to_thread(shown)
+            make_blocks = partial(document_blocks, document, name, part, kind, way=how_to_look(ctx))
+            blocks += await asyncio.to_thread(make_blocks)
         return ToolResult(content=blocks, artifacts=tuple(artifacts), sources=(source,))
 
     async def _pdf(self, ctx: Any, url: str, path: str) -> tuple[str, str]:
@@ -71,15 +71,15 @@ class PdfActions(FileActions):
             return path, ""
         page = await self.tab(ctx)
         address = self.check_address(url or without_password(page.url))
-        known = self.kept.get(_PDFS)
-        pdfs = known if isinstance(known, dict) else {}
-        kept = str(pdfs.get(address, ""))
-        if kept and await disk.in_thread(lambda: disk.content_of(self.place(kept))) is not None:
-            return kept, address
-        one = await self.fetched(ctx, address)
-        one.told = True
-        self.kept[_PDFS] = {**dict([*pdfs.items()][-20:]), address: one.path}
-        return one.path, address
+        record = self.kept.get(_PDFS)
+        pdfs = record if isinstance(record, dict) else {}
+        file = str(pdfs.get(address, ""))
+        if file and await disk.in_thread(lambda: disk.content_of(self.place(file))) is not None:
+            return file, address
+        download = await self.fetch(ctx, address)
+        download.is_told = True
+        self.kept[_PDFS] = {**dict([*pdfs.items()][-20:]), address: download.path}
+        return download.path, address
 
     async def _document(self, file: str) -> Any:
         from agentorchestra.tools.files.readers import read_document
@@ -87,13 +87,13 @@ class PdfActions(FileActions):
         place = self.place(file)
         if not place.parts:
             raise ToolError("name a file")
-        held = await disk.in_thread(lambda: disk.copied(place, self._stands_on.temporary))
+        copy = await disk.in_thread(lambda: disk.copy_of(place, self._stands_on.temporary))
         try:
-            return await read_document(held.path)
+            return await read_document(copy.path)
         except FileInputError as error:
-            raise ToolError(str(error).replace(str(held.path), place.shown)) from None
+            raise ToolError(str(error).replace(str(copy.path), place.path)) from None
         finally:
-            await asyncio.to_thread(disk.forget, held.path)
+            await asyncio.to_thread(disk.forget, copy.path)
 
 
 def _part(pages: str, count: int) -> str:
@@ -107,13 +107,13 @@ def _part(pages: str, count: int) -> str:
     return f"p. {first}" if first == last else f"pp. {first}-{min(last, count)}"
 
 
-def _found(pages: tuple[str, ...], words: str, source: Source) -> list[Block]:
+def _passages(pages: tuple[str, ...], words: str, source: Source) -> list[Block]:
     """Return where words stand, each with what is around them."""
-    wanted = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
+    pattern = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
     blocks: list[Block] = []
     count = 0
     for number, text in enumerate(pages, start=1):
-        for match in wanted.finditer(text):
+        for match in pattern.finditer(text):
             count += 1
             if len(blocks) < MOST_HITS:
                 around = " ".join(text[max(0, match.start() - _AROUND) : match.end() + _AROUND].split())

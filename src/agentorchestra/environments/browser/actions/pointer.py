@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.browser.actions.arguments import Count, Inside, Number, Point, Ref
+from agentorchestra.environments.browser.actions.arguments import Count, Inside, Number, PagePoint, Ref
 from agentorchestra.environments.browser.actions.base import First
 from agentorchestra.environments.browser.actions.targets import TargetActions, in_view
 from agentorchestra.environments.browser.scripts import of_page
@@ -45,23 +45,23 @@ class PointerActions(TargetActions):
             count: 2 for a double click.
             modifiers: keys that are held.
         """
-        page, held = await self.tab(ctx), modifiers or []
-        aimed = self.aimed(page, ref)
-        if isinstance(aimed, Point):
+        page, keys = await self.tab(ctx), modifiers or []
+        target = self.target(page, ref)
+        if isinstance(target, PagePoint):
 
             async def press() -> None:
-                for key in held:
+                for key in keys:
                     await page.keyboard.down(key)
                 try:
-                    await page.mouse.click(aimed.x, aimed.y, button=button, click_count=count)
+                    await page.mouse.click(target.x, target.y, button=button, click_count=count)
                 finally:
-                    for key in held:
+                    for key in keys:
                         await page.keyboard.up(key)
 
             await self.within(f"clicking {ref}", press)
         else:
-            await self.on(ref, lambda ms: aimed.click(button=button, click_count=count, modifiers=held, timeout=ms))
-        return await self.settled(ctx)
+            await self.on(ref, lambda ms: target.click(button=button, click_count=count, modifiers=keys, timeout=ms))
+        return await self.settle(ctx)
 
     @action(tags=("read", "network"))
     async def hover(self, ctx: Any, ref: Ref) -> str:
@@ -71,12 +71,12 @@ class PointerActions(TargetActions):
             ref: a reference, or "x,y".
         """
         page = await self.tab(ctx)
-        aimed = self.aimed(page, ref)
-        if isinstance(aimed, Point):
-            await self.within("moving the mouse", lambda: page.mouse.move(aimed.x, aimed.y, steps=_STEPS))
+        target = self.target(page, ref)
+        if isinstance(target, PagePoint):
+            await self.within("moving the mouse", lambda: page.mouse.move(target.x, target.y, steps=_STEPS))
         else:
-            await self.on(ref, lambda ms: aimed.hover(timeout=ms))
-        return await self.settled(ctx)
+            await self.on(ref, lambda ms: target.hover(timeout=ms))
+        return await self.settle(ctx)
 
     @action(tags=("read", "network"))
     async def drag(self, ctx: Any, start: Ref, end: Ref) -> str:
@@ -95,8 +95,8 @@ class PointerActions(TargetActions):
             to = await self.place_of(ctx, end, scroll=False)
         if not (in_view(page, origin) and in_view(page, to)):
             raise ToolError(f"{start} and {end} are not in view at the same time; scroll so that both are")
-        await self._dragged(page, [origin, to])
-        return await self.settled(ctx)
+        await self._drag(page, [origin, to])
+        return await self.settle(ctx)
 
     @action(tags=("read", "network"))
     async def mouse_path(
@@ -113,10 +113,10 @@ class PointerActions(TargetActions):
         if len(points) > MOST_POINTS:
             raise ToolError(f"{len(points)} points are too many; give at most {MOST_POINTS}, and draw in pieces")
         places = [await self.place_of(ctx, f"{x:g},{y:g}") for x, y in points]
-        await self._dragged(page, places)
-        return await self.settled(ctx)
+        await self._drag(page, places)
+        return await self.settle(ctx)
 
-    async def _dragged(self, page: Page, places: list[Point]) -> None:
+    async def _drag(self, page: Page, places: list[PagePoint]) -> None:
         async def work() -> None:
             await page.mouse.move(*places[0])
             await page.mouse.down()
@@ -148,7 +148,7 @@ class PointerActions(TargetActions):
             await asyncio.sleep(_WHEEL_S)
 
         await self.within("turning the wheel", turn)
-        return await self.settled(ctx)
+        return await self.settle(ctx)
 
     @action(tags=("read", "network"))
     async def scroll(
@@ -167,17 +167,17 @@ class PointerActions(TargetActions):
         """
         frame = (await self.tab(ctx)).main_frame
         if ref:
-            said = await self.ask_at("scrolling", ref, "scroll", [direction, pages])
-            changed = await self.settled(ctx)
+            answer = await self.ask_at("scrolling", ref, "scroll", [direction, pages])
+            changed = await self.settle(ctx)
         else:
             first = First(frame, frame.evaluate, "scroll", [[direction, pages]])
-            changed = await self.settled(ctx, first)
-            if (said := first.said) is None:  # its document went on to another one, or asks something
+            changed = await self.settle(ctx, first)
+            if (answer := first.answer) is None:  # its document went on to another one, or asks something
                 return changed
-        where = as_told(Scrolled, said)
-        if not where.moved:
-            raise ToolError(f"it does not go further {_WAYS.get(direction, direction)}; {_rest(where)}")
-        return f"scrolled; {_rest(where)}; {changed}"
+        position = as_told(Scrolled, answer)
+        if not position.moved:
+            raise ToolError(f"it does not go further {_WAYS.get(direction, direction)}; {_rest(position)}")
+        return f"scrolled; {_rest(position)}; {changed}"
 
     @action(tags=("read", "network"))
     async def scroll_to_text(self, ctx: Any, text: Inside, nth: Annotated[Count, Field(ge=1, le=1000)] = 1) -> str:
@@ -192,29 +192,29 @@ class PointerActions(TargetActions):
         async def find() -> tuple[int, Locator | None]:
             seen = 0
             for frame in page.frames:
-                there = frame.get_by_text(text).filter(visible=True)
+                matches = frame.get_by_text(text).filter(visible=True)
                 try:
-                    count = await there.count()
+                    count = await matches.count()
                 except playwright_api().Error:  # frames come and go
                     continue
                 if seen + count >= nth:
-                    return seen + count, there.nth(nth - 1 - seen)
+                    return seen + count, matches.nth(nth - 1 - seen)
                 seen += count
             return seen, None
 
-        count, found = await self.within("looking for the text", find)
-        if found is None:
+        count, locator = await self.within("looking for the text", find)
+        if locator is None:
             raise ToolError(
                 f"{text!r} stands on the page {count} times; give a smaller nth"
                 if count
                 else f"{text!r} does not stand on the page as it is now; try fewer words, or scroll down if more loads"
             )
-        await self.on("the text", lambda ms: found.evaluate(of_page("toTheMiddle"), timeout=ms))
-        return f"scrolled to {text!r}; {await self.settled(ctx)}"
+        await self.on("the text", lambda ms: locator.evaluate(of_page("toTheMiddle"), timeout=ms))
+        return f"scrolled to {text!r}; {await self.settle(ctx)}"
 
 
-def _rest(where: Scrolled) -> str:
-    said = [f"{where.above:g} px above, {where.below:g} px below"]
-    if where.left or where.right:
-        said.append(f"{where.left:g} px to the left, {where.right:g} px to the right")
-    return ", ".join(said)
+def _rest(position: Scrolled) -> str:
+    parts = [f"{position.above:g} px above, {position.below:g} px below"]
+    if position.left or position.right:
+        parts.append(f"{position.left:g} px to the left, {position.right:g} px to the right")
+    return ", ".join(parts)

@@ -38,29 +38,29 @@ class StepActions(TabActions):
                 accept or dismiss a dialog.
             site: where texts and files go, as the state shows it.
         """
-        named = [f"{number}. {step['do']} {step.get('ref', '')}".rstrip() for number, step in enumerate(steps, start=1)]
-        made = [_made(step, site) for step in steps]
-        for name, (single, arguments) in zip(named, made, strict=True):
+        names = [f"{number}. {step['do']} {step.get('ref', '')}".rstrip() for number, step in enumerate(steps, start=1)]
+        calls = [_call(step, site) for step in steps]
+        for name, (single, arguments) in zip(names, calls, strict=True):
             if problems := argument_problems(self, self._actions[single].schema, arguments, closed=True):
                 raise ToolError(f"{name}: {'; '.join(problems)}; no step was done")
         lines: list[str] = []
         sources: dict[str, None] = {}
-        for number, (name, (single, arguments)) in enumerate(zip(named, made, strict=True), start=1):
-            before, left = ctx.vars.get(PAGE), ", ".join(named[number:])
+        for number, (name, (single, arguments)) in enumerate(zip(names, calls, strict=True), start=1):
+            before, left = ctx.vars.get(PAGE), ", ".join(names[number:])
             try:
                 result = await self.call(single, arguments, ctx)
             except ToolError as error:
                 rest = [f"not done: {left}"] if left else []
                 raise ToolError("; ".join([*lines, f"{name} failed: {error}", *rest])) from None
-            said = [one for one in result.content if isinstance(one, TextBlock)]
-            sources |= {one.source.ref: None for one in said if one.source is not None}
-            lines.append(f"{name}: {said[0].text}")
+            blocks = [block for block in result.content if isinstance(block, TextBlock)]
+            sources |= {block.source.ref: None for block in blocks if block.source is not None}
+            lines.append(f"{name}: {blocks[0].text}")
             if left and ctx.vars.get(PAGE) != before and single not in ("go_to_url", "go_back"):
                 lines.append(f"The page is another one now; not done: {left}. Look at the state and go on.")
                 break
-        last, *others = [Source(kind="web", ref=ref) for ref in reversed(sources)]
+        last, *previous = [Source(kind="web", ref=ref) for ref in reversed(sources)]
         text = TextBlock(text="\n".join(lines), source=last, trust=Trust.UNTRUSTED)
-        return ToolResult(content=text, sources=tuple(others))
+        return ToolResult(content=text, sources=tuple(previous))
 
     @action(composite=True)
     async def look(
@@ -78,10 +78,10 @@ class StepActions(TabActions):
         return await self.call(single, {argument: part}, ctx)
 
 
-def _made(step: Step, site: str) -> tuple[str, dict[str, JsonValue]]:
+def _call(step: Step, site: str) -> tuple[str, dict[str, JsonValue]]:
     """Return the action of a step, and its arguments."""
     ref, text = step.get("ref", ""), step.get("text", "")
-    made: dict[Kind, tuple[str, dict[str, JsonValue]]] = {
+    calls: dict[Kind, tuple[str, dict[str, JsonValue]]] = {
         "click": ("click", {"ref": ref}),
         "type": ("input_text", {"ref": ref, "text": text, "site": site}),
         "select": ("select", {"ref": ref, "options": [text]}),
@@ -94,4 +94,4 @@ def _made(step: Step, site: str) -> tuple[str, dict[str, JsonValue]]:
         "accept": ("answer_dialog", {"accept": True}),
         "dismiss": ("answer_dialog", {"accept": False}),
     }
-    return made[step["do"]]
+    return calls[step["do"]]

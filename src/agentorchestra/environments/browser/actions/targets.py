@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.content import Source
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.browser.actions.arguments import Point, point_of
-from agentorchestra.environments.browser.actions.base import TabActions, gone
+from agentorchestra.environments.browser.actions.arguments import PagePoint, point_of
+from agentorchestra.environments.browser.actions.base import TabActions, gone_sentence
 from agentorchestra.environments.browser.scripts import ask
 from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.session.tabs import Tab
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # cannot be. Without a reason it has all the time that calls have.
 _FIRST_MS = 1_500
 _CALL = re.compile(r"^(?:Locator|Page|Mouse|Keyboard|ElementHandle|Frame)\.\w+: ")
-_COVERED = re.compile(r"- (<.+>) intercepts pointer events")
+_COVER = re.compile(r"- (<.+>) intercepts pointer events")
 _REASONS = (
     ("element is not enabled", "is disabled; do first what it waits for, or use another element"),
     ("element is not visible", "cannot be seen; open what hides it first (a menu, a tab), or look at the state again"),
@@ -34,14 +34,14 @@ _REASONS = (
     ("Element is not an <input>", "is no field to type into; take the reference of a field"),
     ("Cannot type text into input[type=number]", "takes a number only"),
     ("Malformed value", "does not take this value: dates are 2024-05-31, times 14:30, months 2024-05, colours #ff8800"),
-    ("Node is not an HTMLInputElement", "takes no files; take the reference of a file field or of its button"),
+    ("PageNode is not an HTMLInputElement", "takes no files; take the reference of a file field or of its button"),
     ("Non-multiple file input", "takes one file only"),
     ("not attached", "is gone from the page; look at the state again"),
     ("Invalid frame in aria-ref", "is gone from the page; look at the state again"),
     ("strict mode violation", "means several elements now; look at the state again"),
     ("has been closed", "cannot be used: its tab was closed; look at the state again"),
 )
-_NOT_THERE = ("ailed to find element", "Invalid frame in aria-ref", "Frame was detached")
+_GONE_WORDS = ("ailed to find element", "Invalid frame in aria-ref", "Frame was detached")
 # Words in the log of a call that has done something: such a call is not made again.
 DONE = ("performing click action", "performing hover action", "click action done")
 
@@ -56,17 +56,17 @@ class TargetActions(TabActions):
     async def is_pdf(self, tab: Tab) -> bool:
         """Return True if a tab's page is a PDF, of which Chromium shows a picture and no text."""
         if not tab.media_type and tab.page is not None:  # a window whose answer came before anybody listened
-            told = await self.within("looking at the page", partial(tab.page.evaluate, "document.contentType"))
-            tab.media_type = str(told)[:100]
+            answer = await self.within("looking at the page", partial(tab.page.evaluate, "document.contentType"))
+            tab.media_type = str(answer)[:100]
         return tab.media_type == "application/pdf"
 
-    def aimed(self, page: Page, ref: str) -> Locator | Point:
+    def target(self, page: Page, ref: str) -> Locator | PagePoint:
         """Return the element with a reference, or a place in the view; a ToolError if there is none.
 
         That an element is gone is found out by `on`.
         """
         if (point := point_of(ref)) is None:
-            return self.pointed(ref)
+            return self.locator(ref)
         if (size := page.viewport_size) is not None and not in_view(page, point):
             raise ToolError(
                 f"the place {point.x:g},{point.y:g} is outside of the view, which is {size['width']} x "
@@ -74,16 +74,16 @@ class TargetActions(TabActions):
             )
         return point
 
-    async def place_of(self, ctx: Any, ref: str, *, scroll: bool = True) -> Point:
+    async def place_of(self, ctx: Any, ref: str, *, scroll: bool = True) -> PagePoint:
         """Return the middle of a reference, scrolled into the view if wanted; a ToolError if it has no place."""
-        aimed = self.aimed(await self.tab(ctx), ref)
-        if isinstance(aimed, Point):
-            return aimed
+        target = self.target(await self.tab(ctx), ref)
+        if isinstance(target, PagePoint):
+            return target
         if scroll:
-            await self.on(ref, lambda ms: aimed.scroll_into_view_if_needed(timeout=ms))
-        if (box := await self.within(f"finding the place of {ref}", aimed.bounding_box)) is None:
+            await self.on(ref, lambda ms: target.scroll_into_view_if_needed(timeout=ms))
+        if (box := await self.within(f"finding the place of {ref}", target.bounding_box)) is None:
             raise ToolError(f"{ref} cannot be seen; open what hides it first, or look at the state again")
-        return Point(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        return PagePoint(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
     async def on(self, ref: str, act: Callable[[float], Awaitable[Any]]) -> Any:
         """Act on an element within some milliseconds; what is wrong with it is one sentence."""
@@ -94,39 +94,39 @@ class TargetActions(TabActions):
                 try:
                     return await act(ms)
                 except api.TimeoutError as error:
-                    _, detached, since = str(error).rpartition("was detached from the DOM")
-                    if "resolved to" not in since and (detached or "waiting for locator(" in since):
-                        raise ToolError(gone(ref)) from None
-                    if known := reason(error, ref):
-                        raise known from None
+                    _, marker, since = str(error).rpartition("was detached from the DOM")
+                    if "resolved to" not in since and (marker or "waiting for locator(" in since):
+                        raise ToolError(gone_sentence(ref)) from None
+                    if problem := reason(error, ref):
+                        raise problem from None
                     if ms != _FIRST_MS:
                         raise
                     if any(words in str(error) for words in DONE):
-                        break  # what it set off is under way: `settled` waits, and helps a page that hangs
+                        break  # what it set off is under way: `settle` waits, and helps a page that hangs
                 except api.Error as error:
                     raise mistake(error, ref) from None
 
         return await self.within(f"using {ref}", work, seconds=self.settings.call_s + _FIRST_MS / 1000)
 
     async def ask(
-        self, what: str, target: Page | Frame | ElementHandle, function: str, *given: Any, seconds: float | None = None
+        self, stage: str, target: Page | Frame | ElementHandle, function: str, *args: Any, seconds: float | None = None
     ) -> Any:
         """Return what a function of page.js says of a page, frame or element."""
-        return await self.within(what, lambda: ask(target.evaluate, function, *given), seconds=seconds)
+        return await self.within(stage, lambda: ask(target.evaluate, function, *args), seconds=seconds)
 
-    async def ask_at(self, what: str, ref: str, function: str, *given: Any) -> Any:
+    async def ask_at(self, stage: str, ref: str, function: str, *args: Any) -> Any:
         """Return what a function of page.js says of the element with a reference; a ToolError if it is gone."""
         frame, selector = self.spot(ref)
 
         async def work() -> Any:
             try:
-                return await ask(partial(frame.eval_on_selector, selector), function, *given)
+                return await ask(partial(frame.eval_on_selector, selector), function, *args)
             except playwright_api().Error as error:
-                if any(words in str(error) for words in _NOT_THERE):
-                    raise ToolError(gone(ref)) from None
+                if any(words in str(error) for words in _GONE_WORDS):
+                    raise ToolError(gone_sentence(ref)) from None
                 raise
 
-        return await self.within(what, work)
+        return await self.within(stage, work)
 
     async def handle(self, ref: str, locator: Locator) -> ElementHandle:
         api = playwright_api()
@@ -135,7 +135,7 @@ class TargetActions(TabActions):
             try:
                 return await locator.element_handle(timeout=_FIRST_MS)
             except api.TimeoutError:
-                raise ToolError(gone(ref)) from None
+                raise ToolError(gone_sentence(ref)) from None
             except api.Error as error:
                 raise mistake(error, ref) from None
 
@@ -150,7 +150,7 @@ class TargetActions(TabActions):
         return address_of(frame)
 
 
-def in_view(page: Page, place: Point) -> bool:
+def in_view(page: Page, place: PagePoint) -> bool:
     size = page.viewport_size
     return size is None or (0 <= place.x < size["width"] and 0 <= place.y < size["height"])
 
@@ -164,18 +164,18 @@ def address_of(frame: Frame | None) -> str:
 
 def reason(error: Exception, ref: str) -> ToolError | None:
     """Return the sentence for a failure that is known; None for any other."""
-    said = str(error)
-    if covered := _COVERED.findall(said):
-        what = plain(covered[-1], 120)
-        return ToolError(f"{ref} is covered by {what}; close that first, scroll, or click the place of what is on top")
+    text = str(error)
+    if covers := _COVER.findall(text):
+        cover = plain(covers[-1], 120)
+        return ToolError(f"{ref} is covered by {cover}; close that first, scroll, or click the place of what is on top")
     for words, sentence in _REASONS:
-        if words in said:
+        if words in text:
             return ToolError(f"{ref} {sentence}")
     return None
 
 
 def mistake(error: Exception, ref: str) -> ToolError:
-    if known := reason(error, ref):
-        return known
+    if problem := reason(error, ref):
+        return problem
     first = plain(_CALL.sub("", str(error).strip().split("\n")[0]), 200)
     return ToolError(f"{ref} could not be used ({first}); look at the state again and try another way")

@@ -60,30 +60,30 @@ class VideoActions(ExtractionActions):
         state = as_told(Film, await self.ask("looking at the video", film, "filmState"))
         if do == "frame":
             data = await self.on("the video", lambda ms: film.screenshot(scale="css", timeout=ms))
-            return await self.picture(ctx, data, f"the video at {state.at or 0:g} s", f"; {_told(state)}")
-        return ToolResult(content=[TextBlock(text=_told(state), source=self.here(), trust=Trust.UNTRUSTED)])
+            return await self.picture(ctx, data, f"the video at {state.at or 0:g} s", f"; {_sentence(state)}")
+        return ToolResult(content=[TextBlock(text=_sentence(state), source=self.here(), trust=Trust.UNTRUSTED)])
 
     async def _film(self, ctx: Any, ref: str) -> ElementHandle:
         page = await self.tab(ctx)
         if ref:
             element = await self.handle(ref, await self.element(ctx, ref))
-            held = await self.within("finding the video", lambda: element.evaluate_handle(of_page("film")))
-            found: ElementHandle | None = held.as_element()
-            if found is None:
+            handle = await self.within("finding the video", lambda: element.evaluate_handle(of_page("film")))
+            video: ElementHandle | None = handle.as_element()
+            if video is None:
                 raise ToolError(f"{ref} is no video and holds none; leave ref out for the largest of the page")
-            return found
+            return video
         for frame in page.frames:
-            held = await self.within("finding the video", partial(frame.evaluate_handle, of_page("film")))
-            if (found := held.as_element()) is not None:
-                return found
+            handle = await self.within("finding the video", partial(frame.evaluate_handle, of_page("film")))
+            if (video := handle.as_element()) is not None:
+                return video
         raise ToolError("there is no video on the page; press what loads it, or look at the state")
 
 
-def _told(state: Film) -> str:
+def _sentence(state: Film) -> str:
     length = f"of {state.length:g} s" if state.length is not None else "of a live stream"
     doing = "playing" if state.playing else "at its end" if state.ended else "paused"
-    said = [f"{doing} at {state.at or 0:g} s {length}, {state.width:g} x {state.height:g}"]
-    said.append(f"tracks: {', '.join(state.tracks)}" if state.tracks else "no subtitles")
+    parts = [f"{doing} at {state.at or 0:g} s {length}, {state.width:g} x {state.height:g}"]
+    parts.append(f"tracks: {', '.join(state.tracks)}" if state.tracks else "no subtitles")
     if state.said:
-        said.append(f"subtitle now: {state.said}")
-    return "; ".join(said)
+        parts.append(f"subtitle now: {state.said}")
+    return "; ".join(parts)

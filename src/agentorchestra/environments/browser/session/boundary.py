@@ -56,7 +56,7 @@ MOST_VISITS = 1_000  # of a log; older ones are forgotten
 _SHOWN_SCHEMES = frozenset({"http", "https"})
 
 
-def why_not_shown(url: str) -> str:
+def block_reason(url: str) -> str:
     """Return why a page at this address shows nothing to an agent; "" for one that may be looked at."""
     scheme, colon, rest = url.partition(":")
     scheme = scheme.strip().lower()
@@ -87,21 +87,21 @@ class Hosts:
     `example.org`, `*.example.org` for all below it (not itself), an IP address; each for all ports, or with `:PORT`.
     """
 
-    def __init__(self, written: Iterable[str], *, setting: str) -> None:
-        self._listed = frozenset(_pattern(one, setting) for one in written)
+    def __init__(self, patterns: Iterable[str], *, setting: str) -> None:
+        self._check_lists = frozenset(_pattern(pattern, setting) for pattern in patterns)
 
     def __bool__(self) -> bool:
-        return bool(self._listed)
+        return bool(self._check_lists)
 
     def hold(self, host: str, port: int) -> bool:
         """Return True if a host, in the form of `parse_address`, is in the list."""
         labels = host.split(".")
         names = [host, *("*." + ".".join(labels[at:]) for at in range(1, len(labels)))]
-        return any((name, number) in self._listed for name in names for number in (port, 0))
+        return any((name, number) in self._check_lists for name in names for number in (port, 0))
 
 
-def _pattern(written: str, setting: str) -> tuple[str, int]:
-    text = written.strip()
+def _pattern(pattern: str, setting: str) -> tuple[str, int]:
+    text = pattern.strip()
     below = text.startswith("*.")
     host, port = text.removeprefix("*."), 0
     if match := re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*):(\d{1,5})", host):
@@ -109,7 +109,7 @@ def _pattern(written: str, setting: str) -> tuple[str, int]:
     try:
         if ":" in host and not host.startswith("["):
             host = f"[{host}]"
-        plain = plain_host(host, shown_address(written))
+        plain = plain_host(host, shown_address(pattern))
     except WebError:
         plain = ""
     if (
@@ -119,7 +119,7 @@ def _pattern(written: str, setting: str) -> tuple[str, int]:
         or (below and Address("http", plain, 80, "/").ip is not None)
     ):
         raise SettingsError(
-            f"{setting} holds {written!r}, which is no host; write 'example.org', '*.example.org' for all below it, or "
+            f"{setting} holds {pattern!r}, which is no host; write 'example.org', '*.example.org' for all below it, or "
             "an IP address, each with or without ':PORT'"
         )
     return ("*." if below else "") + plain, port
@@ -155,13 +155,13 @@ class Boundary:
         self.log: deque[Visit] = deque(maxlen=MOST_VISITS)  # the oldest first
         self.count = 0  # the number of the last visit
 
-    def not_reached(self, since: int = 0) -> list[Visit]:
+    def failures(self, since: int = 0) -> list[Visit]:
         """Return the visits after that number which were refused or failed, each place and reason once."""
-        found: dict[tuple[str, int, str], Visit] = {}
-        for one in self.log:
-            if one.number > since and one.verdict != "allowed":
-                found.setdefault((one.host, one.port, one.reason), one)
-        return list(found.values())
+        visits: dict[tuple[str, int, str], Visit] = {}
+        for visit in self.log:
+            if visit.number > since and visit.verdict != "allowed":
+                visits.setdefault((visit.host, visit.port, visit.reason), visit)
+        return list(visits.values())
 
     def note(self, host: str, port: int, verdict: Literal["allowed", "refused", "failed"], reason: str = "") -> None:
         self.count += 1
@@ -175,13 +175,13 @@ class Boundary:
             self.note(shown_address(authority)[:80], 0, "refused", str(error))
             raise
         try:
-            self._listed(address, address.host)  # before anybody is asked for the name's addresses
-            found = await self._client.addresses(address, self._private, setting=self._setting)
-            for one in found:
-                self._listed(address, one)
+            self._check_lists(address, address.host)  # before anybody is asked for the name's addresses
+            ips = await self._client.addresses(address, self._private, setting=self._setting)
+            for ip in ips:
+                self._check_lists(address, ip)
         except WebError as error:
-            raise self._noted(address, error) from None
-        return address, found
+            raise self._note_refusal(address, error) from None
+        return address, ips
 
     def check_peer(self, address: Address, ip: str) -> None:
         """Judge the other end of a connection once more; a refusal is written down and raised as a WebError."""
@@ -190,20 +190,20 @@ class Boundary:
         try:
             refuse_private(ip, address, setting=self._setting)
         except WebError as error:
-            raise self._noted(address, error) from None
+            raise self._note_refusal(address, error) from None
 
-    def _noted(self, address: Address, error: WebError) -> WebError:
+    def _note_refusal(self, address: Address, error: WebError) -> WebError:
         """Write down what is not reached; the message names the place, as the scheme is not known here."""
-        said = str(error).replace(shown_address(address.url), address.place, 1)
-        self.note(address.host, address.port, "refused" if error.kind == "refused" else "failed", said)
-        return WebError(said, kind=error.kind, url=address.place)
+        message = str(error).replace(shown_address(address.url), address.place, 1)
+        self.note(address.host, address.port, "refused" if error.kind == "refused" else "failed", message)
+        return WebError(message, kind=error.kind, url=address.place)
 
-    def _listed(self, address: Address, host: str) -> None:
+    def _check_lists(self, address: Address, host: str) -> None:
         """Judge by the lists: a name, and of its addresses those that are denied."""
-        why = ""
+        reason = ""
         if self._deny.hold(host, address.port):
-            why = "browser.deny names it"
+            reason = "browser.deny names it"
         elif host == address.host and self._allow and not self._allow.hold(host, address.port):
-            why = f"{self._lists} does not name it"
-        if why:
-            raise WebError(f"{address.place} is not visited: {why}", kind="refused", url=address.place)
+            reason = f"{self._lists} does not name it"
+        if reason:
+            raise WebError(f"{address.place} is not visited: {reason}", kind="refused", url=address.place)

@@ -24,7 +24,7 @@ import psutil
 from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.core.settings import BrowserSettings
 from agentorchestra.environments.browser.session.boundary import FLAGS
-from agentorchestra.environments.browser.session.guard import Guard
+from agentorchestra.environments.browser.session.guard import BrowserGuard
 from agentorchestra.environments.browser.view.references import teach
 from agentorchestra.environments.browser.view.text import without_password
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")  # names of a Chromium on the PATH
 # Of this process's environment; keys and tokens in it are nothing for a browser.
 _PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
-NEEDED = ("playwright", "PIL", "h11", "psutil")  # modules
+MODULES = ("playwright", "PIL", "h11", "psutil")  # modules
 _NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
 # Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108.
 _LONGEST = 40
@@ -60,8 +60,8 @@ def playwright_api() -> Any:
 def find_chromium(executable: str = "", own: str = "") -> str:
     """Return the Chromium of the settings (a path or name), the PATH, or playwright's `own`; a ToolError for none."""
     for name in (executable,) if executable else NAMES:
-        if (found := shutil.which(name)) is not None:
-            return found
+        if (path := shutil.which(name)) is not None:
+            return path
     if executable:
         raise ToolError(f"browser.executable is {executable!r}, which is no program here; give the path of a Chromium")
     if own and Path(own).exists():
@@ -74,13 +74,13 @@ def find_chromium(executable: str = "", own: str = "") -> str:
 
 def check_installed(executable: str = "") -> str:
     """Return the Chromium, or the folder of playwright's own; a MissingExtraError says what has to be installed."""
-    if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
+    if missing := [name for name in MODULES if importlib.util.find_spec(name) is None]:
         raise MissingExtraError(
             f"the environment browser needs the extra browser ({missing[0]} is not installed); install it with "
             "`pip install 'agentorchestra[browser]'`, and a Chromium"
         )
-    given = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
-    base = Path(given) if given not in ("", "0") else Path.home() / ".cache" / "ms-playwright"
+    folder = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
+    base = Path(folder) if folder not in ("", "0") else Path.home() / ".cache" / "ms-playwright"
     # Playwright itself says what is its own only when it runs.
     own = next((str(path) for path in sorted(base.glob("chromium-*")) if path.is_dir()), "")
     try:
@@ -100,23 +100,23 @@ def has_sandbox(settings: BrowserSettings) -> bool:
 
 def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
     """Return the environment of the browser: what it writes to its home goes with it."""
-    given: dict[str, str | float | bool] = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    variables: dict[str, str | float | bool] = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     authority = Path(os.environ.get("XAUTHORITY") or Path.home() / ".Xauthority")
     if window and authority.exists():
-        given["XAUTHORITY"] = str(authority)
-    return given | {"HOME": str(home), "TMPDIR": str(home)}
+        variables["XAUTHORITY"] = str(authority)
+    return variables | {"HOME": str(home), "TMPDIR": str(home)}
 
 
 def _drivers() -> set[int]:
-    found = set()
+    pids = set()
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
             if "run-driver" in child.cmdline():
-                found.add(child.pid)
-    return found
+                pids.add(child.pid)
+    return pids
 
 
-def _bound(driver: int) -> None:
+def _limit_memory(driver: int) -> None:
     """Limit the memory of a driver (Linux)."""
     with contextlib.suppress(OSError, ValueError, AttributeError, psutil.Error):
         most = psutil.Process(driver).memory_info().data + MOST_DRIVER
@@ -127,7 +127,7 @@ class _Launched:
     """A browser that was started, with the driver that was started for it."""
 
     def __init__(self) -> None:
-        self.guard = Guard()
+        self.guard = BrowserGuard()
         short = len(tempfile.gettempdir()) <= _LONGEST or not os.access("/tmp", os.W_OK)
         self.folder = Path(tempfile.mkdtemp(prefix="agentorchestra-browser-", dir=None if short else "/tmp"))
         self.artifacts = self.folder / "artifacts"
@@ -175,9 +175,9 @@ class _Launched:
                     handle_sighup=False,
                     timeout=settings.launch_s * 1000 * MOST_STARTS,
                 )
-                _bound(self.driver)  # not before: the browser, which it starts, would have the same limit
+                _limit_memory(self.driver)  # not before: the browser, which it starts, would have the same limit
                 self.cdp = await self.browser.new_browser_cdp_session()
-                found = await self.cdp.send("SystemInfo.getProcessInfo")
+                info = await self.cdp.send("SystemInfo.getProcessInfo")
         except TimeoutError:
             raise ToolError(
                 f"Chromium did not start, and did nothing for {settings.launch_s:g} s (browser.launch_s)"
@@ -192,7 +192,7 @@ class _Launched:
             raise ToolError(f"Chromium could not be started: {first_line(exc)}") from None
         finally:
             watching.cancel()
-        self._learn(next(int(one["id"]) for one in found["processInfo"] if one["type"] == "browser"))
+        self._learn(next(int(process["id"]) for process in info["processInfo"] if process["type"] == "browser"))
 
     async def _put_off(self, limit: asyncio.Timeout, seconds: float) -> None:
         """Put off the end of a start as long as what is started does something."""
@@ -208,7 +208,7 @@ class _Launched:
         """Return what the driver started (before that: it), by number and CPU seconds; nothing where one ends now."""
         with contextlib.suppress(psutil.Error):
             started = psutil.Process(self.driver or os.getpid()).children(recursive=True)
-            return {(one.pid, sum(one.cpu_times()[:2])) for one in started}
+            return {(process.pid, sum(process.cpu_times()[:2])) for process in started}
         return set()
 
     def _learn(self, pid: int) -> None:
@@ -233,10 +233,10 @@ class _Launched:
     def kill(self) -> None:
         """End the browser with all its processes, also one that is stopped."""
         self._killed = True
-        for end, which in ((os.killpg, self._group), (os.kill, self.pid)):
-            if which:
+        for end, target in ((os.killpg, self._group), (os.kill, self.pid)):
+            if target:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    end(which, signal.SIGKILL)
+                    end(target, signal.SIGKILL)
 
     async def end(self, seconds: float) -> None:
         """End both, by force what does not end by itself in so many seconds each, and remove their folders."""
@@ -353,7 +353,7 @@ class SharedBrowser:
 def shared_browser(settings: BrowserSettings) -> SharedBrowser:
     """Return the browser of the running event loop; the settings are used if there is none yet, or nobody uses it."""
     loop = asyncio.get_running_loop()
-    found = _SHARED.get(loop)
-    if found is None or (found.idle and found.settings != settings):
-        found = _SHARED[loop] = SharedBrowser(settings)
-    return found
+    browser = _SHARED.get(loop)
+    if browser is None or (browser.idle and browser.settings != settings):
+        browser = _SHARED[loop] = SharedBrowser(settings)
+    return browser

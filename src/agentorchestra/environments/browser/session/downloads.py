@@ -27,7 +27,7 @@ MOST_AT_ONCE = 10
 _LOOK_S = 0.1
 _NAMES = 1000
 _NAME_BYTES = 120
-_KNOWN: set[str] = set()  # what the browser calls downloads that are taken care of
+_OLD_NAMES: set[str] = set()  # what the browser calls downloads that are taken care of
 _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 
@@ -38,15 +38,15 @@ class Loaded:
     state: Literal["under way", "complete", "failed", "refused", "cut off"] = "under way"  # how it stands
     path: str = ""  # in the run's folder, when it is complete
     size: int = 0  # in bytes, so far or in all
-    why: str = ""  # it is not complete, in a few words
-    told: bool = False  # whether an agent was told how it ended
+    reason: str = ""  # it is not complete, in a few words
+    is_told: bool = False  # whether an agent was told how it ended
 
     @property
     def sentence(self) -> str:
         if self.state == "complete":
             return f"{self.path} ({self.size:,} bytes, complete)"
-        received = f", {self.size:,} bytes so far" if self.state == "under way" and self.size else ""
-        return f"{self.name}: {self.state}{received}{f': {self.why}' if self.why else ''}"
+        progress = f", {self.size:,} bytes so far" if self.state == "under way" and self.size else ""
+        return f"{self.name}: {self.state}{progress}{f': {self.reason}' if self.reason else ''}"
 
 
 def harmless(name: str) -> str:
@@ -71,31 +71,31 @@ class Downloads:
         self.all: list[Loaded] = []
 
     def begin(self, tab: Tab, download: Any, artifacts: Path | None) -> None:
-        one = Loaded(harmless(download.suggested_filename), str(download.url)[:300])
-        self.all = [*self.all[-MOST + 1 :], one]
+        file = Loaded(harmless(download.suggested_filename), str(download.url)[:300])
+        self.all = [*self.all[-MOST + 1 :], file]
         if len(self._tasks) >= MOST_AT_ONCE:
-            one.state, one.why = "refused", f"{MOST_AT_ONCE} others are under way"
-        task = asyncio.ensure_future(self._take(tab, download, one, artifacts))
+            file.state, file.reason = "refused", f"{MOST_AT_ONCE} others are under way"
+        task = asyncio.ensure_future(self._take(tab, download, file, artifacts))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _take(self, tab: Tab, download: Any, one: Loaded, artifacts: Path | None) -> None:
+    async def _take(self, tab: Tab, download: Any, file: Loaded, artifacts: Path | None) -> None:
         try:
-            if one.state == "refused":
+            if file.state == "refused":
                 await self._cancel(download)
                 return
             async with asyncio.timeout(self._settings.download_s):
-                await self._wait(tab, download, one, artifacts)
-            if one.state == "under way":
-                await self._save(download, one)
+                await self._wait(tab, download, file, artifacts)
+            if file.state == "under way":
+                await self._save(download, file)
         except TimeoutError:
-            one.state, one.why = "failed", f"it took longer than {self._settings.download_s:g} s and was cancelled"
+            file.state, file.reason = "failed", f"it took longer than {self._settings.download_s:g} s and was cancelled"
             await self._cancel(download)
         except asyncio.CancelledError:
-            one.state = "cut off"
+            file.state = "cut off"
             raise
         except Exception as exc:  # of Playwright, or of the disk
-            one.state, one.why = "failed", first_line(exc)
+            file.state, file.reason = "failed", first_line(exc)
         finally:
             with contextlib.suppress(Exception):
                 await within(download.delete(), self._settings.call_s)
@@ -104,57 +104,57 @@ class Downloads:
         with contextlib.suppress(Exception):
             await within(download.cancel(), self._settings.call_s)
 
-    async def _wait(self, tab: Tab, download: Any, one: Loaded, artifacts: Path | None) -> None:
+    async def _wait(self, tab: Tab, download: Any, file: Loaded, artifacts: Path | None) -> None:
         """Wait until it has ended; one that grows too large is cancelled."""
-        ended = asyncio.ensure_future(download.failure())
-        name = _taken_from(tab.announced, download.url)
+        failure = asyncio.ensure_future(download.failure())
+        name = _taken_from(tab.download_ids, download.url)
         try:
-            while not ended.done():
-                await asyncio.wait({ended}, timeout=_LOOK_S)
+            while not failure.done():
+                await asyncio.wait({failure}, timeout=_LOOK_S)
                 name = name or await asyncio.to_thread(_newest, artifacts)
-                one.size = await asyncio.to_thread(_received, artifacts, name)
-                if self._too_large(one):
+                file.size = await asyncio.to_thread(_size, artifacts, name)
+                if self._too_large(file):
                     await self._cancel(download)
                     return
-            problem = ended.result()
+            problem = failure.result()
         finally:
-            ended.cancel()
+            failure.cancel()
         if problem:
-            one.state, one.why = "failed", str(problem)[:200]
+            file.state, file.reason = "failed", str(problem)[:200]
 
-    def _too_large(self, one: Loaded) -> bool:
-        if one.size > int(self._settings.download_mib * (1 << 20)):
-            one.state, one.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
-        return one.state == "refused"
+    def _too_large(self, file: Loaded) -> bool:
+        if file.size > int(self._settings.download_mib * (1 << 20)):
+            file.state, file.reason = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
+        return file.state == "refused"
 
-    async def _save(self, download: Any, one: Loaded) -> None:
+    async def _save(self, download: Any, file: Loaded) -> None:
         """Put it on disk and look whether it is there."""
-        made = await asyncio.to_thread(self._ground.temporary)
+        path = await asyncio.to_thread(self._ground.temporary)
         try:
-            await within(download.save_as(made), self._settings.call_s + self._settings.download_s)
-            one.size = (await asyncio.to_thread(made.stat)).st_size
-            if self._too_large(one):
+            await within(download.save_as(path), self._settings.call_s + self._settings.download_s)
+            file.size = (await asyncio.to_thread(path.stat)).st_size
+            if self._too_large(file):
                 return
-            one.path = await asyncio.to_thread(self._placed, made, one.name)
-            one.state = "complete"
+            file.path = await asyncio.to_thread(self._place, path, file.name)
+            file.state = "complete"
         finally:
-            await asyncio.to_thread(made.unlink, missing_ok=True)
+            await asyncio.to_thread(path.unlink, missing_ok=True)
 
-    def _placed(self, made: Path, name: str) -> str:
+    def _place(self, path: Path, name: str) -> str:
         """Put it into the run's folder and return where; nothing that is there is replaced. Blocks."""
-        made.chmod(0o644)
-        size = made.stat().st_size
+        path.chmod(0o644)
+        size = path.stat().st_size
         stem, dot, suffix = name.rpartition(".")
         for number in range(1, _NAMES):
             mark = f" ({number})" if number > 1 else ""
             free = f"{stem}{mark}.{suffix}" if dot and stem else f"{name}{mark}"
             try:
-                place_file(self._ground.folder, (FOLDER, free), made, new=True, make=True)
+                place_file(self._ground.folder, (FOLDER, free), path, new=True, make=True)
             except FileExistsError:
                 continue
-            there = (self._ground.folder / FOLDER / free).lstat().st_size
-            if there != size:
-                raise ToolError(f"{FOLDER}/{free} has {there:,} bytes on disk in place of {size:,}")
+            placed_size = (self._ground.folder / FOLDER / free).lstat().st_size
+            if placed_size != size:
+                raise ToolError(f"{FOLDER}/{free} has {placed_size:,} bytes on disk in place of {size:,}")
             return f"{FOLDER}/{free}"
         raise ToolError(f"there are {_NAMES:,} files called {name} in {FOLDER}/; move some elsewhere")
 
@@ -164,22 +164,22 @@ class Downloads:
             await asyncio.wait({*self._tasks}, timeout=seconds)
 
     def news(self) -> list[str]:
-        found = [one for one in self.all if not one.told and one.state != "under way"]
-        for one in found:
-            one.told = True
-        return [f"download: {one.sentence}" for one in found]
+        news = [file for file in self.all if not file.is_told and file.state != "under way"]
+        for file in news:
+            file.is_told = True
+        return [f"download: {file.sentence}" for file in news]
 
     def to_json(self) -> JsonValue:
-        return [[one.name, one.url, one.state, one.path, one.size, one.why, one.told] for one in self.all]
+        return [[file.name, file.url, file.state, file.path, file.size, file.reason, file.is_told] for file in self.all]
 
-    def take_up(self, kept: JsonValue) -> None:
+    def take_up(self, rows: JsonValue) -> None:
         """Load them as they stood; what was under way did not come."""
         self.all = []
-        for one in kept if isinstance(kept, list) else []:
-            if isinstance(one, list) and len(one) == 7:
-                loaded = Loaded(*one)  # type: ignore[arg-type]
+        for row in rows if isinstance(rows, list) else []:
+            if isinstance(row, list) and len(row) == 7:
+                loaded = Loaded(*row)  # type: ignore[arg-type]
                 if loaded.state == "under way":
-                    loaded.state, loaded.why, loaded.told = "cut off", "the browser ended; begin it again", False
+                    loaded.state, loaded.reason, loaded.is_told = "cut off", "the browser ended; begin it again", False
                 self.all.append(loaded)
 
     async def close(self) -> None:
@@ -188,22 +188,22 @@ class Downloads:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _taken_from(begun: list[tuple[str, str]], url: str) -> str:
+def _taken_from(download_ids: list[tuple[str, str]], url: str) -> str:
     """Return what the browser calls the download from this address, "" where it did not say."""
-    for one in begun:
-        if one[0] == url:
-            begun.remove(one)
-            _KNOWN.add(one[1])
-            return one[1]
+    for pair in download_ids:
+        if pair[0] == url:
+            download_ids.remove(pair)
+            _OLD_NAMES.add(pair[1])
+            return pair[1]
     return ""
 
 
 def _newest(artifacts: Path | None) -> str:
     """Return a download that the browser told nothing of: its page came for it alone. Blocks."""
-    found = artifacts.glob("*.crdownload") if artifacts is not None else ()
-    if (newest := max((one for one in found if one.stem not in _KNOWN), key=_changed, default=None)) is None:
+    paths = artifacts.glob("*.crdownload") if artifacts is not None else ()
+    if (newest := max((path for path in paths if path.stem not in _OLD_NAMES), key=_changed, default=None)) is None:
         return ""
-    _KNOWN.add(newest.stem)
+    _OLD_NAMES.add(newest.stem)
     return newest.stem
 
 
@@ -213,7 +213,7 @@ def _changed(path: Path) -> float:
     return 0.0
 
 
-def _received(artifacts: Path | None, name: str) -> int:
+def _size(artifacts: Path | None, name: str) -> int:
     """Return the bytes on disk of a download that the browser calls so. Blocks."""
     if artifacts is None:
         return 0

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 
-class Guard:
+class BrowserGuard:
     """The process that ends the browser when this one is gone."""
 
     def __init__(self) -> None:

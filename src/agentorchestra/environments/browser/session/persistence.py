@@ -20,37 +20,37 @@ if TYPE_CHECKING:
     from agentorchestra.environments.folder import FolderGround
 
 # In `kept`: the SHA-256 of what sites stored. It holds logins, so it stays in this store (`FolderGround.hide`).
-STORED = "stored"
+STORAGE_KEY = "stored"
 MOST_BYTES = 16 << 20  # of what sites stored. Of more, only the cookies are kept.
 MOST_FRAMES = 20  # of a page that are asked what is stored
 _MOST_ADDRESS = 2_000
 _STORED_S = 2.0
 
 
-class Keeper:
+class StorageKeeper:
     """Keeps what sites stored, and gives it back; each call on a page has so many seconds."""
 
-    def __init__(self, ground: FolderGround, kept: dict[str, JsonValue], seconds: float) -> None:
+    def __init__(self, ground: FolderGround, record: dict[str, JsonValue], seconds: float) -> None:
         self._ground = ground
-        self._kept = kept
+        self._kept = record
         self._seconds = seconds
         self._state: dict[str, Any] = {}
         self._stands: object = None  # by which it is seen that nothing has changed since `_state`; None for nothing
 
-    async def stored(self, tabs: Iterable[Tab]) -> dict[str, Any]:
+    async def storage_state(self, tabs: Iterable[Tab]) -> dict[str, Any]:
         """Return what the context of a browser begins with; each tab is given what belongs to it alone."""
-        name = self._kept.get(STORED)
+        name = self._kept.get(STORAGE_KEY)
         data = await self._ground.hidden(name) if isinstance(name, str) else None
-        found = json.loads(data) if data is not None else {}
-        self._state = found.get("state", {})
+        record = json.loads(data) if data is not None else {}
+        self._state = record.get("state", {})
         for tab in tabs:
-            tab.stored = found.get("tabs", {}).get(str(tab.number), {})
+            tab.storage = record.get("tabs", {}).get(str(tab.number), {})
         return self._state
 
     async def keep(self, context: BrowserContext, tabs: Iterable[Tab]) -> None:
         """Keep what sites stored, if it changed; what cannot be read, as a page does not answer, is kept as it was."""
         tabs = [*tabs]
-        await asyncio.gather(*(_read(tab) for tab in tabs if tab.dialog is None and not (tab.crashed or tab.read)))
+        await asyncio.gather(*(_read(tab) for tab in tabs if tab.dialog is None and not (tab.dead or tab.read)))
         stands = _stands(context, tabs)
         for tab in tabs:
             tab.read = False
@@ -65,11 +65,11 @@ class Keeper:
             self._stands = None
             with contextlib.suppress(Exception):
                 self._state = {**self._state, "cookies": await within(context.cookies(), self._seconds)}
-        found = {"state": self._state, "tabs": {str(tab.number): tab.stored for tab in tabs if tab.stored}}
-        data = json.dumps(found, sort_keys=True).encode()
+        record = {"state": self._state, "tabs": {str(tab.number): tab.storage for tab in tabs if tab.storage}}
+        data = json.dumps(record, sort_keys=True).encode()
         if len(data) > MOST_BYTES:
             data = json.dumps({"state": {"cookies": self._state.get("cookies", []), "origins": []}}).encode()
-        self._kept[STORED] = await self._ground.hide(data)
+        self._kept[STORAGE_KEY] = await self._ground.hide(data)
 
 
 def _stands(context: BrowserContext, tabs: list[Tab]) -> object:
@@ -79,41 +79,41 @@ def _stands(context: BrowserContext, tabs: list[Tab]) -> object:
     open_ = [tab for tab in tabs if tab.page is not None]
     if not all(tab.read and tab.mark for tab in open_) or len(context.pages) != len(open_):
         return None
-    return [(tab.number, tab.mark, tab.answers, tab.stored) for tab in open_], [tab.number for tab in tabs]
+    return [(tab.number, tab.mark, tab.answers, tab.storage) for tab in open_], [tab.number for tab in tabs]
 
 
 async def _read(tab: Tab) -> None:
     if tab.page is None:
         return
     with contextlib.suppress(Exception):
-        asked = (ask(frame.evaluate, "stored") for frame in tab.page.frames[:MOST_FRAMES])
-        note_stored(tab, await within(asyncio.gather(*asked), _STORED_S))
+        answers = (ask(frame.evaluate, "stored") for frame in tab.page.frames[:MOST_FRAMES])
+        note_stored(tab, await within(asyncio.gather(*answers), _STORED_S))
         tab.read = True
 
 
-def note_stored(tab: Tab, said: Sequence[Any]) -> None:
+def note_stored(tab: Tab, entries: Sequence[Any]) -> None:
     """Note what the sites of a tab's frames keep, as `stored` of page.js says it."""
-    found: dict[str, dict[str, str]] = {}
+    by_origin: dict[str, dict[str, str]] = {}
     marks: list[str] = []
-    for one in said:
-        if isinstance(one, list) and len(one) == 3 and isinstance(one[1], dict):  # scripts of the page had a say
-            found.setdefault(str(one[0]), {}).update({str(name): str(value) for name, value in one[1].items()})
-            marks.append(str(one[2]))
+    for entry in entries:
+        if isinstance(entry, list) and len(entry) == 3 and isinstance(entry[1], dict):  # scripts of the page had a say
+            by_origin.setdefault(str(entry[0]), {}).update({str(name): str(value) for name, value in entry[1].items()})
+            marks.append(str(entry[2]))
     whole = tab.page is not None and len(tab.page.frames) == len(marks)
     tab.mark = "\n".join(marks) if whole and all(marks) else ""
-    tab.stored = {origin: values for origin, values in found.items() if values}
+    tab.storage = {origin: values for origin, values in by_origin.items() if values}
 
 
 def addresses(tabs: Iterable[Tab]) -> list[JsonValue]:
-    found: list[JsonValue] = []
+    pairs: list[JsonValue] = []
     for tab in tabs:
-        tab.url = tab.url if tab.crashed else tab.address
+        tab.url = tab.url if tab.dead else tab.address
         # What is longer is data, not an address that leads to the same page again.
-        found.append([tab.number, tab.url if len(tab.url) <= _MOST_ADDRESS else BLANK])
-    return found
+        pairs.append([tab.number, tab.url if len(tab.url) <= _MOST_ADDRESS else BLANK])
+    return pairs
 
 
-def tabs_of(kept: JsonValue) -> dict[int, Tab]:
+def tabs_of(rows: JsonValue) -> dict[int, Tab]:
     """Return the tabs as they were kept, without pages."""
-    pairs = [one for one in kept if isinstance(one, list) and len(one) == 2] if isinstance(kept, list) else []
+    pairs = [row for row in rows if isinstance(row, list) and len(row) == 2] if isinstance(rows, list) else []
     return {int(str(number)): Tab(int(str(number)), url=str(url)) for number, url in pairs}

@@ -108,26 +108,24 @@ class BoundaryProxy:
         """Connect to `HOST:PORT`, at an address that was judged; a WebError if it is refused or nothing answers."""
         try:
             async with asyncio.timeout(_CONNECT_S):
-                address, found = await self.boundary.judge(authority)
-                return await self._connected(address, found)
+                address, ips = await self.boundary.judge(authority)
+                return await self._connect(address, ips)
         except TimeoutError:
             host, _, port = authority.rpartition(":")
-            why = f"{authority[:80]} did not answer within {_CONNECT_S:g} s"
-            self.boundary.note(host, int(port) if port.isdecimal() else 0, "failed", why)
-            raise WebError(why, kind="timeout", url=authority[:80]) from None
+            reason = f"{authority[:80]} did not answer within {_CONNECT_S:g} s"
+            self.boundary.note(host, int(port) if port.isdecimal() else 0, "failed", reason)
+            raise WebError(reason, kind="timeout", url=authority[:80]) from None
 
-    async def _connected(
-        self, address: Address, found: Sequence[str]
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        why = ""
-        for ip in found:
+    async def _connect(self, address: Address, ips: Sequence[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        problem = ""
+        for ip in ips:
             if address.port == self.port and ipaddress.ip_address(ip).is_loopback:
-                why = "it is the browser's own proxy"
+                problem = "it is the browser's own proxy"
                 break
             try:
                 reader, writer = await asyncio.open_connection(ip, address.port, limit=_PIECE)
             except OSError as error:
-                why = str(error.strerror or error)
+                problem = str(error.strerror or error)
                 continue
             try:
                 self.boundary.check_peer(address, str(writer.get_extra_info("peername")[0]))
@@ -137,7 +135,7 @@ class BoundaryProxy:
             self.boundary.note(address.host, address.port, "allowed")
             writer.transport.set_write_buffer_limits(high=0)
             return reader, writer
-        reason = f"{address.place} cannot be reached ({why})"
+        reason = f"{address.place} cannot be reached ({problem})"
         self.boundary.note(address.host, address.port, "failed", reason)
         raise WebError(reason, kind="unreachable", url=address.place)
 
@@ -184,10 +182,10 @@ class _Exchange:
             await _write(self._writer, b"HTTP/1.1 200 Connection established\r\n\r\n")
             early, _ = self._browser.trailing_data
             async with asyncio.timeout(_IDLE_S) as limit:
-                there = asyncio.ensure_future(_pass_on(self._reader, writer, _longer(limit), early))
+                upstream = asyncio.ensure_future(_pass_on(self._reader, writer, _longer(limit), early))
                 back = asyncio.ensure_future(_pass_on(reader, self._writer, _longer(limit)))
                 # A site that says no more has ended, and so has a browser: neither closes one direction only.
-                await _first(there, back)
+                await _first(upstream, back)
         finally:
             writer.transport.abort()
 
@@ -205,8 +203,8 @@ class _Exchange:
         try:
             async with asyncio.timeout(_IDLE_S) as limit:
                 alive = _longer(limit)
-                sent = h11.Request(method=request.method, target=path, headers=headers)
-                await _write(writer, self._site.send(sent) or b"")
+                message = h11.Request(method=request.method, target=path, headers=headers)
+                await _write(writer, self._site.send(message) or b"")
                 body = asyncio.ensure_future(self._body(writer, alive))
                 answer = asyncio.ensure_future(self._relay(reader, alive))
                 await _first(answer, body)  # the answer may come before the body was taken
@@ -334,7 +332,9 @@ def _split(target: bytes) -> tuple[bytes, bytes]:
 
 def _passed_on(headers: Any) -> list[tuple[bytes, bytes]]:
     """Return the headers that are meant for the other side, without `Host`."""
-    given = [(bytes(name), bytes(value)) for name, value in headers.raw_items()]
-    named = {one.strip().lower() for name, value in given if name.lower() == b"connection" for one in value.split(b",")}
-    left_out = _HOP_BY_HOP | named | {b"host"}
-    return [(name, value) for name, value in given if name.lower() not in left_out]
+    pairs = [(bytes(name), bytes(value)) for name, value in headers.raw_items()]
+    names = {
+        word.strip().lower() for name, value in pairs if name.lower() == b"connection" for word in value.split(b",")
+    }
+    left_out = _HOP_BY_HOP | names | {b"host"}
+    return [(name, value) for name, value in pairs if name.lower() not in left_out]

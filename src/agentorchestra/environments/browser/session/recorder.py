@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from agentorchestra.environments.browser.actions.arguments import Point, point_of
+from agentorchestra.environments.browser.actions.arguments import PagePoint, point_of
 from agentorchestra.environments.browser.view.references import locate
 from agentorchestra.environments.browser.view.screenshots import picture_options
 from agentorchestra.environments.browser.view.text import without_password
@@ -60,7 +60,7 @@ def recorded_as(ctx: Any) -> str:
     return str(state.get(RECORD) or "") if state is not None else ""
 
 
-async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonValue]) -> Point | None:
+async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonValue]) -> PagePoint | None:
     """Return where an action that is about to be recorded points: its position, or the middle of its element."""
     if page is None or not recorded_as(ctx):
         return None
@@ -69,15 +69,15 @@ async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonVa
         return place
     with contextlib.suppress(Exception):  # gone, covered, never there: what the action says of it is enough
         async with asyncio.timeout(_POINT_S):
-            found = await locate(page, ref) if ref else None
-            box = await found.bounding_box(timeout=_POINT_S * 1000) if found is not None else None
+            locator = await locate(page, ref) if ref else None
+            box = await locator.bounding_box(timeout=_POINT_S * 1000) if locator is not None else None
         if box is not None:
-            return Point(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            return PagePoint(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     return None
 
 
 async def take_frame(
-    page: Page | None, ctx: Any, action: str, looking: AbstractAsyncContextManager[None], point: Point | None = None
+    page: Page | None, ctx: Any, action: str, looking: AbstractAsyncContextManager[None], point: PagePoint | None = None
 ) -> None:
     """Add a picture of a page (None if it does not answer) to the record that an action belongs to, if there is one."""
     name = recorded_as(ctx)
@@ -86,23 +86,23 @@ async def take_frame(
     with contextlib.suppress(Exception):  # a page in trouble, a full disk: the action counts, not its picture
         async with asyncio.timeout(_SHOT_S), looking:
             options = picture_options(page) | {"quality": _JPEG_QUALITY, "timeout": _SHOT_S * 1000}
-            taken = await page.screenshot(type="jpeg", animations="allow", **options)
+            jpg = await page.screenshot(type="jpeg", animations="allow", **options)
         await asyncio.to_thread(
-            add_frame, record_folder(ctx.folder, name), taken, action, without_password(page.url), point
+            add_frame, record_folder(ctx.folder, name), jpg, action, without_password(page.url), point
         )
 
 
-def add_frame(folder: Path, taken: bytes, action: str, address: str, point: tuple[float, float] | None) -> None:
+def add_frame(folder: Path, jpg: bytes, action: str, address: str, point: tuple[float, float] | None) -> None:
     """Add a JPEG to a record, after an action at a point; of a long record every second one goes. Blocks."""
     frames = folder / FRAMES
     frames.mkdir(parents=True, exist_ok=True)
-    there = sorted(frames.glob("*.jpg"))
-    number = int(there[-1].stem) + 1 if there else 1
-    if len(there) >= 2 * MOST_FRAMES:
-        for one in there[1::2]:  # every second one: the whole of a long work, not its beginning
-            one.unlink(missing_ok=True)
+    paths = sorted(frames.glob("*.jpg"))
+    number = int(paths[-1].stem) + 1 if paths else 1
+    if len(paths) >= 2 * MOST_FRAMES:
+        for path in paths[1::2]:  # every second one: the whole of a long work, not its beginning
+            path.unlink(missing_ok=True)
     frame = Frame(f"{number:06d}.jpg", action, address, *(point or (None, None)))
-    (frames / frame.file).write_bytes(taken)
+    (frames / frame.file).write_bytes(jpg)
     with (folder / STEPS).open("a", encoding="utf-8") as steps:
         steps.write("\n" + json.dumps(asdict(frame)))  # a line that a dead process left half written ends here
 
@@ -130,13 +130,13 @@ def moving_picture(folder: Path) -> bytes | None:
     """Return the record as a GIF with marks where was clicked; None without pictures. Blocks."""
     from PIL import Image, ImageDraw
 
-    shown = []
+    images = []
     frames = frames_of(folder)
     for frame, following in zip(frames, (*frames[1:], None), strict=True):
         try:
-            with Image.open(folder / FRAMES / frame.file) as one:
-                one.load()
-                picture = one.convert("RGB")
+            with Image.open(folder / FRAMES / frame.file) as image:
+                image.load()
+                picture = image.convert("RGB")
         except OSError:
             continue
         # What is clicked on a page is seen on the picture before: the one after shows what came of it.
@@ -148,13 +148,13 @@ def moving_picture(folder: Path) -> bytes | None:
         scale = min(1.0, WIDTH / picture.width)
         if scale < 1:
             picture = picture.resize((WIDTH, max(1, round(picture.height * scale))), Image.Resampling.BILINEAR)
-        shown.append(picture)
-    if not shown:
+        images.append(picture)
+    if not images:
         return None
     # All of one size: a page may have changed the size of its view.
-    size = shown[0].size
-    pictures = [(one if one.size == size else one.resize(size)).quantize(COLOURS) for one in shown]
+    size = images[0].size
+    pictures = [(image if image.size == size else image.resize(size)).quantize(COLOURS) for image in images]
     durations = [FRAME_MS] * (len(pictures) - 1) + [LAST_FRAME_MS]
-    made = io.BytesIO()
-    pictures[0].save(made, "GIF", save_all=True, append_images=pictures[1:], duration=durations, loop=0, optimize=False)
-    return made.getvalue()
+    gif = io.BytesIO()
+    pictures[0].save(gif, "GIF", save_all=True, append_images=pictures[1:], duration=durations, loop=0, optimize=False)
+    return gif.getvalue()

@@ -17,7 +17,7 @@ from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.session.boundary import Boundary
 from agentorchestra.environments.browser.session.chromium import first_line, playwright_api, shared_browser, within
 from agentorchestra.environments.browser.session.downloads import Downloads
-from agentorchestra.environments.browser.session.persistence import Keeper, addresses, tabs_of
+from agentorchestra.environments.browser.session.persistence import StorageKeeper, addresses, tabs_of
 from agentorchestra.environments.browser.session.proxy import BoundaryProxy
 from agentorchestra.environments.browser.session.tabs import BLANK, MOST_DIALOGS, Tab, refuse
 from agentorchestra.environments.browser.view.references import listen
@@ -36,8 +36,8 @@ _AGAIN = (
 )
 
 
-async def _go_on(cdp: CDPSession, told: Any) -> None:
-    await cdp.send("Fetch.continueRequest", {"requestId": told["requestId"]})
+async def _go_on(cdp: CDPSession, event: Any) -> None:
+    await cdp.send("Fetch.continueRequest", {"requestId": event["requestId"]})
 
 
 class DialogOpened(Exception):
@@ -45,14 +45,14 @@ class DialogOpened(Exception):
 
 
 @contextlib.contextmanager
-def _explained(what: str) -> Iterator[None]:
+def _explain(sentence: str) -> Iterator[None]:
     """Turn Playwright's errors into one sentence."""
     try:
         yield
     except AgentOrchestraError:
         raise
     except Exception as exc:
-        raise ToolError(f"{what}: {first_line(exc)}") from None
+        raise ToolError(f"{sentence}: {first_line(exc)}") from None
 
 
 class BrowserSession:
@@ -62,14 +62,14 @@ class BrowserSession:
     """
 
     def __init__(
-        self, settings: BrowserSettings, ground: FolderGround, kept: dict[str, JsonValue], web: WebSettings | None
+        self, settings: BrowserSettings, ground: FolderGround, record: dict[str, JsonValue], web: WebSettings | None
     ) -> None:
         self.settings = settings
-        self.kept = kept
+        self.kept = record
         self.credentials: dict[str, tuple[str, str]] = {}  # user and password of hosts that ask by HTTP
         self.boundary = Boundary(web, private=settings.private, allow=settings.allow, deny=settings.deny)
         self.downloads = Downloads(settings, ground)
-        self._keeper = Keeper(ground, kept, settings.call_s)
+        self._keeper = StorageKeeper(ground, record, settings.call_s)
         self._proxy: BoundaryProxy | None = None
         self._shared: SharedBrowser | None = None
         self._context: BrowserContext | None = None
@@ -77,12 +77,12 @@ class BrowserSession:
         self._uses = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._answered: set[str] = set()  # requests that were given user and password
-        self.tabs = tabs_of(kept.get("tabs"))  # by their numbers; no page is open
-        current, after = kept.get("current"), kept.get("next")
+        self.tabs = tabs_of(record.get("tabs"))  # by their numbers; no page is open
+        current, after = record.get("current"), record.get("next")
         tabs = current if isinstance(current, dict) else {}
         self.current = {agent: int(str(number)) for agent, number in tabs.items()}
         self._next = after if isinstance(after, int) else 1
-        self.downloads.take_up(kept.get("downloads"))
+        self.downloads.take_up(record.get("downloads"))
 
     @property
     def shared(self) -> SharedBrowser:
@@ -101,24 +101,24 @@ class BrowserSession:
         if self._context is not None:
             self._lose("the browser ended unexpectedly and was started again")
         try:
-            self._context = await self._opened()
+            self._context = await self._open_context()
         except AgentOrchestraError:
             raise
         except Exception:
             # Started, and not of use: it is ended, and another one started.
             self.shared.kill(self._generation)
-            with _explained("the browser does not work on this machine now"):
-                self._context = await self._opened()
+            with _explain("the browser does not work on this machine now"):
+                self._context = await self._open_context()
         return self._context
 
-    async def _opened(self) -> BrowserContext:
+    async def _open_context(self) -> BrowserContext:
         browser = await self.shared.browser(self)
         self._generation = self.shared.generation
         if self._proxy is None:
             self._proxy = BoundaryProxy(self.boundary)
             await self._proxy.start()
-        state: Any = await self._keeper.stored(self.tabs.values())
-        made = await within(
+        state: Any = await self._keeper.storage_state(self.tabs.values())
+        context = await within(
             browser.new_context(
                 viewport={"width": self.settings.width, "height": self.settings.height},
                 accept_downloads=True,
@@ -127,26 +127,26 @@ class BrowserSession:
             ),
             self.settings.call_s,
         )
-        await within(listen(made), self.settings.call_s)
+        await within(listen(context), self.settings.call_s)
         # Playwright's own limits come first: they say what was waited for.
-        made.set_default_timeout(self.settings.call_s * 800)
-        made.set_default_navigation_timeout(self.settings.load_s * 950)
-        return made
+        context.set_default_timeout(self.settings.call_s * 800)
+        context.set_default_navigation_timeout(self.settings.load_s * 950)
+        return context
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, reason: str) -> None:
         """Forget context and pages, which are gone; the next use opens them again."""
         self._context = None
         for tab in self.tabs.values():
             if tab.page is not None:
-                tab.note(f"{why}; {_AGAIN}")
+                tab.note(f"{reason}; {_AGAIN}")
             tab.lose()
 
     def _new_tab(self, agent: str) -> Tab:
         """Add an agent's tab. If there are too many, close the one used longest ago: of nobody, else of this agent."""
         if len(self.tabs) >= self.settings.tabs:
-            taken = self.current.values()
+            numbers = self.current.values()
             ranks = {"": 0, agent: 1}
-            oldest = min(self.tabs.values(), key=lambda tab: (tab.number in taken, ranks.get(tab.agent, 2), tab.used))
+            oldest = min(self.tabs.values(), key=lambda tab: (tab.number in numbers, ranks.get(tab.agent, 2), tab.used))
             page = oldest.page
             self._forget(oldest, f"tab {oldest.number} was closed: {self.settings.tabs} are open, the most there are")
             if page is not None:
@@ -164,8 +164,8 @@ class BrowserSession:
         if address == BLANK:
             return
         try:
-            given = f"({script('store.js')})({json.dumps(tab.stored)})"
-            async with await within(page.add_init_script(given), self.settings.call_s):
+            source = f"({script('store.js')})({json.dumps(tab.storage)})"
+            async with await within(page.add_init_script(source), self.settings.call_s):
                 await within(page.goto(address, wait_until="commit"), self.settings.load_s)
         except Exception as exc:
             tab.note(f"{address[:200]} could not be opened again: {first_line(exc)}")
@@ -173,34 +173,34 @@ class BrowserSession:
     def _watch(self, tab: Tab, page: Page) -> None:
         tab.watch(
             page,
-            popped=lambda popup: self._popped(tab, popup),
+            on_popup=lambda popup: self._add_popup(tab, popup),
             loads=lambda download: self.downloads.begin(tab, download, self.shared.artifacts),
         )
 
     async def _attach(self, tab: Tab, page: Page) -> None:
         """Listen to what the browser itself says of a page, also when the page does not answer any more."""
         cdp = await within(page.context.new_cdp_session(page), self.settings.call_s)
-        cdp.on("Page.downloadWillBegin", lambda told: tab.announced.append((told["url"], told["guid"])))
+        cdp.on("Page.downloadWillBegin", lambda event: tab.download_ids.append((event["url"], event["guid"])))
         cdp.on("Page.frameScheduledNavigation", tab.leads_on)
         cdp.on("Page.windowOpen", tab.opens)
         await within(cdp.send("Page.enable"), self.settings.call_s)
         if asking := [host for host, names in self.settings.logins.items() if len(names) == 2]:
-            cdp.on("Fetch.requestPaused", lambda told: self._later(_go_on(cdp, told)))
-            given = {"handleAuthRequests": True, "patterns": [{"urlPattern": f"*://{host}/*"} for host in asking]}
-            cdp.on("Fetch.authRequired", lambda told: self._later(self._log_in(cdp, told)))
-            await within(cdp.send("Fetch.enable", given), self.settings.call_s)
+            cdp.on("Fetch.requestPaused", lambda event: self._later(_go_on(cdp, event)))
+            params = {"handleAuthRequests": True, "patterns": [{"urlPattern": f"*://{host}/*"} for host in asking]}
+            cdp.on("Fetch.authRequired", lambda event: self._later(self._log_in(cdp, event)))
+            await within(cdp.send("Fetch.enable", params), self.settings.call_s)
         tab.cdp = cdp
 
-    async def _log_in(self, cdp: CDPSession, told: Any) -> None:
+    async def _log_in(self, cdp: CDPSession, event: Any) -> None:
         """Answer a site that asks for user and password by HTTP, once for each request."""
-        known = self.credentials.get(host_of(str(told["authChallenge"]["origin"])))
+        login = self.credentials.get(host_of(str(event["authChallenge"]["origin"])))
         answer = {"response": "CancelAuth"}  # the page with status 401 is shown
-        if known is not None and told["requestId"] not in self._answered:
-            self._answered.add(told["requestId"])
-            answer = {"response": "ProvideCredentials", "username": known[0], "password": known[1]}
-        await cdp.send("Fetch.continueWithAuth", {"requestId": told["requestId"], "authChallengeResponse": answer})
+        if login is not None and event["requestId"] not in self._answered:
+            self._answered.add(event["requestId"])
+            answer = {"response": "ProvideCredentials", "username": login[0], "password": login[1]}
+        await cdp.send("Fetch.continueWithAuth", {"requestId": event["requestId"], "authChallengeResponse": answer})
 
-    def _popped(self, opener: Tab, page: Page) -> None:
+    def _add_popup(self, opener: Tab, page: Page) -> None:
         """Add a tab for a page that a page opened, the current one of whoever worked in the other."""
         if len(self.tabs) >= self.settings.tabs:
             opener.note(
@@ -222,18 +222,18 @@ class BrowserSession:
         """Forget tabs whose pages closed themselves, not those of a browser that is gone; close pages of no tab."""
         if not self._open or self._context is None:
             return
-        known = [tab.page for tab in self.tabs.values()]
+        pages = [tab.page for tab in self.tabs.values()]
         for page in self._context.pages:
-            if page not in known:  # of a worker that opened a window, or given up and not closed yet
+            if page not in pages:  # of a worker that opened a window, or given up and not closed yet
                 self._later(page.close())
-        gone = [tab for tab in self.tabs.values() if tab.page is not None and tab.page.is_closed()]
-        if gone and not await self.shared.answers(self.settings.call_s):
+        closed = [tab for tab in self.tabs.values() if tab.page is not None and tab.page.is_closed()]
+        if closed and not await self.shared.answers(self.settings.call_s):
             self.shared.kill(self._generation)
             return
-        for tab in gone:
+        for tab in closed:
             self._forget(tab, f"tab {tab.number} was closed by its page")
 
-    def _forget(self, tab: Tab, why: str) -> None:
+    def _forget(self, tab: Tab, reason: str) -> None:
         """Drop a tab; whoever worked in it goes on in the newest one that nobody else works in."""
         tab.lose()
         self.tabs.pop(tab.number, None)
@@ -246,7 +246,7 @@ class BrowserSession:
             ]
             if free:
                 self.current[agent] = max(free)
-                self.tabs[max(free)].note(why)
+                self.tabs[max(free)].note(reason)
 
     async def close_tab(self, tab: Tab) -> None:
         page = tab.page
@@ -263,8 +263,8 @@ class BrowserSession:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def tab(self, agent: str, *, asked: bool = False) -> Tab:
-        """Return an agent's current tab; its page is open, and with `asked` it answers.
+    async def tab(self, agent: str, *, responsive: bool = False) -> Tab:
+        """Return an agent's current tab; its page is open, and with `responsive` it answers.
 
         A page that does not answer is otherwise found out by the first call on it (`run`).
         """
@@ -276,8 +276,8 @@ class BrowserSession:
         self._uses += 1
         tab.used = self._uses
         tab.agent = tab.agent or agent
-        broken = tab.crashed or (tab.page is not None and tab.page.is_closed())
-        if tab.page is not None and tab.dialog is None and (broken or (asked and not await self._answers(tab))):
+        is_dead = tab.dead or (tab.page is not None and tab.page.is_closed())
+        if tab.page is not None and tab.dialog is None and (is_dead or (responsive and not await self._answers(tab))):
             tab.note(await self.heal(tab))
             context = await self.context()
         if tab.page is None:
@@ -285,7 +285,7 @@ class BrowserSession:
                 await self._open_page(context, tab)
             except Exception:
                 await self._begin_again()
-                with _explained("the browser opens no pages on this machine now"):
+                with _explain("the browser opens no pages on this machine now"):
                     await self._open_page(await self.context(), tab)
         return tab
 
@@ -304,23 +304,23 @@ class BrowserSession:
         if tab.dialogs >= MOST_DIALOGS:
             tab.note(await self._replace(tab, f"opened {tab.dialogs} dialogs one after the other"))
             return
-        tab.interrupted.clear()
+        tab.interruption.clear()
         await self._try(dialog.accept(text) if accept else dialog.dismiss())
         # The next one, of a page that asks without an end, comes at once.
         with contextlib.suppress(TimeoutError):
-            await within(tab.interrupted.wait(), 0.1)
+            await within(tab.interruption.wait(), 0.1)
 
-    async def run(self, tab: Tab, what: str, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
+    async def run(self, tab: Tab, stage: str, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
         """Return the result of a call on a tab, which has so many seconds (None for `call_s` of the settings).
 
-        Raises DialogOpened, or a ToolError that begins with `what`: then the page answers again, or was replaced.
+        Raises DialogOpened, or a ToolError that begins with `stage`: then the page answers again, or was replaced.
         """
         if tab.dialog is not None:
             raise DialogOpened
         api = playwright_api()
         limit = seconds if seconds is not None else self.settings.call_s
-        if not tab.crashed:
-            tab.interrupted.clear()
+        if not tab.dead:
+            tab.interruption.clear()
         loop = asyncio.get_running_loop()
         over = loop.create_future()
 
@@ -333,36 +333,36 @@ class BrowserSession:
         timer = loop.call_later(limit, end)
         tab.waiting.append(end)
         try:
-            if not tab.interrupted.is_set():
+            if not tab.interruption.is_set():
                 await over
-            if not call.done() and tab.interrupted.is_set() and tab.dialog is None:
+            if not call.done() and tab.interruption.is_set() and tab.dialog is None:
                 # Of a page that is gone the call knows, too.
                 await asyncio.wait({call}, timeout=1)
             if call.done():
                 return call.result()
             if tab.dialog is not None:
                 raise DialogOpened
-            why = f"{what} took longer than {limit:g} s"
+            problem = f"{stage} took longer than {limit:g} s"
         except api.TimeoutError as exc:
-            why = f"{what} was not possible in time ({first_line(exc)})"
+            problem = f"{stage} was not possible in time ({first_line(exc)})"
         except api.Error as exc:
             if tab.dialog is not None:
                 raise DialogOpened from None
-            if self._open and not tab.crashed and not (tab.page is None or tab.page.is_closed()):
-                raise ToolError(f"{what} failed: {first_line(exc)}") from None
-            why = f"{what} was not possible"
+            if self._open and not tab.dead and not (tab.page is None or tab.page.is_closed()):
+                raise ToolError(f"{stage} failed: {first_line(exc)}") from None
+            problem = f"{stage} was not possible"
         except Exception:
             if self._open:
                 raise  # what the call itself found wrong
-            why = f"{what} was not possible"
+            problem = f"{stage} was not possible"
         finally:
             timer.cancel()
             tab.waiting.remove(end)
             if not call.done():
                 call.cancel()
                 call.add_done_callback(lambda done: done.cancelled() or done.exception())
-        told = await self.heal(tab)
-        raise ToolError(f"{why}{f'; {told}' if told else ''}")
+        note = await self.heal(tab)
+        raise ToolError(f"{problem}{f'; {note}' if note else ''}")
 
     async def heal(self, tab: Tab) -> str:
         """Help a page that does not do what it should, as mildly as possible; return what was done, "" for nothing."""
@@ -372,7 +372,7 @@ class BrowserSession:
             return f"the browser ended unexpectedly and was started again; {_AGAIN}"
         if tab.number not in self.tabs:
             return "its tab is closed"
-        if tab.crashed:
+        if tab.dead:
             return await self._replace(tab, "crashed")
         if tab.page is None or await self._answers(tab):
             return ""
@@ -388,7 +388,7 @@ class BrowserSession:
         return await self._replace(tab, "did not answer any more")
 
     async def _answers(self, tab: Tab) -> bool:
-        if tab.page is None or tab.crashed or tab.page.is_closed():
+        if tab.page is None or tab.dead or tab.page.is_closed():
             return False
         try:
             await within(tab.page.evaluate("1"), self.settings.call_s / 2)
@@ -396,22 +396,22 @@ class BrowserSession:
             return tab.dialog is not None
         return True
 
-    async def _replace(self, tab: Tab, what: str) -> str:
-        """Close a tab's page, which `what` (`crashed`) is wrong with, and give it an empty one."""
+    async def _replace(self, tab: Tab, problem: str) -> str:
+        """Close a tab's page, which `problem` (`crashed`) is wrong with, and give it an empty one."""
         page, was = tab.page, tab.address
         tab.lose()
         tab.url = BLANK
-        told = f"the page {what} and was closed, its tab is empty now; open {was[:200]} again, or go another way"
+        note = f"the page {problem} and was closed, its tab is empty now; open {was[:200]} again, or go another way"
         try:
             if page is not None:
                 await within(page.close(), self.settings.call_s)
             await self._open_page(await self.context(), tab)
         except Exception:
             if await self._reopen():
-                return f"{told}; {_AGAIN}"
+                return f"{note}; {_AGAIN}"
             await self._begin_again()
-            return f"the page {what}, and the browser with it; another one was started; {_AGAIN}"
-        return told
+            return f"the page {problem}, and the browser with it; another one was started; {_AGAIN}"
+        return note
 
     async def _reopen(self) -> bool:
         """Close the whole context and open another one; return whether that was possible."""

@@ -30,7 +30,7 @@ class Tab:
     dialog: Dialog | None = None  # that waits for an answer; until then the page does nothing else
     dialogs: int = 0  # that opened since anything else was done
     used: int = 0  # when it was used last, by counting uses
-    crashed: bool = False  # whether its renderer died
+    dead: bool = False  # whether its renderer died
     error: str = ""  # the last error of its scripts
     media_type: str = ""  # of the document, as its server calls it
     coming: str | None = None  # of a document that was answered and is not shown yet
@@ -41,15 +41,15 @@ class Tab:
     leads: tuple[float, str] | None = None  # where its document leads by itself (meta refresh), and at which loop time
     read: bool = False  # whether `stored` and `mark` are of now
     mark: str = ""  # another one when its sites keep something else for all tabs; empty where that is not known
-    probed: tuple[float, int, Any] | None = None  # what the probe saw, at which loop time, of which document by number
+    probe: tuple[float, int, Any] | None = None  # what the probe saw, at which loop time, of which document by number
     answers: int = 0  # how many came from servers: each can have brought cookies
-    stored: dict[str, dict[str, str]] = field(default_factory=dict)  # `sessionStorage` of its sites, by their origins
+    storage: dict[str, dict[str, str]] = field(default_factory=dict)  # `sessionStorage` of its sites, by their origins
     cdp: CDPSession | None = None
-    visited: set[str] = field(default_factory=set)  # sites whose documents came since anybody was told, in frames too
-    interrupted: asyncio.Event = field(default_factory=asyncio.Event)  # set by `interrupt`
+    sites: set[str] = field(default_factory=set)  # sites whose documents came since anybody was told, in frames too
+    interruption: asyncio.Event = field(default_factory=asyncio.Event)  # set by `interrupt`
     waiting: list[Callable[[], None]] = field(default_factory=list)  # called by `interrupt`
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # also by a document: asked for, come, or not come
-    announced: list[tuple[str, str]] = field(default_factory=list)  # downloads, by address and the browser's id
+    download_ids: list[tuple[str, str]] = field(default_factory=list)  # downloads, by address and the browser's id
 
     @property
     def address(self) -> str:
@@ -67,38 +67,38 @@ class Tab:
     def lose(self) -> None:
         """Forget the page, which is gone; its address is what can be opened again."""
         self.page, self.cdp, self.dialog = None, None, None
-        self.crashed = self.loading = False
+        self.dead = self.loading = False
         self.opening = 0
         self.media_type = self.error = ""
         self.leads = None
-        self.announced.clear()
+        self.download_ids.clear()
 
     def interrupt(self) -> None:
         """Wake whoever waits: no action waits beyond a dialog, a crash, the end of the page."""
-        self.interrupted.set()
+        self.interruption.set()
         self.changed.set()
         for wake in self.waiting:
             wake()
 
-    def watch(self, page: Page, *, popped: Callable[[Page], None], loads: Callable[[Any], None]) -> None:
+    def watch(self, page: Page, *, on_popup: Callable[[Page], None], loads: Callable[[Any], None]) -> None:
         """Take an open page and note what happens in it; callbacks get pages that it opens, downloads it begins."""
         self.page = page
 
-        def mine(then: Callable[..., None]) -> Callable[..., None]:
+        def guard(then: Callable[..., None]) -> Callable[..., None]:
             # A page that was given up may still speak.
-            return lambda *told: then(*told) if self.page is page else None
+            return lambda *args: then(*args) if self.page is page else None
 
-        page.on("dialog", mine(self._asked))
-        page.on("crash", mine(self._crashed))
-        page.on("close", mine(lambda *_: self.interrupt()))
-        page.on("popup", mine(lambda popup: self._takes(popup, popped)))
+        page.on("dialog", guard(self._on_dialog))
+        page.on("crash", guard(self._on_crash))
+        page.on("close", guard(lambda *_: self.interrupt()))
+        page.on("popup", guard(lambda popup: self._takes(popup, on_popup)))
         page.on("download", lambda download: self._takes(download, loads) if self.page is page else refuse(download))
-        page.on("pageerror", mine(lambda error: setattr(self, "error", str(error)[:_NOTE_CHARS])))
-        page.on("request", mine(lambda request: self._load(request, True)))
-        page.on("requestfailed", mine(lambda request: self._load(request, False)))
-        page.on("response", mine(self._answered))
-        page.on("websocket", mine(lambda *_: setattr(self, "answers", self.answers + 1)))
-        page.on("framenavigated", mine(self._moved))
+        page.on("pageerror", guard(lambda error: setattr(self, "error", str(error)[:_NOTE_CHARS])))
+        page.on("request", guard(lambda request: self._load(request, True)))
+        page.on("requestfailed", guard(lambda request: self._load(request, False)))
+        page.on("response", guard(self._on_response))
+        page.on("websocket", guard(lambda *_: setattr(self, "answers", self.answers + 1)))
+        page.on("framenavigated", guard(self._on_navigation))
 
     def opens(self, *_: Any) -> None:
         """Note that the page is about to open a window; what it shows has to be answered before it is there."""
@@ -110,13 +110,13 @@ class Tab:
         then(came)
         self.changed.set()
 
-    def _asked(self, dialog: Any) -> None:
+    def _on_dialog(self, dialog: Any) -> None:
         self.dialog = dialog
         self.dialogs += 1
         self.interrupt()
 
-    def _crashed(self, *_: Any) -> None:
-        self.crashed, self.loading = True, False
+    def _on_crash(self, *_: Any) -> None:
+        self.dead, self.loading = True, False
         self.interrupt()
 
     def _of_the_document(self, request: Any) -> bool:
@@ -137,16 +137,16 @@ class Tab:
         """Return the page's address, and the other sites whose words this tab may have shown since the last call."""
         for frame in self.page.frames if self.page is not None else ():
             self.note_site(frame.url)
-        found, self.visited = self.visited, set()
-        return [self.address, *sorted(found - {site_of(self.address)})]
+        sites, self.sites = self.sites, set()
+        return [self.address, *sorted(sites - {site_of(self.address)})]
 
     def note_site(self, url: str) -> None:
         """Note that words of a document are told with this tab's; one without a site is of the one that shows it."""
         site = site_of(url) if url.startswith(("http://", "https://")) else None
         if site is not None:
-            self.visited.add(site if len(self.visited) < _MOST_VISITED else "(many sites)")
+            self.sites.add(site if len(self.sites) < _MOST_VISITED else "(many sites)")
 
-    def _moved(self, frame: Any) -> None:
+    def _on_navigation(self, frame: Any) -> None:
         self.note_site(frame.url)
         if self.page is not None and frame == self.page.main_frame:
             self.loading = False
@@ -157,12 +157,12 @@ class Tab:
                 self.media_type, self.coming = self.coming, None
             self.changed.set()
 
-    def leads_on(self, told: Any) -> None:
+    def leads_on(self, event: Any) -> None:
         """Note that a document leads to another address by itself after some seconds (meta refresh)."""
-        if self.page is not None and str(told.get("reason")).endswith("Refresh") and told["url"] != self.page.url:
-            self.leads = asyncio.get_running_loop().time() + float(told["delay"]), str(told["url"])
+        if self.page is not None and str(event.get("reason")).endswith("Refresh") and event["url"] != self.page.url:
+            self.leads = asyncio.get_running_loop().time() + float(event["delay"]), str(event["url"])
 
-    def _answered(self, response: Any) -> None:
+    def _on_response(self, response: Any) -> None:
         self.answers += 1
         if self._of_the_document(response.request):
             # Of the page only once it is shown: what is downloaded leaves the page as it is.

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentorchestra.environments.browser.scripts import ask
-from agentorchestra.environments.browser.view.snapshot import Box, Node
+from agentorchestra.environments.browser.view.snapshot import Box, PageNode
 
 if TYPE_CHECKING:
     from playwright.async_api import Frame
@@ -45,7 +45,7 @@ class Scroll:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NodeTrait:
     """An element with something that the snapshot does not say."""
 
     # `field`, `native` (a link, a button), `listens` (to the pointer), `pointer` (its cursor), `drags`, `focus`,
@@ -54,7 +54,7 @@ class Found:
     box: Box
     tag: str
     number: int  # its own in the document
-    at: int = 0  # its place in `Probe.order`, from 1
+    at: int = 0  # its place in `PageProbe.order`, from 1
     label: str = ""
     hint: str = ""  # its id, class or icon
     classes: str = ""  # its class or icon, where `hint` is its id
@@ -70,7 +70,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class PageProbe:
     """A frame as probe.js saw it."""
 
     token: str = ""  # names the document: another after each navigation
@@ -82,75 +82,75 @@ class Probe:
     stopped: bool = False  # not everything was looked at
     scroll: Scroll = Scroll()
     asks_password: bool = False  # a field for one can be seen
-    found: tuple[Found, ...] = ()
+    traits: tuple[NodeTrait, ...] = ()
     secrets: frozenset[str] = frozenset()  # values that must not be shown
     # Of all that is seen, as it comes in the document: box, depth, and 1: behind a text, 2: with one of its own.
     order: list[Any] = field(default_factory=list)
-    drawn: Node = field(default_factory=lambda: Node("page"))  # the plain view, where it was asked for
-    broken: bool = False  # the page lets no script look into it
+    sketch: PageNode = field(default_factory=lambda: PageNode("page"))  # the plain view, where it was asked for
+    opaque: bool = False  # the page lets no script look into it
 
 
-def options(*, whole: bool = False, drawn: bool = False) -> dict[str, JsonValue]:
-    """Return what probe.js is given: `whole` and `drawn` as for `probe`."""
-    return {**_LIMITS, "whole": whole, "drawn": drawn}
+def options(*, whole: bool = False, sketch: bool = False) -> dict[str, JsonValue]:
+    """Return what probe.js is given: `whole` and `sketch` as for `probe`."""
+    return {**_LIMITS, "whole": whole, "drawn": sketch}
 
 
-async def probe(frame: Frame, *, whole: bool, drawn: bool) -> Probe | None:
+async def probe(frame: Frame, *, whole: bool, sketch: bool) -> PageProbe | None:
     """Look into a frame; None if it does not answer in time or is gone, next to nothing if it lets nobody look.
 
-    With `whole` what is not in view counts too; with `drawn` the plain view is made, whatever the page's size.
+    With `whole` what is not in view counts too; with `sketch` the plain view is made, whatever the page's size.
     """
     from playwright.async_api import Error
 
-    for waited in (0.1, 0.2, 0.4, 0.8, 0.0):
+    for pause in (0.1, 0.2, 0.4, 0.8, 0.0):
         try:
             async with asyncio.timeout(2.5):
-                said = await ask(frame.evaluate, "probe", options(whole=whole, drawn=drawn))
-            return read(said) if isinstance(said, dict) else _broken(frame)
+                answer = await ask(frame.evaluate, "probe", options(whole=whole, sketch=sketch))
+            return read(answer) if isinstance(answer, dict) else _opaque_probe(frame)
         except TimeoutError:
             return None
         except Error:
             # A page that leads on at once takes the answer with it; one that redefines what scripts use gives none.
             if frame.is_detached() or frame.page.is_closed():
                 return None
-            await asyncio.sleep(waited)
-    return _broken(frame)
+            await asyncio.sleep(pause)
+    return _opaque_probe(frame)
 
 
-def _broken(frame: Frame) -> Probe:
+def _opaque_probe(frame: Frame) -> PageProbe:
     size = frame.page.viewport_size or {"width": 1280, "height": 720}
-    return Probe(
-        url=frame.url, scroll=Scroll(seen_width=size["width"], seen_height=size["height"]), stopped=True, broken=True
+    return PageProbe(
+        url=frame.url, scroll=Scroll(seen_width=size["width"], seen_height=size["height"]), stopped=True, opaque=True
     )
 
 
-def read(said: dict[str, Any]) -> Probe:
+def read(answer: dict[str, Any]) -> PageProbe:
     """Return what probe.js said."""
-    start = _dict(said.get("start"))
-    page = Node("page", above=whole(start.get("above")), below=whole(start.get("below")))
+    start = _dict(answer.get("start"))
+    page = PageNode("page", above=whole(start.get("above")), below=whole(start.get("below")))
     _nodes(start.get("children"), page)
-    found = (_found(_dict(item)) for item in _list(said.get("found"))[:_MOST_FOUND])
-    return _typed(
-        Probe,
-        said,
-        token=_text(said.get("token"))[:20],
-        scroll=_typed(Scroll, _dict(said.get("scroll"))),
-        found=tuple(one for one in found if one is not None),
-        secrets=frozenset(one for one in _list(said.get("secrets")) if isinstance(one, str) and one),
-        order=_list(said.get("order")),
-        drawn=page,
-        broken=False,
+    traits = (_trait(_dict(item)) for item in _list(answer.get("found"))[:_MOST_FOUND])
+    return _record(
+        PageProbe,
+        answer,
+        token=_text(answer.get("token"))[:20],
+        scroll=_record(Scroll, _dict(answer.get("scroll"))),
+        traits=tuple(trait for trait in traits if trait is not None),
+        secrets=frozenset(secret for secret in _list(answer.get("secrets")) if isinstance(secret, str) and secret),
+        order=_list(answer.get("order")),
+        sketch=page,
+        opaque=False,
     )
 
 
-def _found(item: dict[str, Any]) -> Found | None:
+def _trait(item: dict[str, Any]) -> NodeTrait | None:
     box = _box(item.get("box"))
-    return _typed(Found, item, box=box, tag=_text(item.get("tag"))[:40], facts=item) if box is not None else None
+    return _record(NodeTrait, item, box=box, tag=_text(item.get("tag"))[:40], facts=item) if box is not None else None
 
 
-def _nodes(tree: Any, page: Node) -> None:
+def _nodes(tree: Any, page: PageNode) -> None:
     """Return the plain view as nodes; a reference is the element's number until it gets one of ours."""
-    stack: list[tuple[Any, Node]] = [(tree, page)]
+    stack: list[tuple[Any, PageNode]] = [(tree, page)]
     while stack:
         items, parent = stack.pop()
         for item in _list(items):
@@ -158,7 +158,7 @@ def _nodes(tree: Any, page: Node) -> None:
                 parent.children.append(item)
             elif isinstance(item, dict):
                 role = _text(item.get("role"))
-                node = Node(
+                node = PageNode(
                     role if role.isalpha() else "generic",
                     name=_text(item.get("name")),
                     ref=str(whole(item.get("number"))),
@@ -198,9 +198,9 @@ def _list(value: Any) -> list[Any]:
 _TYPES: dict[Any, Callable[[Any], Any]] = {"str": _text, "float": _number, "int": whole, "bool": bool}
 
 
-def _typed(kind: Callable[..., T], said: dict[str, Any], **given: Any) -> T:
+def _record(kind: Callable[..., T], answer: dict[str, Any], **values: Any) -> T:
     """Return a dataclass of what a script said, each field by its type: what is of another type is empty."""
-    return kind(**{name: read(said.get(name)) for name, read in _fields(kind) if name not in given}, **given)
+    return kind(**{name: read(answer.get(name)) for name, read in _fields(kind) if name not in values}, **values)
 
 
 @cache
@@ -212,5 +212,5 @@ def _fields(kind: Callable[..., Any]) -> list[tuple[str, Callable[[Any], Any]]]:
 def _box(value: Any) -> Box | None:
     if not isinstance(value, list) or len(value) != 4:
         return None
-    x, y, width, height = (whole(one) for one in value)
+    x, y, width, height = (whole(number) for number in value)
     return x, y, width, height

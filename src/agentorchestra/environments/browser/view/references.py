@@ -17,35 +17,35 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Locator, Page, Playwright
 
 _ENGINE = "agentref"
-_THEIRS = re.compile(r"(?:f\d{1,9})?e\d{1,9}")
+_SNAPSHOT_REF = re.compile(r"(?:f\d{1,9})?e\d{1,9}")
 _MOST_GIVEN = 20_000
-_numbers: WeakKeyDictionary[Page, Numbers] = WeakKeyDictionary()
+_numbers: WeakKeyDictionary[Page, ElementNumbers] = WeakKeyDictionary()
 
 
 @dataclass(slots=True)
-class Numbers:
+class ElementNumbers:
     """Our own references of one page."""
 
     views: int = 0  # how many views were taken of the page
     last: int = 0  # the number of the last reference; none is given twice
-    given: dict[tuple[str, int], str] = field(default_factory=dict)
+    refs: dict[tuple[str, int], str] = field(default_factory=dict)
     places: dict[str, tuple[Frame, str, int]] = field(default_factory=dict)
 
     def give(self, frame: Frame, token: str, number: int) -> str:
         """Return the reference of an element, by its document and its number there."""
-        if (found := self.given.get((token, number))) is None:
+        if (ref := self.refs.get((token, number))) is None:
             if self.last % _MOST_GIVEN == _MOST_GIVEN - 1:  # a page that makes new elements all the time
-                self.given.clear()
+                self.refs.clear()
                 self.places.clear()
             self.last += 1
-            found = self.given[token, number] = f"x{self.last}"
-            self.places[found] = (frame, token, number)
-        return found
+            ref = self.refs[token, number] = f"x{self.last}"
+            self.places[ref] = (frame, token, number)
+        return ref
 
 
-def numbers_of(page: Page) -> Numbers:
+def numbers_of(page: Page) -> ElementNumbers:
     """Return a page's own references; they end with it."""
-    return _numbers.setdefault(page, Numbers())
+    return _numbers.setdefault(page, ElementNumbers())
 
 
 async def teach(playwright: Playwright) -> None:
@@ -60,7 +60,7 @@ async def listen(context: BrowserContext) -> None:
 
 def in_some_frame(page: Page, ref: str) -> bool:
     """Return True where only the browser knows in which frame an element is: of ours it is known, of one frame too."""
-    return len(page.frames) > 1 and bool(_THEIRS.fullmatch(ref.strip().strip("[]")))
+    return len(page.frames) > 1 and bool(_SNAPSHOT_REF.fullmatch(ref.strip().strip("[]")))
 
 
 def selected(page: Page, ref: str) -> tuple[Frame, str] | None:
@@ -69,7 +69,7 @@ def selected(page: Page, ref: str) -> tuple[Frame, str] | None:
     Of `e12` and `f1e3` the frame is the page's own, out of which the selector leads.
     """
     ref = ref.strip().strip("[]")
-    if _THEIRS.fullmatch(ref):
+    if _SNAPSHOT_REF.fullmatch(ref):
         return page.main_frame, f"aria-ref={ref}"
     place = numbers_of(page).places.get(ref)
     if place is None or place[0].is_detached():
@@ -77,23 +77,23 @@ def selected(page: Page, ref: str) -> tuple[Frame, str] | None:
     return place[0], f"{_ENGINE}={place[1]}:{place[2]}"
 
 
-def named(page: Page, ref: str) -> Locator | None:
+def locator_of(page: Page, ref: str) -> Locator | None:
     """Return what a view's reference stands for; None for what was never given.
 
     The element may be gone: `locate` asks the page.
     """
-    found = selected(page, ref)
-    return found[0].locator(found[1]) if found is not None else None
+    spot = selected(page, ref)
+    return spot[0].locator(spot[1]) if spot is not None else None
 
 
 async def locate(page: Page, ref: str) -> Locator | None:
     """Return the element of a view's reference (`e12`, `f1e3`, `x3`); None if there is none any more."""
     from playwright.async_api import Error
 
-    if (found := named(page, ref)) is None:
+    if (locator := locator_of(page, ref)) is None:
         return None
     try:
-        return found if await found.count() == 1 else None
+        return locator if await locator.count() == 1 else None
     except Error:
         if page.is_closed():
             raise

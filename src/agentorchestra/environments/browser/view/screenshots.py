@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.errors import MissingExtraError
 from agentorchestra.environments.browser.view.snapshot import Box, holds
-from agentorchestra.environments.browser.view.view import Mark, View
+from agentorchestra.environments.browser.view.view import ElementMark, PageView
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -56,13 +56,13 @@ async def clear_screenshot(page: Page, *, seconds: float = 5.0) -> bytes:
     return await page.screenshot(type="png", animations="disabled", timeout=seconds * 1000, **options)
 
 
-async def marked_screenshot(page: Page, view: View, *, seconds: float = 5.0) -> bytes:
+async def marked_screenshot(page: Page, view: PageView, *, seconds: float = 5.0) -> bytes:
     """Return a JPEG of what is seen of a page, with the references of a view taken just before; in CSS pixels."""
     picture = await clear_screenshot(page, seconds=seconds)
     return await asyncio.to_thread(draw_marks, picture, view.marks)
 
 
-def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
+def draw_marks(picture: bytes, marks: Sequence[ElementMark]) -> bytes:
     """Return the picture as a JPEG, each element (the smallest 400) with a frame and its reference beside it.
 
     A label covers no other one, and no element where there is room: it stands around its own, else as near as that
@@ -93,60 +93,60 @@ def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
 class Label:
     """The place of a marked element's reference on a picture, and its font."""
 
-    mark: Mark
+    mark: ElementMark
     box: Box
     font: FreeTypeFont
 
 
-def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
+def place_labels(marks: Sequence[ElementMark], grey: Image) -> list[Label]:
     from PIL.Image import new as new_image
     from PIL.ImageFont import FreeTypeFont, load_default
 
     fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := load_default(size), FreeTypeFont)]
     # Small elements first: they have the least room.
-    shown = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
-    boxes = [mark.box for mark in shown]
+    candidates = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
+    boxes = [mark.box for mark in candidates]
     boxs: list[Box] = []
     labels = []
-    filled = new_image("L", grey.size)  # with elements, but for large ones around others, and labels
+    cover = new_image("L", grey.size)  # with elements, but for large ones around others, and labels
     for box in boxes:
-        if not any(holds(box, one) and box[2] * box[3] > one[2] * one[3] * 4 for one in boxes):
-            filled.paste(255, _corners(box))
-    for mark in shown:
-        place, font = _place(mark, fonts, boxs, boxes, grey, filled)
+        if not any(holds(box, inner) and box[2] * box[3] > inner[2] * inner[3] * 4 for inner in boxes):
+            cover.paste(255, _corners(box))
+    for mark in candidates:
+        place, font = _place(mark, fonts, boxs, boxes, grey, cover)
         boxs.append(place)
-        filled.paste(255, _corners(place))
+        cover.paste(255, _corners(place))
         labels.append(Label(mark, place, font))
     return labels
 
 
 def _place(
-    mark: Mark, fonts: list[FreeTypeFont], boxs: list[Box], boxes: list[Box], grey: Image, image: Image
+    mark: ElementMark, fonts: list[FreeTypeFont], boxs: list[Box], boxes: list[Box], grey: Image, image: Image
 ) -> tuple[Box, FreeTypeFont]:
     x, y, width, height = mark.box
     least: list[tuple[int, Box, FreeTypeFont]] = []  # beside the element, by how much it hides
     beside = (x - 100, y - 50, width + 200, height + 100)
-    near, labels = ([one for one in all_ if _common(one, beside)] for all_ in (boxes, boxs))
+    near, labels = ([box for box in all_ if _common(box, beside)] for all_ in (boxes, boxs))
     for font in fonts:
-        wide, high = (int(one) + more for one, more in zip(font.getbbox(mark.ref)[2:], (4, 3), strict=True))
+        wide, high = (int(length) + more for length, more in zip(font.getbbox(mark.ref)[2:], (4, 3), strict=True))
         right, lower = x + width - wide, y + height - high
         around = [
             *((x - wide, y), (x + width, y), (x, y - high), (right, y - high), (x, y + height), (right, y + height)),
             *((x, y), (right, y), (x, lower), (right, lower)),
         ]
-        fits = [one for left, upper in around if _fits(one := (left, upper, wide, high), grey.size, labels)]
-        least += [(_hidden(fit, mark, near) + _drawn(fit, grey), fit, font) for fit in fits]
-        least = sorted(least, key=lambda one: one[0])[:1]
+        fits = [spot for left, upper in around if _fits(spot := (left, upper, wide, high), grey.size, labels)]
+        least += [(_hidden(fit, mark, near) + _ink(fit, grey), fit, font) for fit in fits]
+        least = sorted(least, key=lambda entry: entry[0])[:1]
         if least and not least[0][0]:
             return least[0][1:]
     for away in range(1, 6 if least else 30):
         steps = range(-away, away + 1)
         for dx, dy in product(steps, steps):
-            one = (x + dx * wide, y + dy * high, wide, high)
-            if max(abs(dx), abs(dy)) < away or not _fits(one, grey.size, [] if least else boxs):
+            spot = (x + dx * wide, y + dy * high, wide, high)
+            if max(abs(dx), abs(dy)) < away or not _fits(spot, grey.size, [] if least else boxs):
                 continue
-            if not least or (image.crop(_corners(one)).getbbox() is None and not _drawn(one, grey)):
-                return one, fonts[-1]
+            if not least or (image.crop(_corners(spot)).getbbox() is None and not _ink(spot, grey)):
+                return spot, fonts[-1]
     return least[0][1:] if least else ((x, y, wide, high), fonts[-1])
 
 
@@ -161,13 +161,13 @@ def _fits(box: Box, size: tuple[int, int], boxs: list[Box]) -> bool:
     return not any(_common(box, other) for other in boxs)
 
 
-def _hidden(box: Box, mark: Mark, boxes: list[Box]) -> int:
+def _hidden(box: Box, mark: ElementMark, boxes: list[Box]) -> int:
     """Return how much of elements a label would hide; those that lie around the marked one do not count."""
     own = mark.box[2] * mark.box[3]
     return sum(_common(box, other) for other in boxes if other == mark.box or other[2] * other[3] <= own * 4)
 
 
-def _drawn(box: Box, grey: Image) -> int:
+def _ink(box: Box, grey: Image) -> int:
     """Return what of a picture, words for one, a label would hide: nothing where there is one colour."""
     low, high = grey.crop(_corners(box)).getextrema()
     return box[2] * box[3] // 2 if float(high) - float(low) > _CONTRAST else 0  # type: ignore[arg-type]

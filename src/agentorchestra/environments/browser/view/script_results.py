@@ -77,9 +77,9 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 def as_told(kind: type[T], value: Any) -> T:
     """Return what a script said; a ToolError if it is something else: the page has changed what scripts are made of."""
     try:
-        told: T = _adapter(kind).validate_python(value)  # type: ignore[arg-type]
+        result: T = _adapter(kind).validate_python(value)  # type: ignore[arg-type]
     except ValidationError:
         raise ToolError(
             "the page meddles with the scripts that look at it; use places in pixels on a screenshot, or another page"
         ) from None
-    return told
+    return result

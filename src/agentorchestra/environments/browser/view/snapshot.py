@@ -25,7 +25,7 @@ _SHOWN_STATES = ("checked", "disabled", "expanded", "active", "invalid", "level"
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class PageNode:
     role: str  # `link`, `textbox`, ... of ARIA; `generic` for none
     name: str = ""  # its accessible name
     ref: str = ""  # its reference; empty if it has none
@@ -36,21 +36,21 @@ class Node:
     pointer: bool = False  # it has the cursor of something that can be clicked
     interactive: bool = False  # something can be done with it
     cuts: bool = False  # it cuts off what lies beyond it
-    clipped: bool = False  # it is cut off itself
+    cut: bool = False  # it is cut off itself
     exact: bool = False  # its text is the value of a field, with every blank
     notes: list[str] = field(default_factory=list)  # what else is said of it: `required`, `covered by ...`
     above: int = 0  # above, below, beside: how many of its children were left out, by where they lie
     below: int = 0
     beside: int = 0
-    children: list[Node | str] = field(default_factory=list)  # elements and texts, in their order
+    children: list[PageNode | str] = field(default_factory=list)  # elements and texts, in their order
 
-    def elements(self) -> Iterator[Node]:
+    def elements(self) -> Iterator[PageNode]:
         stack = [self]
         while stack:
-            one = stack.pop()
-            yield one
-            if one.children:
-                stack.extend([child for child in reversed(one.children) if isinstance(child, Node)])
+            node = stack.pop()
+            yield node
+            if node.children:
+                stack.extend([child for child in reversed(node.children) if isinstance(child, PageNode)])
 
 
 def holds(place: Box, box: Box) -> bool:
@@ -58,16 +58,16 @@ def holds(place: Box, box: Box) -> bool:
     return place[0] <= box[0] and box[0] + box[2] <= right and place[1] <= box[1] and box[1] + box[3] <= lower
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> PageNode:
     """Return the page of a snapshot, as a node that holds its parts. Lines that are in no form known are left out."""
-    page = Node("page")
+    page = PageNode("page")
     path = [page]
     for line in text.split("\n"):
         body = line.lstrip(" ")
         if not body.startswith("- "):
             continue
         level = min((len(line) - len(body)) // 2, len(path) - 1)
-        key, value, said = _read(body) if len(body) < _MOST_CACHED else _read.__wrapped__(body)
+        key, value, fields = _read(body) if len(body) < _MOST_CACHED else _read.__wrapped__(body)
         parent = path[level]
         if key == "text":
             parent.children.append(value)
@@ -75,9 +75,9 @@ def parse(text: str) -> Node:
             parent.url = value
         elif key == "/placeholder":
             parent.placeholder = value
-        elif said is not None:
-            role, name, ref, box, states, pointer, hidden = said
-            node = Node(role, name, ref, box, states, pointer=pointer)
+        elif fields is not None:
+            role, name, ref, box, states, pointer, hidden = fields
+            node = PageNode(role, name, ref, box, states, pointer=pointer)
             if hidden:
                 node.notes.append("hidden from screen readers")
             if value:
@@ -88,36 +88,36 @@ def parse(text: str) -> Node:
     return page
 
 
-_Said = tuple[str, str, str, Box | None, tuple[str, ...], bool, bool]
+_Fields = tuple[str, str, str, Box | None, tuple[str, ...], bool, bool]
 
 
 @lru_cache(maxsize=4096)  # most of a page is as it was when somebody looked last
-def _read(body: str) -> tuple[str, str, _Said | None]:
+def _read(body: str) -> tuple[str, str, _Fields | None]:
     """Return a line's key, the text behind it, and the element that it begins, if it does."""
     match = _KEY.match(body, 2)
     assert match is not None  # the pattern matches everything
     key, value = match["key"], _scalar(body[match.end() :].removeprefix(" "))
     if key.startswith("'"):
         key = key[1:-1].replace("''", "'")
-    return key, value, None if key in ("text", "/url", "/placeholder") else _said(key)
+    return key, value, None if key in ("text", "/url", "/placeholder") else _fields(key)
 
 
 def _scalar(value: str) -> str:
     if value.startswith('"') and value.endswith('"') and len(value) > 1:
-        return _ESCAPE.sub(lambda found: _CHARACTERS.get(found[1]) or chr(int(found[1][1:], 16)), value[1:-1])
+        return _ESCAPE.sub(lambda match: _CHARACTERS.get(match[1]) or chr(int(match[1][1:], 16)), value[1:-1])
     return value
 
 
-def _said(key: str) -> _Said | None:
+def _fields(key: str) -> _Fields | None:
     """Return role, name, reference, box, states, `the cursor is a hand`, `hidden`; None for no node."""
     role, _, rest = key.partition(" ")
     if not role.isalpha():
         return None
-    found, ref, states = "", "", []
+    title, ref, states = "", "", []
     box, pointer, hidden = None, False, False
     if rest.startswith('"'):
         try:
-            found, end = _NAMES.raw_decode(rest)
+            title, end = _NAMES.raw_decode(rest)
         except ValueError:
             return None
         rest = rest[end:]
@@ -132,7 +132,7 @@ def _said(key: str) -> _Said | None:
             hidden = True
         elif name in _SHOWN_STATES:
             states.append(f"{name}={value}" if value else name)
-    return role, found, ref, box, tuple(states), pointer, hidden
+    return role, title, ref, box, tuple(states), pointer, hidden
 
 
 def _box(text: str) -> Box | None:

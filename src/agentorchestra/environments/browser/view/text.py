@@ -21,38 +21,38 @@ def plain(text: str, most: int) -> str:
         return text
     whole = len(text)
     # What is cut away need not be cleaned: a name may have a million characters.
-    kept = text[: most * 4 + 200]
-    if not _FINE.fullmatch(kept):
-        kept = "".join(map(_shown, kept))
-        kept = _MARKS.sub(r"\1", kept)
-        kept = _REFERENCE.sub(r"\1", kept)
-    kept = _SPACE.sub(" ", kept).strip()
-    if len(kept) <= most and whole <= most * 4 + 200:
-        return kept
-    return f"{kept[:most].rstrip()}... ({max(whole - most, 1):,} more characters)"
+    line = text[: most * 4 + 200]
+    if not _FINE.fullmatch(line):
+        line = "".join(map(_visible, line))
+        line = _MARKS.sub(r"\1", line)
+        line = _REFERENCE.sub(r"\1", line)
+    line = _SPACE.sub(" ", line).strip()
+    if len(line) <= most and whole <= most * 4 + 200:
+        return line
+    return f"{line[:most].rstrip()}... ({max(whole - most, 1):,} more characters)"
 
 
-def quoted(text: str, most: int) -> str:
+def quote(text: str, most: int) -> str:
     """Return the same in quotation marks, which the text cannot end."""
     return '"' + plain(text, most).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def exact(text: str, most: int) -> str:
     """Return a field's value in quotation marks, with all its blanks; what would not be seen as its escape."""
-    kept = "".join(
+    literal = "".join(
         char if char.isprintable() else ascii(char)[1:-1] for char in json.dumps(text[:most], ensure_ascii=False)
     )
-    return _REFERENCE.sub(r"\1", kept) + (f"... ({len(text) - most:,} more characters)" if len(text) > most else "")
+    return _REFERENCE.sub(r"\1", literal) + (f"... ({len(text) - most:,} more characters)" if len(text) > most else "")
 
 
 def address(url: str, most: int = 120) -> str:
     """Return an address, shortened in the middle, with nothing in it that is not of an address."""
     if url.startswith("data:"):
         return url[:30].split(",")[0] + ",..."
-    cleaned = without_password(plain(url, 4000)).replace(" ", "%20")
-    if len(cleaned) <= most:
-        return cleaned
-    return f"{cleaned[: most * 2 // 3]}...{cleaned[-most // 4 :]}"
+    clean = without_password(plain(url, 4000)).replace(" ", "%20")
+    if len(clean) <= most:
+        return clean
+    return f"{clean[: most * 2 // 3]}...{clean[-most // 4 :]}"
 
 
 def without_password(url: str) -> str:
@@ -60,7 +60,7 @@ def without_password(url: str) -> str:
     return _USER.sub("", url)
 
 
-def _shown(char: str) -> str:
+def _visible(char: str) -> str:
     if char.isascii():
         return char if char.isprintable() else " "
     if char in _BLANK:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.environments.browser.scripts import script
-from agentorchestra.environments.browser.view.frames import HIDDEN_VALUE, Part, join, join_drawn, unmatched_fields
+from agentorchestra.environments.browser.view.frames import HIDDEN_VALUE, FramePart, join, join_drawn, unmatched_fields
 from agentorchestra.environments.browser.view.lines import keep_seen, lines_of, tidy
-from agentorchestra.environments.browser.view.probe import MOST_ELEMENTS, Probe, Scroll, probe, read
+from agentorchestra.environments.browser.view.probe import MOST_ELEMENTS, PageProbe, Scroll, probe, read
 from agentorchestra.environments.browser.view.references import locate, numbers_of
-from agentorchestra.environments.browser.view.snapshot import Box, Node, parse
+from agentorchestra.environments.browser.view.snapshot import Box, PageNode, parse
 from agentorchestra.environments.browser.view.text import address, plain
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ logger = logging.getLogger(__name__)
 _MOST_WEIGHT = 3_000_000
 _MOST_DEPTH = 300
 _MOST_FRAMES = 20
-_SILENT = Probe(stopped=True)
+_SILENT = PageProbe(stopped=True)
 _MOST_COMPARED = 1500  # lines of a view that is compared with the one before
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ElementMark:
     """The place of an element with a reference, in CSS pixels of what is seen of the page."""
 
     ref: str
@@ -44,21 +44,21 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PageView:
     number: int  # counts the views of a page; references are those of the latest
     url: str  # shortened
     title: str
     document: str  # names the document: another one after a navigation
     lines: tuple[str, ...]  # the elements that are shown
     scroll: Scroll  # where the page stood
-    tree: Node  # what the lines were made of
+    tree: PageNode  # what the lines were made of
     whole: bool = False  # what is not in view was asked for too
     asks_password: bool = False  # a field for one can be seen, in the page itself
-    drawn: bool = False  # the plain view of a page that is too large for a snapshot
+    sketch: bool = False  # the plain view of a page that is too large for a snapshot
     remarks: tuple[str, ...] = ()  # on what was left out
 
     @property
-    def marks(self) -> tuple[Mark, ...]:
+    def marks(self) -> tuple[ElementMark, ...]:
         """Return the places of elements with references that can be used and are in view."""
         return _marks(self.tree, self.scroll)
 
@@ -81,26 +81,26 @@ class View:
 
 
 async def look(
-    page: Page, *, budget: int = 12_000, whole: bool = False, seconds: float = 10.0, probed: Any = None
-) -> View:
+    page: Page, *, budget: int = 12_000, whole: bool = False, seconds: float = 10.0, answer: Any = None
+) -> PageView:
     """Look at a page (with `whole` beyond the view); a TimeoutError of Playwright if it does not answer.
 
     Its lines have at most `budget` characters. A snapshot has so many `seconds`; the plain view then gets a few more.
-    `probed` is what probe.js said of the page a moment ago, where somebody asked it.
+    `answer` is what probe.js said of the page a moment ago, where somebody asked it.
     """
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
     numbers = numbers_of(page)
-    main = await _part(page.main_frame, whole=whole, drawn=False, probed=None if whole else probed)
-    text, tree = None, Node("page")
-    if not any(_too_large(one.probe) for one in main.parts()):
+    main = await _part(page.main_frame, whole=whole, sketch=False, answer=None if whole else answer)
+    text, tree = None, PageNode("page")
+    if not any(_too_large(part.probe) for part in main.parts()):
         try:
             async with asyncio.timeout(seconds + 1):
                 text = await page.aria_snapshot(mode="ai", boxes=True, timeout=seconds * 1000)
         except (TimeoutError, PlaywrightTimeout):
             logger.info("no snapshot of a page in %g s, it is drawn", seconds)
 
-    def give(part: Part, number: int) -> str:
+    def give(part: FramePart, number: int) -> str:
         return numbers.give(part.key, part.probe.token, number)
 
     if text is not None:
@@ -109,15 +109,15 @@ async def look(
             await _mask_exactly(page, node)
         join(tree, main, give)
     else:
-        main = await _part(page.main_frame, whole=whole, drawn=True)
+        main = await _part(page.main_frame, whole=whole, sketch=True)
         join_drawn(tree, main, give)
     seen = main.probe.scroll
     if not whole:
-        floating = [one.box for one in main.probe.found if one.kind == "floats"]  # menus and dialogs
+        floating = [trait.box for trait in main.probe.traits if trait.kind == "floats"]  # menus and dialogs
         keep_seen(tree, seen.seen_width, seen.seen_height, floating)
     tidy(tree)
     numbers.views += 1
-    return View(
+    return PageView(
         number=numbers.views,
         url=address(main.probe.url or page.url, 300),
         title=plain(main.probe.title, 200),
@@ -127,33 +127,30 @@ async def look(
         tree=tree,
         whole=whole,
         asks_password=main.probe.asks_password,
-        drawn=text is None,
-        remarks=_remarks(main, drawn=text is None),
+        sketch=text is None,
+        remarks=_remarks(main, sketch=text is None),
     )
 
 
-async def _part(frame: Frame, *, whole: bool, drawn: bool, probed: Any = None) -> Part:
+async def _part(frame: Frame, *, whole: bool, sketch: bool, answer: Any = None) -> FramePart:
     """Return what the page says of itself, with its frames in view."""
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-    said = read(probed) if isinstance(probed, dict) else await probe(frame, whole=whole, drawn=drawn)
-    if said is None:
+    result = read(answer) if isinstance(answer, dict) else await probe(frame, whole=whole, sketch=sketch)
+    if result is None:
         raise PlaywrightTimeout("the page does not answer")
-    main = Part(frame, said)
+    main = FramePart(frame, result)
     left = _MOST_FRAMES
     level = [main]
     while level and left > 0:
         places = [(part, child) for part in level for child in part.key.child_frames][:left]
         left -= len(places)
-        level = [
-            one
-            for one in await asyncio.gather(*(_inner(part, child, whole=whole, drawn=drawn) for part, child in places))
-            if one is not None
-        ]
+        parts = await asyncio.gather(*(_inner(part, child, whole=whole, sketch=sketch) for part, child in places))
+        level = [part for part in parts if part is not None]
     return main
 
 
-async def _inner(parent: Part, frame: Frame, *, whole: bool, drawn: bool) -> Part | None:
+async def _inner(parent: FramePart, frame: Frame, *, whole: bool, sketch: bool) -> FramePart | None:
     """Return a frame in another one; None if it is not in view, or gone."""
     from playwright.async_api import Error
 
@@ -165,70 +162,70 @@ async def _inner(parent: Part, frame: Frame, *, whole: bool, drawn: bool) -> Par
             )
     except (TimeoutError, Error):
         return None
-    if number not in {one.number for one in parent.probe.found if one.kind == "frame"}:
+    if number not in {trait.number for trait in parent.probe.traits if trait.kind == "frame"}:
         return None
-    said = await probe(frame, whole=whole, drawn=drawn)
-    part = Part(frame, said if said is not None else _SILENT)
+    result = await probe(frame, whole=whole, sketch=sketch)
+    part = FramePart(frame, result if result is not None else _SILENT)
     parent.inner[number] = part
-    return part if said is not None else None
+    return part if result is not None else None
 
 
-def _too_large(said: Probe) -> bool:
+def _too_large(page: PageProbe) -> bool:
     """Return True if a snapshot could take more than a few seconds, or gigabytes; also if a frame does not answer."""
-    return said.elements > MOST_ELEMENTS or said.weight > _MOST_WEIGHT or said.depth > _MOST_DEPTH or said is _SILENT
+    return page.elements > MOST_ELEMENTS or page.weight > _MOST_WEIGHT or page.depth > _MOST_DEPTH or page is _SILENT
 
 
-def _remarks(main: Part, *, drawn: bool) -> tuple[str, ...]:
+def _remarks(main: FramePart, *, sketch: bool) -> tuple[str, ...]:
     remarks = []
-    if any(one.probe is _SILENT for one in main.parts()):
+    if any(part.probe is _SILENT for part in main.parts()):
         remarks.append("(a frame of the page does not answer and is left out)")
-    elif main.probe.broken:
+    elif main.probe.opaque:
         remarks.append("(the page lets no script look into it: this is only what screen readers are told)")
-    elif drawn:
+    elif sketch:
         remarks.append(f"(a large page, {main.probe.elements:,} elements: this is a plain view of it)")
-    if main.probe.stopped and drawn:
+    if main.probe.stopped and sketch:
         remarks.append("(not everything could be looked at)")
     return tuple(remarks)
 
 
-async def _mask_exactly(page: Page, node: Node) -> None:
+async def _mask_exactly(page: Page, node: PageNode) -> None:
     """Ask the field itself whether its value is secret; what cannot be asked is taken to be."""
     from playwright.async_api import Error
 
     try:
-        found = await locate(page, node.ref)
-        secret = found is None or await found.evaluate(script("secret.js"), timeout=1000)
+        field = await locate(page, node.ref)
+        secret = field is None or await field.evaluate(script("secret.js"), timeout=1000)
     except Error:
         secret = True
     if secret:
         node.children = [HIDDEN_VALUE]
 
 
-def _marks(tree: Node, seen: Scroll) -> tuple[Mark, ...]:
+def _marks(tree: PageNode, seen: Scroll) -> tuple[ElementMark, ...]:
     marks = []
     for node in tree.elements():
         if not node.ref or not node.interactive or node.box is None or node.role == "page":
             continue
         x, y, width, height = node.box
         if x < seen.seen_width and y < seen.seen_height and x + width > 0 and y + height > 0 and width and height:
-            marks.append(Mark(node.ref, node.box, node.role, plain(node.name, 80)))
+            marks.append(ElementMark(node.ref, node.box, node.role, plain(node.name, 80)))
     return tuple(marks)
 
 
-def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+def _alike(lines: Sequence[str], other: Sequence[str]) -> int:
     """Return with how many of the same lines both begin."""
-    differs = (at for at, (line, its) in enumerate(zip(one, other, strict=False)) if line != its)
-    return next(differs, min(len(one), len(other)))
+    differs = (at for at, (line, counterpart) in enumerate(zip(lines, other, strict=False)) if line != counterpart)
+    return next(differs, min(len(lines), len(other)))
 
 
-def difference(previous: View | None, now: View) -> str | None:
+def difference(previous: PageView | None, now: PageView) -> str | None:
     """Return what is different now, in lines that begin with `-` (gone) and `+` (new); None if the page itself says it.
 
     That is after a navigation, for another part or form of the page, or for changes that are as long as the page.
     """
     if previous is None or previous.document != now.document or previous.number >= now.number:
         return None
-    if (previous.whole, previous.drawn) != (now.whole, now.drawn):
+    if (previous.whole, previous.sketch) != (now.whole, now.sketch):
         return None
     if max(len(previous.lines), len(now.lines)) > _MOST_COMPARED:
         return None
@@ -243,7 +240,7 @@ def difference(previous: View | None, now: View) -> str | None:
         if not line.startswith(("---", "+++", "@@"))
     ]
     if not any(line[0] in "+-" for line in changes):
-        moved = "" if previous.scroll == now.scroll else f"; {now.place}"
-        return f"nothing changed since view {previous.number} of the page{moved}"
-    told = "\n".join((f"changed since view {previous.number} of the page (- gone, + new; {now.place}):", *changes))
-    return told if len(told) < sum(map(len, now.lines)) + len(now.lines) else None
+        position = "" if previous.scroll == now.scroll else f"; {now.place}"
+        return f"nothing changed since view {previous.number} of the page{position}"
+    text = "\n".join((f"changed since view {previous.number} of the page (- gone, + new; {now.place}):", *changes))
+    return text if len(text) < sum(map(len, now.lines)) + len(now.lines) else None
