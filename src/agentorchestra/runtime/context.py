@@ -370,8 +370,10 @@ class BranchContext(Branch, Generic[Deps]):
         environment says `stops_at_failure`, its actions behind one that failed are not started. Siblings of one that
         waits or fails for good are let finish: their work is recorded, then one error goes up.
         """
-        if len(effects) < 2:
-            return [await self.perform(effect) for effect in effects]
+        if not effects:
+            return []
+        if len(effects) == 1:
+            return [await self.perform(effects[0])]
         numbers = self._draw(len(effects))
         chains: dict[Any, list[int]] = {}
         for index, effect in enumerate(effects):
