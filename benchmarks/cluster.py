@@ -80,7 +80,7 @@ async def rate(folder: str, server: Postgres, workers: int, count: int) -> dict[
         wall = time.perf_counter() - begin
         effects = 0
         for run_id in runs:
-            effects += sum(one.type == "completed" for one in await there.ws.events(run_id))
+            effects += sum(one.type == "completed" for one in await there.ws.log.events(run_id))
         return {
             "runs/s": count / wall,
             "effects/s": effects / wall,
@@ -201,7 +201,7 @@ async def sub_agents(folder: str, server: Postgres, what: str, where: str, burn_
         for one in range(5, 5 + times):
             run_id = await ended(one)
             driven = [
-                event for event in await there.ws.events(run_id) if event.type in ("driving_started", "run_ended")
+                event for event in await there.ws.log.events(run_id) if event.type in ("driving_started", "run_ended")
             ]
             found.append((driven[-1].ts - driven[0].ts).total_seconds())
         return found

@@ -203,17 +203,17 @@ async def _until_over(
 
 async def _check(folder: Path, posts: int, found: Measured) -> None:
     async with open_workspace(folder / ".agentorchestra", app=False) as ws:
-        runs = await ws.runs()
+        runs = await ws.runs.list()
         tasks = [one.manifest.task for one in runs]
         if len(tasks) != posts or len(set(tasks)) != posts:
             found.wrong.append(f"{len(tasks)} runs of {len(set(tasks))} tasks for {posts} posts")
         for record in runs:
             found.statuses[record.status.value] = found.statuses.get(record.status.value, 0) + 1
-            result = await ws.result(record.id)
+            result = await ws.runs.result(record.id)
             wanted = str(int(re.findall(r"\d+", record.manifest.task)[0]) + 1)
             if record.status is not RunStatus.COMPLETED or result.answer_text != wanted:
                 found.wrong.append(f"{record.id}: {record.status.value}, {result.answer_text!r}, {result.error}")
-            found.driven += sum(one.type == "driving_started" for one in await ws.events(record.id))
+            found.driven += sum(one.type == "driving_started" for one in await ws.log.events(record.id))
 
 
 def _spread(seconds: list[float]) -> str:

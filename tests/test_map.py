@@ -82,7 +82,7 @@ async def test_a_run_passes_the_functions_of_the_map(tmp_path: Path) -> None:
     model = ScriptedModel([decide(calls=[call("weigh", item="pear")]), decide(calls=[call("done", answer="100 g")])])
     with Passed() as passed:
         async with Workspace(tmp_path / "ws", tools=[weigh]) as ws:
-            await ws.prompt_components.register(source=GREETING)
+            await ws.components.prompts.register(source=GREETING)
             result = await ws.run("Weigh the pear.", model=model, system="react")
     assert (result.status, result.answer) == (RunStatus.COMPLETED, "100 g")
     expected = {one for answer in ANSWERS.values() for one in answer}

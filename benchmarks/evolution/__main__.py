@@ -124,7 +124,7 @@ async def evolved(folder: Path, name: str, seed: int, evaluations: int) -> tuple
         await Evolver(place, keep(place, record), proposes, workspaces=workspace, tell=told).run()
     async with workspace(place) as ws:
         current = await version_of(ws, "prompt:react")
-        parts = {one.name: one.value for one in await ws.prompt_components.vars("react", current)}
+        parts = {one.name: one.value for one in await ws.components.prompts.vars("react", current)}
     return success(parts[PLACE.partition("/")[2]]), worker.asked
 
 

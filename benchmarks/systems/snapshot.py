@@ -100,7 +100,7 @@ async def _after_fill(ws: Any, run_id: str) -> str:
     from agentorchestra.core.effects import EffectKind
     from agentorchestra.log.ledger import Ledger
 
-    records = Ledger.of(await ws.events(run_id)).records
+    records = Ledger.of(await ws.log.events(run_id)).records
     actions = sorted(key.n for key, one in records.items() if one.kind is EffectKind.INVOKE_ACTION)
     branch = next(key.branch for key, one in records.items() if one.kind is EffectKind.INVOKE_ACTION)
     return f"{branch}#{actions[1]}"

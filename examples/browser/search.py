@@ -170,7 +170,7 @@ async def search(folder: Path, model: str = "") -> tuple[RunResult, Path]:
             task = f"Go to http://{host}/ and search for 'python programming', get the first result that is no advert."
             print(task)
             result = await ws.run(task, model=model or Searcher(), system="browser_use")
-            return result, ws.runs_folder / result.run_id
+            return result, ws.files.root / result.run_id
 
 
 def main() -> int:

@@ -110,7 +110,7 @@ def committed(repository: Path, name: str) -> bytes:
 
 async def show(ws: Workspace, result: RunResult) -> None:
     """What was done, and what came of it."""
-    for event in await ws.events(result.run_id):
+    for event in await ws.log.events(result.run_id):
         body = event.body
         if event.type == "completed" and body.get("outcome", {}).get("error"):
             print(f"  refused: {body['outcome']['error']}")

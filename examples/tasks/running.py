@@ -90,8 +90,8 @@ async def _collect(workspace: Path, result: Mapping[str, Any], made: Path) -> No
     async with Workspace(workspace) as ws:
         for one in result["artifacts"]:
             target = made / Path(one["name"]).name
-            target.write_bytes(await ws.artifact(result["run_id"], one["name"]))
-        folder = ws.run_folder(result["run_id"])
+            target.write_bytes(await ws.files.artifact(result["run_id"], one["name"]))
+        folder = ws.files.folder(result["run_id"])
     if folder.is_dir():
         shutil.copytree(folder, made, dirs_exist_ok=True, symlinks=True)
 

@@ -295,7 +295,7 @@ async def solve(example: Example, folder: Path, model: str = "") -> tuple[RunRes
             print(f"task:   {task}", *(f"        {one.name} ({one.stat().st_size:,} bytes)" for one in files), sep="\n")
             environments = ("browser",) if example.browser else ()
             result = await ws.run(task, files=files, model=model or example.mind(), environments=environments)
-            return result, _printed(await ws.events(result.run_id))
+            return result, _printed(await ws.log.events(result.run_id))
 
 
 def _printed(events: Sequence[Any]) -> list[str]:

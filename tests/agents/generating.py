@@ -159,7 +159,7 @@ async def generated(
     given: dict[str, Any] = {"models": {"scripted": model.client}, "settings": limited(**generator)}
     async with Workspace(folder, tools=tools, **given) as ws:
         result = await ws.run(task, system="tool_generator", model="scripted")
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
         if replay:
             assert (await ws.replay(result.run_id)).answer == result.answer_text
     return result, phases(events), events

@@ -87,7 +87,7 @@ class Later:
 
 async def test_tools_may_come_from_a_toolkit_that_is_opened_later(tmp_path: Path) -> None:
     async with Workspace(tmp_path, tools=[Later()], agents=[agent(tools=("later_search",))]) as ws:
-        assert "clerk" in ws.agents
+        assert "clerk" in ws.catalog.agents
 
 
 async def test_what_it_says_survives_being_saved_and_loaded(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ async def test_where_nobody_sees_a_scan_is_refused_before_anything_is_spent(tmp_
             r"with \[roles\.vision\] model = .* or recognise its text first, e\.g\. with ocrmypdf",
         ):
             await ws.run(TASK, files=[tmp_path / "scan.pdf"], **given)
-        assert not model.requests and not await ws.runs()
+        assert not model.requests and not await ws.runs.list()
         mixed = await ws.run(TASK, files=[tmp_path / "mixed.pdf"], **given)
         assert mixed.status is RunStatus.BLOCKED
         told = [one.text for request in model.requests for one in request.messages]

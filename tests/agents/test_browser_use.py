@@ -66,11 +66,11 @@ async def test_a_login_is_there_for_the_next_agent_and_the_analyzer_reads_what_w
         assert replayed.answer == result.answer_text
         assert len(site.sessions) == 1  # it signed in once
         assert [one.quote for one in result.sources] == ["June,794", "B3 shells: 794"]
-        (saved,) = ws.run_folder(result.run_id).rglob("statement.csv")
+        (saved,) = ws.files.folder(result.run_id).rglob("statement.csv")
         assert saved.read_text().startswith("month,shells")
         first, second = sorted({one.name.split("/")[1] for one in result.artifacts if one.name.endswith("log.jsonl")})
         for name in (first, second):
-            folder = ws.runs_folder / result.run_id / "browser" / name
+            folder = ws.files.root / result.run_id / "browser" / name
             with Image.open(folder / "steps.gif") as shown:
                 assert shown.width == 640
                 assert len(list(ImageSequence.Iterator(shown))) >= 2
@@ -121,7 +121,7 @@ async def test_a_missing_browser_is_said_before_the_run(tmp_path: Path) -> None:
             await ws.run("Look around.", environments=["browser"])
         with pytest.raises(MissingExtraError, match="'no-such-browser'"):  # who names the agent names the browser
             await ws.run("Look around.", system="browser_use")
-        assert not await ws.runs()
+        assert not await ws.runs.list()
 
 
 @pytest.mark.long
@@ -154,10 +154,10 @@ async def test_two_at_once_have_tabs_and_records_of_their_own(tmp_path: Path) ->
         result = await ws.run(task, environments=["browser"])
         assert result.answer == "both ordered", result.error
         assert sorted(one["name"] for one in site.forms) == ["Ada", "Grace"]
-        records = sorted(one.name for one in (ws.runs_folder / result.run_id / "browser").iterdir())
+        records = sorted(one.name for one in (ws.files.root / result.run_id / "browser").iterdir())
         assert len(records) == 2
         for name in records:
-            log = (ws.runs_folder / result.run_id / "browser" / name / "log.jsonl").read_text()
+            log = (ws.files.root / result.run_id / "browser" / name / "log.jsonl").read_text()
             assert ('"text": "Ada"' in log) is not ('"text": "Grace"' in log)
 
 
@@ -204,8 +204,8 @@ async def test_a_record_that_cannot_be_written_fails_nothing(tmp_path: Path) -> 
     async with browser_site() as site, opened(tmp_path, team(clerk, clerk), site.host) as ws:
         task = f"Sign in at {site.address}/login as {USER} with the password {PASSWORD}: which balance?"
         run_id = await ws.create(task, system="browser_use")
-        ws.runs_folder.joinpath(run_id).mkdir(parents=True, exist_ok=True)
-        (ws.runs_folder / run_id / "browser").write_text("in the way")
+        ws.files.root.joinpath(run_id).mkdir(parents=True, exist_ok=True)
+        (ws.files.root / run_id / "browser").write_text("in the way")
         (record,) = await whole_runs(ws)
         assert record.manifest.max_steps == 50
         result = await ws.resume(run_id)
@@ -264,7 +264,7 @@ async def test_out_of_steps_it_gives_what_it_found_and_records_nothing_where_nob
         assert f"The agent did not finish; the answer is {where}." in result.report
         assert replayed.answer == result.answer_text
         assert not [one for one in result.artifacts if one.name.endswith(("log.jsonl", "report.md", "steps.gif"))]
-        assert not (ws.runs_folder / result.run_id / "browser").exists()
+        assert not (ws.files.root / result.run_id / "browser").exists()
 
 
 @pytest.mark.long
@@ -290,7 +290,7 @@ async def test_references_of_a_page_that_is_gone_are_refused_and_sources_that_we
     async with browser_site() as site, opened(tmp_path, team(hasty, hasty), site.host) as ws:
         task = f"Open now {site.address}/login and sign in as {USER} with {PASSWORD}"
         result = await ws.run(task, system="browser_use")
-        log = next((ws.runs_folder / result.run_id / "browser").glob("*/log.jsonl")).read_text()
+        log = next((ws.files.root / result.run_id / "browser").glob("*/log.jsonl")).read_text()
         calls = [one for one in map(json.loads, log.splitlines()) if one["type"] == "call"]
     assert result.answer == "1,204 shells"
     assert [one.quote for one in result.sources] == ["Your balance is 1,204 shells."]
@@ -310,7 +310,7 @@ async def test_a_process_that_dies_leaves_a_run_that_goes_on_signed_in(tmp_path:
         pictures = sorted(tmp_path.rglob("frames/*.jpg"))
         assert pictures
         async with opened(tmp_path, team(clerk, clerk), site.host) as ws:
-            (record,) = await ws.runs()
+            (record,) = await ws.runs.list()
             result = await ws.resume(record.id)
             replayed = await ws.replay(record.id)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "1,204 shells"), result.error

@@ -132,7 +132,7 @@ async def test_what_the_user_says_in_between_stays_word_for_word(tmp_path: Path)
 
     async def model(request: ModelRequest) -> ModelResponse:
         if len(clerk.requests) == 3:
-            (record,) = await ws.runs()
+            (record,) = await ws.runs.list()
             await ws.tell(record.id, "By the way: the colour is amber now.")
         answer = clerk(request)
         if not request.tools:

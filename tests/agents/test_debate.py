@@ -278,7 +278,7 @@ async def test_a_run_that_is_refused_is_not_made(tmp_path: Path) -> None:
             await ws.create(TOPIC, system="debate", model="offline")
         with pytest.raises(SettingsError, match="the system 'react' has no options, but experts were given"):
             await ws.create(TOPIC, system="react", model="scripted", options={"experts": BOTH})
-        assert not await ws.runs()
+        assert not await ws.runs.list()
 
 
 # -- how it goes on and ends -------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ async def test_a_short_file_is_in_view_and_one_request_answers(lease: Path, syst
         assert "lease.txt (text/plain, 77 bytes), whole below" in task.text
         (block,) = [one for one in task.content if one.source is not None and one.source.place]
         assert (block.source.ref, block.trust) == ("lease.txt", "untrusted")  # type: ignore[union-attr]
-        assert "files_in_view" in calls_of(await ws.events(result.run_id))
+        assert "files_in_view" in calls_of(await ws.log.events(result.run_id))
         assert (await ws.replay(result.run_id)).answer == result.answer
 
 
@@ -73,7 +73,7 @@ async def test_it_is_read_when_nothing_is_to_be_in_view(lease: Path) -> None:
     async with Workspace(store=MemoryStore(), settings=settled(in_view_chars=0)) as ws:
         result = await ws.run(QUESTION, files=[lease], model=model)
         assert result.answer == "The deposit is 1284 euros."
-        assert [len(model.requests), *calls_of(await ws.events(result.run_id))] == [
+        assert [len(model.requests), *calls_of(await ws.log.events(result.run_id))] == [
             2,
             "read_file",
             "done",

@@ -237,7 +237,7 @@ async def test_later_agents_of_the_same_run_have_the_tool(tmp_path: Path) -> Non
     async with Workspace(tmp_path / "ws", models={"scripted": client}, settings=limited()) as ws:
         result = await ws.run(f"{TASK} Then 2024.", model="scripted")
         assert result.answer == "MMXXIV", result.report
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
         assert called(events, "roman") == [1994, 2024]
         assert (await ws.replay(result.run_id)).answer == "MMXXIV"
     assert "registered" in [phase for phase, _, _ in phases(events)]
@@ -367,7 +367,7 @@ async def test_a_name_that_is_taken_meanwhile_costs_no_tool(tmp_path: Path) -> N
         folder["ws"] = ws
         result = await ws.run(TASK, system="tool_generator", model="scripted")
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "MCMXCIV"), result.report
-        assert called(await ws.events(result.run_id), "roman_2") == [1994]
+        assert called(await ws.log.events(result.run_id), "roman_2") == [1994]
         assert (await ws.replay(result.run_id)).answer == "MCMXCIV"
 
 

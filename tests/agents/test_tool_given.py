@@ -47,7 +47,7 @@ async def test_an_agent_at_work_calls_the_tool_it_asked_for(tmp_path: Path) -> N
     async with opened(tmp_path / "ws", model()) as ws:
         result = await ws.run(GOAL, system="react", model="scripted")
         assert (result.status, result.answer) == (RunStatus.COMPLETED, WANTED), result
-        assert called(await ws.events(result.run_id), ROMAN) == [1994, 2024]
+        assert called(await ws.log.events(result.run_id), ROMAN) == [1994, 2024]
         assert (await ws.replay(result.run_id)).answer == WANTED
 
 
@@ -81,12 +81,12 @@ async def test_killed_with_the_tool_in_hand_it_goes_on(tmp_path: Path) -> None:
     assert dying.returncode == -9
     making = Model()
     async with opened(tmp_path / "ws", model(asker, making)) as ws:
-        (run,) = await ws.runs()
-        before = await ws.events(run.id)
+        (run,) = await ws.runs.list()
+        before = await ws.log.events(run.id)
         assert "registered" in [phase for phase, _, _ in phases(before)] and called(before, ROMAN) == [1994]
         result = await ws.resume(run.id)
         assert (result.status, result.answer, making.asked) == (RunStatus.COMPLETED, WANTED, [])
-        assert called(await ws.events(run.id), ROMAN) == [1994, 2024]
+        assert called(await ws.log.events(run.id), ROMAN) == [1994, 2024]
         assert (await ws.replay(run.id)).answer == WANTED
         assert len(await ws.tcp.versions(ROMAN)) == 1
 

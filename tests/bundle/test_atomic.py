@@ -37,7 +37,7 @@ asyncio.run(main())
 async def bundle(tmp_path: Path) -> tuple[Path, str]:
     async with here(tmp_path) as ws:
         run = (await recorded(ws, tmp_path)).run_id
-        return (await ws.export(run, tmp_path / "run.zip")).path, run
+        return (await ws.log.export(run, tmp_path / "run.zip")).path, run
 
 
 @pytest.mark.long
@@ -48,9 +48,9 @@ async def test_a_process_that_dies_before_the_last_commit(tmp_path: Path) -> Non
     done = await asyncio.to_thread(lambda: subprocess.run(words, capture_output=True, text=True, check=False))
     assert done.returncode == 9, done.stderr
     async with Workspace(there, settings=settings(), environ={}) as ws:
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []
         assert (there / "runs" / run / "files" / "report.txt").exists()  # what it had written by then
-        (imported,) = await ws.import_file(path)
+        (imported,) = await ws.log.import_file(path)
         assert not imported.identical
         assert (await ws.replay(run)).answer == "three figures"
         assert (there / "runs" / run / "files" / "more" / "ä b.txt").read_text() == "further words\n"
@@ -62,7 +62,7 @@ async def test_several_at_once(tmp_path: Path) -> None:
     spaces = [Workspace(tmp_path / "there", settings=settings(), environ={}) for _ in range(4)]
     for ws in spaces:
         await ws.open()
-    done = [one for (one,) in await asyncio.gather(*(ws.import_file(path) for ws in spaces))]
+    done = [one for (one,) in await asyncio.gather(*(ws.log.import_file(path) for ws in spaces))]
     assert [one.run_id for one in done] == [run] * 4
     assert sorted(one.identical for one in done) == [False, True, True, True]
     assert (tmp_path / "there" / "runs" / run / "files" / "report.txt").read_text().startswith("Figures wanted")
@@ -76,11 +76,11 @@ async def test_a_full_database(tmp_path: Path) -> None:
     there = tmp_path / "there"
     async with Workspace(there, settings=Settings(max_bytes=100_000), environ={}) as ws:
         with pytest.raises(StoreFullError, match="no space left for the log"):
-            await ws.import_file(path)
-        assert await ws.runs() == []
+            await ws.log.import_file(path)
+        assert await ws.runs.list() == []
         assert not (there / "runs" / run).exists()
     async with Workspace(there, settings=settings(), environ={}) as ws:
-        assert [one.run_id for one in await ws.import_file(path)] == [run]
+        assert [one.run_id for one in await ws.log.import_file(path)] == [run]
 
 
 async def test_an_export_that_fails_leaves_no_file(tmp_path: Path) -> None:
@@ -94,14 +94,14 @@ async def test_an_export_that_fails_leaves_no_file(tmp_path: Path) -> None:
         named = tmp_path / "ws" / "runs" / run / "files" / "report.txt"
         named.unlink()
         with pytest.raises(BundleError, match=r"the file 'report.txt' of the task is no longer kept in .* --no-files"):
-            await ws.export(run, out / "run.zip")
+            await ws.log.export(run, out / "run.zip")
         named.write_bytes(b"figures wanted: cover, left, right.\n")  # as long as it was
         with pytest.raises(BundleError, match=r"the file 'report.txt' of the task is not what it was when the run was"):
-            await ws.export(run, out / "run.zip")
+            await ws.log.export(run, out / "run.zip")
         assert list(out.iterdir()) == []
-        done = await ws.export(run, out / "run.zip", files=False)
+        done = await ws.log.export(run, out / "run.zip", files=False)
         assert [path.name for path in out.iterdir()] == ["run.zip"]
     async with Workspace(tmp_path / "there", settings=settings(), environ={}) as ws:
-        (imported,) = await ws.import_file(done.path)
+        (imported,) = await ws.log.import_file(done.path)
         assert imported.left_out
         assert (await ws.replay(run)).answer == "three figures"

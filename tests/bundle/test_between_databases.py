@@ -232,7 +232,7 @@ async def environments(ws: Workspace[Any], folder: Path) -> str:
 
 async def fork(ws: Workspace[Any], folder: Path) -> str:
     run = await environments(ws, folder)
-    events = await ws.events(run)
+    events = await ws.log.events(run)
     # Both stand at snapshots there, and a text of the prompt is replaced.
     at = next(one.seq for one in events if one.body and "env:folder" in one.body.get("outcome", {}).get("writes", {}))
     made = await ws.fork(run, at=at, labels={"of": "shelf"}, budget=Budget(steps=20))
@@ -303,14 +303,14 @@ async def interrupted(ws: Workspace[Any], folder: Path) -> str:
     run = await ws.create("hang", budget=Budget(cost_usd=5.0))
     driving = asyncio.create_task(ws.resume(run))
     while not HANGS.is_set():
-        for question in await ws.questions(run):
+        for question in await ws.runs.questions(run):
             await ws.approve(run, question=question.key)
         if driving.done():
             driving = asyncio.create_task(ws.resume(run))
         await asyncio.sleep(0.01)
     driving.cancel()
     await asyncio.wait([driving])
-    assert "interrupted" in [one.type for one in await ws.events(run)]
+    assert "interrupted" in [one.type for one in await ws.log.events(run)]
     return run
 
 
@@ -366,19 +366,19 @@ async def contents(ws: Workspace[Any], run: str) -> dict[str, Any]:
     """All that a workspace has of a run but the time at which it came, and where its folder lies."""
     record = await ws.store.get_run(run)
     assert record is not None
-    events: list[Event] = await ws.events(run)
+    events: list[Event] = await ws.log.events(run)
     lines = b"".join(to_line(one) for one in events)
     names = sorted(names_in(lines) | names_in(record.manifest.model_dump_json()))
     held = {name: await ws.store.get_blob(name) for name in names if await ws.store.find_blobs([name])}
-    result = await ws.result(run)
+    result = await ws.runs.result(run)
     return {
         "record": record.model_copy(update={"imported": None}),
         "lines": lines,
         "blobs": held,
-        "artifacts": {one.name: await ws.artifact(run, one.name) for one in result.artifacts},
+        "artifacts": {one.name: await ws.files.artifact(run, one.name) for one in result.artifacts},
         "result": result.model_copy(update={"folder": None}),
         "cost": (result.cost_usd, result.usage, result.usage_by_model),
-        "questions": await ws.questions(run),
+        "questions": await ws.runs.questions(run),
     }
 
 
@@ -402,13 +402,13 @@ async def test_a_run_is_the_same_in_the_other_database(
         home, replayed = await contents(ws, run), await ws.replay(run)
         sums = await checksums(stores[0], run)
         assert all(value is not None for _, value in sums)
-        exported = await ws.export(run, tmp_path / "first.zip")
+        exported = await ws.log.export(run, tmp_path / "first.zip")
     async with workspace(tmp_path / "there", stores[1]) as other:
-        (imported,) = await other.import_file(exported.path)
+        (imported,) = await other.log.import_file(exported.path)
         assert (imported.run_id, imported.identical) == (run, False)
         assert await contents(other, run) == home
         assert await checksums(stores[1], run) == sums
         assert await other.replay(run) == replayed
-        again = await other.export(run, tmp_path / "second.zip")
+        again = await other.log.export(run, tmp_path / "second.zip")
     assert again.path.read_bytes() == exported.path.read_bytes()
     assert again.sha256 == exported.sha256

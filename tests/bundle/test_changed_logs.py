@@ -46,7 +46,7 @@ def change(events: list[dict[str, Any]], chance: random.Random) -> None:
 async def test_whoever_reads_it_gets_on_with_it(tmp_path: Path, seed: int) -> None:
     async with here(tmp_path) as ws:
         run = (await recorded(ws, tmp_path)).run_id
-        good = (await ws.export(run, tmp_path / "good.zip")).path
+        good = (await ws.log.export(run, tmp_path / "good.zip")).path
     chance = random.Random(seed)
     read = 0
 
@@ -61,13 +61,13 @@ async def test_whoever_reads_it_gets_on_with_it(tmp_path: Path, seed: int) -> No
         bad = rewritten(good, tmp_path / "bad.zip", spoil)
         async with Workspace(tmp_path / "there", store=MemoryStore(), settings=settings(), environ={}) as ws:
             try:
-                await ws.import_file(bad)
+                await ws.log.import_file(bad)
             except BundleError:
                 continue
             read += 1
-            await ws.result(run)
-            list(tree_lines(RunView.of(await ws.events(run))))
-            assert [_line(event) async for event in ws.log()]
+            await ws.runs.result(run)
+            list(tree_lines(RunView.of(await ws.log.events(run))))
+            assert [_line(event) async for event in ws.log.select()]
             try:
                 await ws.replay(run)
             except AgentOrchestraError as exc:

@@ -32,7 +32,7 @@ def good() -> Iterator[Path]:
     async def make(folder: Path) -> Path:
         async with here(folder) as ws:
             run = (await recorded(ws, folder)).run_id
-            return (await ws.export(run, folder / "good.zip")).path
+            return (await ws.log.export(run, folder / "good.zip")).path
 
     with tempfile.TemporaryDirectory() as folder:
         yield asyncio.run(make(Path(folder)))
@@ -58,10 +58,10 @@ async def refused(tmp_path: Path, bundle: Path, sentence: str) -> None:
     async with Workspace(tmp_path / "there", settings=settings(), environ={}) as ws:
         before = state(ws.folder)
         with pytest.raises(BundleError, match=sentence) as caught:
-            await ws.import_file(bundle)
+            await ws.log.import_file(bundle)
         assert state(ws.folder) == before
         assert "\n" not in str(caught.value)
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []
 
 
 def lines(members: Members, change: Callable[[list[dict[str, Any]]], Any]) -> None:
@@ -311,7 +311,7 @@ async def test_a_version_of_the_format_that_nobody_writes(good: Path, tmp_path: 
     bad.write_bytes(bytes(spoilt))
     async with Workspace(tmp_path / "there", settings=settings(), environ={}) as ws:
         with pytest.raises(BundleError, match=r"bad\.zip is damaged \(zip file version 14\.5\)"):
-            await ws.import_file(bad)
+            await ws.log.import_file(bad)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -327,7 +327,7 @@ async def test_bytes_changed_anywhere(good: Path, tmp_path: Path, seed: int) -> 
                 spoilt[chance.randrange(len(data))] = chance.randrange(256)
             bad.write_bytes(bytes(spoilt))
             try:
-                (done,) = await ws.import_file(bad)
+                (done,) = await ws.log.import_file(bad)
             except AgentOrchestraError as exc:
                 assert isinstance(exc, BundleError), exc
                 assert re.search(r"nothing was imported|name a bundle", str(exc)), exc
@@ -340,7 +340,7 @@ async def same(ws: Workspace[Any], run: str, bundle: Path) -> bool:
     from agentorchestra.log.bundle.lines import to_line
 
     with zipfile.ZipFile(io.BytesIO(bundle.read_bytes())) as archive:
-        return b"".join(to_line(one) for one in await ws.events(run)) == archive.read("events.jsonl")
+        return b"".join(to_line(one) for one in await ws.log.events(run)) == archive.read("events.jsonl")
 
 
 async def test_too_large_to_be_read(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ async def exported(tmp_path: Path, **options: object) -> tuple[Path, str]:
     async with here(tmp_path) as ws:
         result = await recorded(ws, tmp_path, **options)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "three figures"), result.error
-        done = await ws.export(result.run_id, tmp_path / "run.zip")
+        done = await ws.log.export(result.run_id, tmp_path / "run.zip")
     return done.path, result.run_id
 
 
@@ -68,13 +68,13 @@ async def test_a_run_replays_elsewhere(tmp_path: Path) -> None:
 async def test_equal_runs_give_equal_bytes_wherever_they_are(tmp_path: Path) -> None:
     async with here(tmp_path) as ws:
         run = (await recorded(ws, tmp_path)).run_id
-        first = await ws.export(run, tmp_path / "1.zip")
-        second = await ws.export(run, tmp_path / "2.zip")
+        first = await ws.log.export(run, tmp_path / "1.zip")
+        second = await ws.log.export(run, tmp_path / "2.zip")
         assert first.sha256 == second.sha256
         assert first.path.read_bytes() == second.path.read_bytes()
     async with Workspace(tmp_path / "other", settings=settings(), environ={}) as other:
-        await other.import_file(tmp_path / "1.zip")
-        third = await other.export(run, tmp_path / "3.zip")
+        await other.log.import_file(tmp_path / "1.zip")
+        third = await other.log.export(run, tmp_path / "3.zip")
     with zipfile.ZipFile(first.path) as one, zipfile.ZipFile(third.path) as two:
         assert one.namelist() == two.namelist() == sorted(one.namelist())
         differ = {name for name in one.namelist() if one.read(name) != two.read(name)}
@@ -117,11 +117,11 @@ async def test_a_waiting_run_goes_on_where_its_tools_are(tmp_path: Path) -> None
     async with here(tmp_path, drawing(steps), tools=tools) as ws:
         result = await recorded(ws, tmp_path)
         assert result.status is RunStatus.WAITING, result
-        await ws.export(result.run_id, tmp_path / "run.zip")
+        await ws.log.export(result.run_id, tmp_path / "run.zip")
     run = result.run_id
     there = tmp_path / "there"
     async with other(there) as ws:
-        await ws.import_file(tmp_path / "run.zip")
+        await ws.log.import_file(tmp_path / "run.zip")
         assert (await ws.replay(run)).status is RunStatus.WAITING
     said = elsewhere(there, "approve", run, result.questions[0].code, code=2)
     assert "this process does not have both, draw, publish, which the run was started with" in said
@@ -129,7 +129,7 @@ async def test_a_waiting_run_goes_on_where_its_tools_are(tmp_path: Path) -> None
     async with Workspace(
         tmp_path / "third", tools=tools, models={"drawer": last}, settings=settings(), environ={}
     ) as third:
-        (done,) = await third.import_file(tmp_path / "run.zip")
+        (done,) = await third.log.import_file(tmp_path / "run.zip")
         assert (done.status, done.identical) == (RunStatus.WAITING, False)
         await third.approve(run)
         result = await third.resume(run)
@@ -147,7 +147,7 @@ async def test_a_run_under_way_is_exported_as_far_as_it_is_and_can_be_resumed(tm
     async def draw(ctx: RunContext[None], what: str, size: int = 3) -> str:
         """Draw, and give the run away meanwhile."""
         if not (tmp_path / "run.zip").exists():
-            await ws.export(ctx.run_id, tmp_path / "run.zip")
+            await ws.log.export(ctx.run_id, tmp_path / "run.zip")
         return what
 
     ws.own = replace(ws.own, tools=(*ws.own.tools[1:], draw))
@@ -157,15 +157,15 @@ async def test_a_run_under_way_is_exported_as_far_as_it_is_and_can_be_resumed(tm
     async with Workspace(
         tmp_path / "third", tools=ws.own.tools, models={"drawer": last}, settings=settings(), environ={}
     ) as third:
-        (done,) = await third.import_file(tmp_path / "run.zip")
+        (done,) = await third.log.import_file(tmp_path / "run.zip")
         assert done.status is RunStatus.RUNNING
         assert (await third.replay(done.run_id)).answer == ""
         epoch = (await third.store.job(done.run_id)).epoch  # type: ignore[union-attr]
         assert epoch == 1
-        before = len(await third.events(done.run_id))
+        before = len(await third.log.events(done.run_id))
         result = await third.resume(done.run_id)
         assert result.status is not RunStatus.RUNNING
-        events = await third.events(done.run_id)
+        events = await third.log.events(done.run_id)
         assert events[before].body["epoch"] == 2
 
 
@@ -180,10 +180,10 @@ async def test_programs_of_models_are_not_run_by_a_replay_elsewhere(tmp_path: Pa
     async with here(tmp_path, drawing(steps if code else calls)) as ws:
         result = await recorded(ws, tmp_path, action="code" if code else "tools")
         assert result.answer == "as programs", result
-        await ws.export(result.run_id, tmp_path / "run.zip")
+        await ws.log.export(result.run_id, tmp_path / "run.zip")
     there = tmp_path / "there"
     async with other(there) as ws:
-        await ws.import_file(tmp_path / "run.zip")
+        await ws.log.import_file(tmp_path / "run.zip")
     program = """
 import asyncio, sys
 from agentorchestra.workspace import open_workspace
@@ -210,9 +210,9 @@ async def test_a_run_of_a_model_without_native_calls_replays_elsewhere(tmp_path:
     model = ScriptedModel(steps, name="drawer", native_tools=False)
     async with here(tmp_path, model) as ws:
         run = (await recorded(ws, tmp_path, budget=None)).run_id
-        await ws.export(run, tmp_path / "run.zip")
+        await ws.log.export(run, tmp_path / "run.zip")
     async with other(tmp_path / "there") as ws:
-        await ws.import_file(tmp_path / "run.zip")
+        await ws.log.import_file(tmp_path / "run.zip")
         assert (await ws.replay(run)).answer == "in words"
 
 
@@ -228,7 +228,7 @@ async def test_a_team_replays_where_there_are_other_agents_models_and_tools(tmp_
         result = await recorded(ws, tmp_path, system="agentorchestra")
         assert result.answer.startswith("by a team"), result
         home = await ws.replay(result.run_id)
-        await ws.export(result.run_id, tmp_path / "run.zip")
+        await ws.log.export(result.run_id, tmp_path / "run.zip")
 
     @tool(effect="pure")
     def sing(song: str) -> str:
@@ -238,7 +238,7 @@ async def test_a_team_replays_where_there_are_other_agents_models_and_tools(tmp_
     singer = Agent(name="singer", description="Sings.", prompt="worker")
     extra = settings(models={"loud": ModelProfile(model="offline")}, max_result_chars=300)
     async with Workspace(tmp_path / "there", tools=[sing], agents=[singer], settings=extra, environ={}) as there:
-        await there.import_file(tmp_path / "run.zip")
+        await there.log.import_file(tmp_path / "run.zip")
         assert await there.replay(result.run_id) == home
 
 
@@ -253,20 +253,20 @@ async def test_an_environment_comes_with_its_snapshots(tmp_path: Path) -> None:
     given: dict[str, Any] = {"tools": [publish], "environments": {"counter": Counter}}
     async with here(tmp_path, drawing(steps), **given) as ws:
         run = (await recorded(ws, tmp_path)).run_id
-        done = await ws.export(run, tmp_path / "run.zip")
+        done = await ws.log.export(run, tmp_path / "run.zip")
         home = await ws.replay(run)
-        written = [one.body.get("outcome", {}).get("writes", {}) for one in await ws.events(run)]
+        written = [one.body.get("outcome", {}).get("writes", {}) for one in await ws.log.events(run)]
         snapshots = [str(one["env:counter"]) for one in written if "env:counter" in one]
     with zipfile.ZipFile(done.path) as archive:
         assert snapshots and {f"blobs/{one}" for one in snapshots} <= set(archive.namelist())
     async with other(tmp_path / "there") as ws2:
-        await ws2.import_file(done.path)
+        await ws2.log.import_file(done.path)
         with pytest.raises(UnknownComponentError, match="this process does not have counter, which"):
             await ws2.replay(run)
     last = drawing([decide(calls=[call("counter_add", by=1)]), decide(calls=[call("done", answer="counted")])])
     third = Workspace(tmp_path / "third", models={"drawer": last}, settings=settings(), environ={}, **given)
     async with third:
-        await third.import_file(done.path)
+        await third.log.import_file(done.path)
         assert await third.replay(run) == home
         await third.approve(run)
         result = await third.resume(run)
@@ -305,9 +305,9 @@ async def test_what_an_environment_hides_stays_where_it_is(tmp_path: Path) -> No
     given: dict[str, Any] = {"tools": [publish], "environments": {"safe": Safe}}
     async with here(tmp_path, drawing(steps), **given) as ws:
         run = (await recorded(ws, tmp_path)).run_id
-        done = await ws.export(run, tmp_path / "run.zip")
+        done = await ws.log.export(run, tmp_path / "run.zip")
         home = await ws.replay(run)
-        assert (await ws.gc(grace_s=0)).blobs == 0
+        assert (await ws.log.gc(grace_s=0)).blobs == 0
     hidden = hashlib.sha256(b"the cookie").hexdigest()
     with zipfile.ZipFile(done.path) as archive:
         assert f"blobs/{hidden}" not in archive.namelist()
@@ -315,7 +315,7 @@ async def test_what_an_environment_hides_stays_where_it_is(tmp_path: Path) -> No
     last = drawing([decide(calls=[call("safe_look")]), decide(calls=[call("done", answer="looked")])])
     third = Workspace(tmp_path / "third", models={"drawer": last}, settings=settings(), environ={}, **given)
     async with third:
-        await third.import_file(done.path)
+        await third.log.import_file(done.path)
         assert await third.replay(run) == home
         await third.approve(run)
         assert (await third.resume(run)).answer == "looked"
@@ -334,7 +334,7 @@ async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_p
     (trap / "evil.py").write_text(f"open({str(trap / 'sprung')!r}, 'w')\nraise SystemExit\n")
     async with here(tmp_path) as ws:
         run = (await recorded(ws, tmp_path)).run_id
-        await ws.export(run, tmp_path / "run.zip")
+        await ws.log.export(run, tmp_path / "run.zip")
 
     def change(members: dict[str, bytes]) -> None:
         digest = digest_of(trap / "evil.py")
@@ -351,9 +351,9 @@ async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_p
     bundle = rewritten(tmp_path / "run.zip", tmp_path / "evil.zip", change)
     there = tmp_path / "there"
     async with other(there) as ws:
-        await ws.import_file(bundle)
+        await ws.log.import_file(bundle)
         assert (await ws.replay(run)).answer == "three figures"
-        await ws.export(run, tmp_path / "again.zip")
+        await ws.log.export(run, tmp_path / "again.zip")
     assert "identical" in elsewhere(there, "replay", run, "--pin")
     # A completed run is not driven on; one that is would need the tools, which its app may not bring.
     assert "this process does not have both, draw" in elsewhere(there, "fork", run, "--at", "5", code=2)
@@ -362,10 +362,10 @@ async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_p
         fork = await ws2.fork(run, at=5)
         (made,) = [one.manifest for one in await whole_runs(ws2) if one.id == fork]
         assert (made.app, made.app_folder, made.overrides) == (None, None, {})
-        assert made.prompts == ws2.prompts.pins()
+        assert made.prompts == ws2.catalog.prompts.pins()
         assert digest_of(trap / "evil.py") not in made.model_dump_json()
         with pytest.raises(PinError, match="imported: the texts of its tools came with it and are not executed"):
-            equipper = ws2._equipper
+            equipper = ws2.assembly().equipper
             await equipper.as_started((await ws2.store.get_run(run)), equipper.base(), pin=True)  # type: ignore[arg-type]
         assert (await ws2.resume(fork, pin=True)).status is not RunStatus.CREATED
     assert not (trap / "sprung").exists()

@@ -68,7 +68,7 @@ async def test_a_replay_of_a_bundle_with_such_a_prompt_is_one_sentence(tmp_path:
 
     async with here(tmp_path) as ws:
         run = (await recorded(ws, tmp_path)).run_id
-        await ws.export(run, tmp_path / "run.zip")
+        await ws.log.export(run, tmp_path / "run.zip")
     text = (PROMPT + "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}").encode()
     digest = hashlib.sha256(text).hexdigest()
 
@@ -83,6 +83,6 @@ async def test_a_replay_of_a_bundle_with_such_a_prompt_is_one_sentence(tmp_path:
         members["events.jsonl"] = b"\n".join([json.dumps(created).encode(), *rest]) + b"\n"
 
     async with other(tmp_path / "there") as ws:
-        await ws.import_file(rewritten(tmp_path / "run.zip", tmp_path / "bad.zip", change))
+        await ws.log.import_file(rewritten(tmp_path / "run.zip", tmp_path / "bad.zip", change))
         with pytest.raises(PromptError, match=r"the prompt .react. came with an imported run .*: it uses Call"):
             await ws.replay(run)

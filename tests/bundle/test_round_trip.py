@@ -85,20 +85,20 @@ def test_a_run_is_the_same_after_a_bundle_and_after_lines(new: list[NewEvent]) -
         )
         async with Workspace(folder / "a", store=MemoryStore(), settings=settings(), environ={}) as one:
             await one.store.import_run(record, written, epoch=0)
-            await one.export(run, folder / "run.zip")
-            lines = b"".join([to_line(event) async for event in one.log()])
+            await one.log.export(run, folder / "run.zip")
+            lines = b"".join([to_line(event) async for event in one.log.select()])
         (folder / "run.jsonl").write_bytes(lines)
         for name in ("run.zip", "run.jsonl"):
             async with Workspace(folder / name[-3:], store=MemoryStore(), settings=settings(), environ={}) as two:
-                (done,) = await two.import_file(folder / name)
+                (done,) = await two.log.import_file(folder / name)
                 assert (done.run_id, done.identical, done.events) == (run, False, len(written))
-                assert await two.events(run) == written
+                assert await two.log.events(run) == written
                 found = await two.store.get_run(run)
                 assert found is not None and found.imported is not None
                 assert found.model_copy(update={"imported": TS}) == record
-                (again,) = await two.import_file(folder / name)
+                (again,) = await two.log.import_file(folder / name)
                 assert again.identical
-                assert b"".join([to_line(event) async for event in two.log()]) == lines
+                assert b"".join([to_line(event) async for event in two.log.select()]) == lines
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(there_and_back(Path(folder)))
@@ -120,46 +120,48 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, schema: str) -> 
 async def test_a_bundle_made_on_sqlite_replays_from_every_store(tmp_path: Path, store: Store) -> None:
     async with here(tmp_path) as ws:
         result = await recorded(ws, tmp_path)
-        await ws.export(result.run_id, tmp_path / "run.zip")
-        log, home = await ws.events(result.run_id), await ws.replay(result.run_id)
+        await ws.log.export(result.run_id, tmp_path / "run.zip")
+        log, home = await ws.log.events(result.run_id), await ws.replay(result.run_id)
     there = Workspace[None](tmp_path / "there", store=store, settings=settings(models={}), environ={})
     async with there:
-        (done,) = await there.import_file(tmp_path / "run.zip")
-        assert await there.events(done.run_id) == log
+        (done,) = await there.log.import_file(tmp_path / "run.zip")
+        assert await there.log.events(done.run_id) == log
         assert await there.replay(done.run_id) == home
-        assert (await there.result(done.run_id)).answer == "three figures"
-        assert len(await there.artifact(done.run_id, "left.bin")) == 80_000
-        assert [event.seq async for event in there.log(task="FIGURES", limit=3)] == [event.seq for event in log[-3:]]
-        back = await there.export(done.run_id, tmp_path / "back.zip")
+        assert (await there.runs.result(done.run_id)).answer == "three figures"
+        assert len(await there.files.artifact(done.run_id, "left.bin")) == 80_000
+        assert [event.seq async for event in there.log.select(task="FIGURES", limit=3)] == [
+            event.seq for event in log[-3:]
+        ]
+        back = await there.log.export(done.run_id, tmp_path / "back.zip")
     async with Workspace(tmp_path / "third", settings=settings(models={}), environ={}) as third:
-        await third.import_file(back.path)
-        assert await third.events(done.run_id) == log
+        await third.log.import_file(back.path)
+        assert await third.log.events(done.run_id) == log
         assert await third.replay(done.run_id) == home
 
 
 async def test_a_run_that_is_there_already_and_is_another(tmp_path: Path) -> None:
     async with here(tmp_path) as ws:
         run = (await recorded(ws, tmp_path)).run_id
-        await ws.export(run, tmp_path / "run.zip")
-        lines = [to_line(event) async for event in ws.log()]
+        await ws.log.export(run, tmp_path / "run.zip")
+        lines = [to_line(event) async for event in ws.log.select()]
     changed = json.loads(lines[3])
     changed["actor"] = "somebody"
     (tmp_path / "other.jsonl").write_bytes(b"".join([*lines[:3], json.dumps(changed).encode() + b"\n", *lines[4:]]))
     async with Workspace(tmp_path / "there", settings=settings(), environ={}) as there:
-        await there.import_file(tmp_path / "other.jsonl")
+        await there.log.import_file(tmp_path / "other.jsonl")
         with pytest.raises(BundleError) as caught:
-            await there.import_file(tmp_path / "run.zip")
+            await there.log.import_file(tmp_path / "run.zip")
         assert str(caught.value) == (
             f"the workspace holds {run} already, with {len(lines)} events, of which the first 3 are those of the "
             f"{len(lines)} to be imported; import it into another --workspace, nothing was imported"
         )
-        assert not (there.runs_folder / run / "files").exists()
+        assert not (there.files.root / run / "files").exists()
 
 
 async def test_files_of_events_are_refused_by_line(tmp_path: Path) -> None:
     async with here(tmp_path) as ws:
         run = (await recorded(ws, tmp_path)).run_id
-        lines = [to_line(event) async for event in ws.log()]
+        lines = [to_line(event) async for event in ws.log.select()]
     path = tmp_path / "events.jsonl"
     cases: list[tuple[list[bytes], str]] = [
         ([*lines[:4], b"{not json}\n", *lines[5:]], f"line 5 of {path} is not JSON"),
@@ -175,10 +177,10 @@ async def test_files_of_events_are_refused_by_line(tmp_path: Path) -> None:
         for spoilt, sentence in cases:
             path.write_bytes(b"".join(spoilt))
             with pytest.raises(BundleError) as caught:
-                await there.import_file(path)
+                await there.log.import_file(path)
             assert str(caught.value).startswith(sentence)
             assert str(caught.value).endswith("nothing was imported")
-            assert await there.runs() == []
+            assert await there.runs.list() == []
 
 
 async def test_several_runs_in_one_file_of_events(tmp_path: Path) -> None:
@@ -186,13 +188,15 @@ async def test_several_runs_in_one_file_of_events(tmp_path: Path) -> None:
         first = (await recorded(ws, tmp_path, session="others")).run_id
         ws.models.add(drawing())
         second = (await recorded(ws, tmp_path)).run_id
-        logs = {run: [to_line(event) async for event in ws.log() if event.run == run] for run in (first, second)}
+        logs = {run: [to_line(event) async for event in ws.log.select() if event.run == run] for run in (first, second)}
     mixed = [line for pair in zip(logs[first], logs[second], strict=False) for line in pair]
     (tmp_path / "events.jsonl").write_bytes(b"".join(mixed))
     assert [len(one) for one in logs.values()] == [len(mixed) // 2] * 2
     async with other(tmp_path / "there") as there:
-        assert len(await there.import_file(tmp_path / "events.jsonl")) == 2
-        assert {run: [to_line(event) async for event in there.log(LogQuery(runs=(run,)))] for run in logs} == logs
+        assert len(await there.log.import_file(tmp_path / "events.jsonl")) == 2
+        assert {
+            run: [to_line(event) async for event in there.log.select(LogQuery(runs=(run,)))] for run in logs
+        } == logs
         # Prompts and blobs do not come with events: a replay has today's prompts, and says where it differs.
         with pytest.raises(DivergedError, match=r"diverged at /1.react#\d+: the request to drawer differs"):
             await there.replay(first)

@@ -37,7 +37,7 @@ async def test_a_secret_that_a_tool_used_is_not_in_it(tmp_path: Path) -> None:
     async with here(tmp_path, drawing(steps), tools=[spend]) as ws:
         result = await recorded(ws, tmp_path, labels={"with": SECRET})
         assert result.answer == "it is secret:TOKEN_OF_TESTS"
-        done = await ws.export(result.run_id, tmp_path / "run.zip")
+        done = await ws.log.export(result.run_id, tmp_path / "run.zip")
     assert b"secret:TOKEN_OF_TESTS" in members(done.path)["events.jsonl"]
     assert not [name for name, data in members(done.path).items() if SECRET.encode() in data]
 
@@ -70,11 +70,11 @@ async def test_a_value_that_became_a_secret_later_is_refused_by_its_place(tmp_pa
             "Draw.", files=[more], system="react", model="drawer", labels={"a": LATER} if where == "label" else {}
         )
         await ws.resume(run)
-        assert (await ws.export(run, tmp_path / "known.zip")).blobs  # nobody knows it yet
+        assert (await ws.log.export(run, tmp_path / "known.zip")).blobs  # nobody knows it yet
     environ = {"TOKEN_OF_TESTS": LATER}
     async with Workspace(tmp_path / "ws", settings=settings(), environ=environ) as later:
         with pytest.raises(BundleError) as caught:
-            await later.export(run, tmp_path / "run.zip")
+            await later.log.export(run, tmp_path / "run.zip")
     said = str(caught.value)
     place = {
         "event": "event ",
@@ -103,7 +103,7 @@ async def test_the_database_and_addresses_passwords_are_not_in_it(tmp_path: Path
     async with here(tmp_path, drawing([decide(calls=[call("done", answer="x")])])) as ws:
         run = (await recorded(ws, tmp_path)).run_id
         ws.settings = given
-        done = await ws.export(run, tmp_path / "run.zip")
+        done = await ws.log.export(run, tmp_path / "run.zip")
     found = members(done.path)
     assert json.loads(found["settings.json"])["models"]["drawer"]["base_url"] == "https://b.example/v1"
     for word in (b"database-password", b"address-password", b"query-key", b"postgresql"):

@@ -38,12 +38,12 @@ async def test_a_turn_goes_alone_to_another_machine_and_on_there(tmp_path: Path)
         first = await session.run("Run `x = 40`", files=[note], **options)
         second = await session.run("Run `print(x + 2)`", **options)
         assert second.answer.strip() == "42"
-        bundle = (await ws.export(second.run_id, tmp_path / "turn.zip")).path
+        bundle = (await ws.log.export(second.run_id, tmp_path / "turn.zip")).path
     async with Workspace(tmp_path / "there", models=models, environ={}) as there:
-        await there.import_file(bundle)
-        (record,) = await there.runs()
+        await there.log.import_file(bundle)
+        (record,) = await there.runs.list()
         assert (record.manifest.session, record.manifest.previous) == ("sums", first.run_id)
-        assert "Run `x = 40`" in str((await there.events(second.run_id))[0].body["begins"]["messages"])
+        assert "Run `x = 40`" in str((await there.log.events(second.run_id))[0].body["begins"]["messages"])
         assert (await there.replay(second.run_id)).answer == second.answer
         with pytest.raises(SessionError, match="came from elsewhere, and its log may say anything; fork it"):
             await there.session("sums").run("Run `print(x + 3)`", **options)
@@ -62,14 +62,14 @@ async def test_of_a_run_from_elsewhere_no_folder_of_this_machine_is_meant(tmp_pa
     steps = [call("terminal_run", command=look), call("done", answer="done")]
     async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(steps)}) as ws:
         result = await ws.run("Look", model="m", system="react", project=user)
-        at = next(one.seq for one in await ws.events(result.run_id) if one.type == "started" and (one.n or 0) > 1)
-        bundle = (await ws.export(result.run_id, tmp_path / "run.zip")).path
+        at = next(one.seq for one in await ws.log.events(result.run_id) if one.type == "started" and (one.n or 0) > 1)
+        bundle = (await ws.log.export(result.run_id, tmp_path / "run.zip")).path
     with zipfile.ZipFile(bundle) as held:
         assert not [one for one in held.namelist() if b"SECRET" in held.read(one)]
     async with Workspace(tmp_path / "there", models={"m": ScriptedModel(steps)}) as there:
-        await there.import_file(bundle)
+        await there.log.import_file(bundle)
         assert (await there.replay(result.run_id)).answer == "done"
-        assert await there.diff(result.run_id) == result.diff
+        assert (await there.files.changes(result.run_id)).diff() == result.diff
         fork = await there.fork(result.run_id, at=at)
         again = await there.resume(fork)
         assert (again.status, again.diff) == (RunStatus.COMPLETED, result.diff), again.error
@@ -77,5 +77,5 @@ async def test_of_a_run_from_elsewhere_no_folder_of_this_machine_is_meant(tmp_pa
         assert (int(here[0]) < int(away[0]), here[1], away[1]) == (True, "/work", str(user))
         for one in (result.run_id, fork):
             with pytest.raises(ProjectError, match="came from elsewhere, and the folder that it names is not meant"):
-                await there.apply(one)
+                await there.files.apply(one)
     assert files_below(user)["a.txt"] == b"1\n"

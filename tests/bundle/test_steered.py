@@ -74,15 +74,15 @@ async def place(folder: Path, clock: FakeClock, **options: Any) -> AsyncIterator
 async def comes_back(ws: Workspace[Any], run: str, folder: Path, clock: FakeClock) -> ReplayReport:
     """Take a run elsewhere, as a bundle and as lines; there it holds the same events, and replays the same."""
     folder.mkdir(exist_ok=True)
-    events, here = await ws.events(run), await ws.replay(run)
+    events, here = await ws.log.events(run), await ws.replay(run)
     name = f"{run}-{len(events)}"
-    await ws.export(run, folder / f"{name}.zip")
+    await ws.log.export(run, folder / f"{name}.zip")
     (folder / f"{name}.jsonl").write_bytes(b"".join(map(to_line, events)))
     for file in (f"{name}.zip", f"{name}.jsonl"):
         async with place(folder / file.replace(".", "-"), clock, tools=TOOLS) as there:
-            (done,) = await there.import_file(folder / file)
+            (done,) = await there.log.import_file(folder / file)
             assert (done.run_id, done.events) == (run, len(events))
-            assert await there.events(run) == events
+            assert await there.log.events(run) == events
             assert await there.replay(run) == here
     return here
 
@@ -130,28 +130,30 @@ async def test_a_run_goes_on_elsewhere_with_the_answer_it_got_there(tmp_path: Pa
     async with place(tmp_path / "ws", clock, tools=TOOLS) as ws:
         run = (await ws.run("Paint.", system="react", model="painter")).run_id
         await ws.answer(run, "green")
-        await ws.export(run, tmp_path / "run.zip")
+        await ws.log.export(run, tmp_path / "run.zip")
     async with place(tmp_path / "there", clock, tools=TOOLS) as there:
-        await there.import_file(tmp_path / "run.zip")
+        await there.log.import_file(tmp_path / "run.zip")
         with pytest.raises(Exception, match="was answered already"):
             await there.answer(run, "red")
         assert [one.kind for one in (await there.resume(run)).questions] == ["approval"]
         await there.approve(run)
         await there.resume(run)
-        results = [one for one in await there.events(run) if one.type == "completed" and "published" in str(one.body)]
+        results = [
+            one for one in await there.log.events(run) if one.type == "completed" and "published" in str(one.body)
+        ]
         assert [one.body["outcome"]["value"] for one in results] == ["published a wall"]
 
 
 async def test_only_answers_have_numbers_below_zero(tmp_path: Path) -> None:
     async with place(tmp_path / "ws", FakeClock(), tools=TOOLS) as ws:
         run = (await ws.run("Paint.", system="react", model="painter")).run_id
-        lines = [json.loads(to_line(event)) for event in await ws.events(run)]
+        lines = [json.loads(to_line(event)) for event in await ws.log.events(run)]
     lines[2]["n"] = -7
     path = tmp_path / "events.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     async with place(tmp_path / "there", FakeClock(), tools=TOOLS) as there:
         with pytest.raises(BundleError) as caught:
-            await there.import_file(path)
+            await there.log.import_file(path)
     said = f"line 3 of {path} is no event (n is -7, and only answers have numbers below 0); nothing was imported"
     assert str(caught.value) == said
 

@@ -90,7 +90,7 @@ async def work(folder: Path, url: str, what: str) -> None:
             result = await ws.resume(what)
         report = await ws.replay(result.run_id)
         told = {"status": result.status, "answer": result.answer, "replayed": report.keys}
-        print(json.dumps({**told, "folder": str(ws.run_folder(result.run_id))}))
+        print(json.dumps({**told, "folder": str(ws.files.folder(result.run_id))}))
 
 
 if __name__ == "__main__":

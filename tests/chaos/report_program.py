@@ -66,7 +66,7 @@ async def main(folder: Path, what: str) -> None:
         if what == "run":
             result = await ws.run("Dig.", system="digger", model="scripted", seed="report")
         else:
-            (record,) = await ws.runs()
+            (record,) = await ws.runs.list()
             result = await ws.resume(record.id)
         assert (await ws.replay(result.run_id)).answer == result.answer_text
         print(result.answer.replace(result.run_id, "RUN"))

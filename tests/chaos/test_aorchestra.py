@@ -48,7 +48,7 @@ async def clean(folder: Path) -> list[Event]:
         whole = await ws.run(TASK)
         assert (whole.status, whole.answer) == ("completed", ANSWER)
         assert len(asked(folder)) == REQUESTS
-        return await ws.events(whole.run_id)
+        return await ws.log.events(whole.run_id)
 
 
 async def check(folder: Path, points: Sequence[str], keys: set[str]) -> None:
@@ -64,7 +64,7 @@ async def check(folder: Path, points: Sequence[str], keys: set[str]) -> None:
     async with workspace(folder) as ws:
         result = await ws.resume(run)
         assert (result.status, result.answer) == ("completed", ANSWER), points
-        events = await ws.events(run)
+        events = await ws.log.events(run)
         assert (await ws.replay(run)).answer == ANSWER
     lines = asked(folder)
     assert not {mark for _, mark, *_ in lines[before:]} & known, f"{points}: asked again, though the log has the answer"

@@ -52,14 +52,14 @@ def _found(folder: Path) -> dict[str, str]:
 
 async def _ends_well(folder: Path) -> None:
     async with workspace(folder) as ws:
-        (run,) = await ws.runs()
+        (run,) = await ws.runs.list()
         result = await ws.resume(run.id)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, " ".join(["ok"] * len(ACTIONS))), result.error
-        made = ws.run_folder(run.id)
+        made = ws.files.folder(run.id)
         assert _found(made) == FINAL
         log = ["git", "-c", "safe.directory=*", "-C", str(made), "log", "--format=%s"]
         assert subprocess.run(log, capture_output=True, text=True, check=True).stdout == "All of it\n"  # noqa: ASYNC221
-        worlds = world_folder(ws.runs_folder / run.id, "main").parent
+        worlds = world_folder(ws.files.root / run.id, "main").parent
         assert sorted(str(path.relative_to(worlds)) for path in worlds.glob("*/*")) == ["main/folder", "main/layer"]
         await ws.replay(run.id)
 
@@ -84,7 +84,7 @@ async def test_killed_while_the_folder_is_put_back(tmp_path: Path, place: str) -
     folder = tmp_path / "ws"
     _killed(folder, KILL_AT="after:/1.acts#4")
     async with workspace(folder) as ws:
-        (run,) = await ws.runs()
+        (run,) = await ws.runs.list()
     (made,) = folder.glob("runs/*/environments/main/folder")
     for path in made.rglob("*.txt"):
         path.write_text("spoilt")

@@ -28,7 +28,7 @@ async def test_a_generation_goes_on_where_it_was(tmp_path: Path) -> None:
         pytest.skip(problem)
     async with workspace(tmp_path / "whole") as ws:
         whole = await ws.run(TASK)
-        told = phases(await ws.events(whole.run_id))
+        told = phases(await ws.log.events(whole.run_id))
     count = len((tmp_path / "whole.asked").read_text(encoding="utf-8").splitlines())
     assert whole.answer == "MCMXCIV" and count == 3
     for number, (kill_at, twice) in enumerate(POINTS):

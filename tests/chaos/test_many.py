@@ -96,7 +96,7 @@ async def _work(folder: Path, kind: Literal["scripted", "loopback"]) -> None:
             for number, result in enumerate(results):
                 await _check(ws, number, result)
             assert len({result.run_id for result in results}) == RUNS
-            assert len(await ws.runs()) == RUNS
+            assert len(await ws.runs.list()) == RUNS
             assert ws.engine.driving == ()
     # The server's connections end with it; the workspace's tasks ended before.
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -105,7 +105,7 @@ async def _work(folder: Path, kind: Literal["scripted", "loopback"]) -> None:
 async def _check(ws: Workspace[None], number: int, result: RunResult) -> None:
     assert (result.status, result.error) == ("completed", None)
     assert result.answer == f"mark-{number}-0 spelt and mark-{number}-1 spelt"
-    events = await ws.events(result.run_id)
+    events = await ws.log.events(result.run_id)
     assert {event.run for event in events} == {result.run_id}
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert set(MARK.findall(str([event.body for event in events]))) == {str(number)}

@@ -38,7 +38,7 @@ async def test_what_is_remembered_is_remembered_once(tmp_path: Path, kill_at: st
         assert first.answer == "sea 3, remembered 0"
     python([PROGRAM, folder, "tide"], kill_at=kill_at)
     async with workspace(folder) as ws:
-        (killed,) = [one.id for one in await ws.runs() if one.id != first.run_id]
+        (killed,) = [one.id for one in await ws.runs.list() if one.id != first.run_id]
         assert (await ws.resume(killed)).answer == ANSWER
         assert await remembered(ws, killed) == WHOLE, where
         assert (await ws.replay(killed)).answer == ANSWER

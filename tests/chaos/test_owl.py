@@ -20,7 +20,7 @@ async def _whole(folder: Path) -> tuple[RunResult, list[str], int]:
     """A run that nothing disturbs: its result, the points at which it could die, and how often its model was asked."""
     async with workspace(folder) as ws:
         result = await ws.run(WORD)
-        points = kill_points(await ws.events(result.run_id))
+        points = kill_points(await ws.log.events(result.run_id))
     return result, points, _asked(folder)
 
 

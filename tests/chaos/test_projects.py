@@ -33,5 +33,5 @@ async def test_a_run_that_died_goes_on_in_its_copy(tmp_path: Path, kill_at: str)
         result = await ws.resume(run_id)
         assert result.status is RunStatus.COMPLETED, result.error
         assert (await ws.replay(run_id)).answer == "done"
-        assert (await ws.apply(run_id)).changed == ("a.txt", "b.txt", "gone")
+        assert (await ws.files.apply(run_id)).changed == ("a.txt", "b.txt", "gone")
     assert files_below(user) == {"a.txt": b"zero\none\n", "b.txt": b"zero\none\n" * 2}

@@ -99,7 +99,7 @@ async def _record(folder: Path) -> tuple[str, list[Event]]:
     async with ws:
         result = await ws.run("Weigh many numbers.", model="scripted", max_steps=STEPS + 10, system="react")
         assert (result.status, result.answer) == ("completed", f"did {STEPS} steps")
-        return result.run_id, await ws.events(result.run_id)
+        return result.run_id, await ws.log.events(result.run_id)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ async def test_a_replay_calls_no_handler(folder: Path, recorded: tuple[Path, str
         report = await ws.replay(run)
         assert (report.status, report.answer) == ("completed", f"did {STEPS} steps")
         assert report.keys == len(effect_keys(events))  # a replay that asks for less is an error, for more too
-        assert await ws.events(run) == events
+        assert await ws.log.events(run) == events
     assert executed == []
 
 

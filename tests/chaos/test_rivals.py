@@ -26,7 +26,7 @@ POINTS = [
 async def test_the_same_candidates_are_resumed(tmp_path: Path, kill_at: str) -> None:
     async with workspace(tmp_path / "whole") as ws:
         whole = await ws.run("Write it and send it.", environments=["files"])
-        keys = sorted(str(event.span) for event in await ws.events(whole.run_id) if event.type == "completed")
+        keys = sorted(str(event.span) for event in await ws.log.events(whole.run_id) if event.type == "completed")
     asked = Counter((tmp_path / "whole.asked").read_text(encoding="utf-8").splitlines())
     assert whole.answer == "third, then third" and asked["send third"] == 1 and asked.total() == 17
     folder = tmp_path / "killed"
@@ -35,8 +35,8 @@ async def test_the_same_candidates_are_resumed(tmp_path: Path, kill_at: str) -> 
     async with workspace(folder) as ws:
         result = await ws.resume(run)
         assert (result.answer_text, result.status) == (whole.answer_text, whole.status)
-        assert sorted(str(event.span) for event in await ws.events(run) if event.type == "completed") == keys
-        files = [path.name for path in ws.run_folder(run).rglob("*.txt")]
+        assert sorted(str(event.span) for event in await ws.log.events(run) if event.type == "completed") == keys
+        files = [path.name for path in ws.files.folder(run).rglob("*.txt")]
         assert files == ["third.txt"]
         assert (await ws.replay(run)).answer == whole.answer
     again = Counter(folder.with_suffix(".asked").read_text(encoding="utf-8").splitlines())

@@ -31,7 +31,7 @@ async def _whole(folder: Path) -> list[Event]:
     async with workspace(folder) as ws:
         result = await ws.run(TASK)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, ANSWER)
-        return await ws.events(result.run_id)
+        return await ws.log.events(result.run_id)
 
 
 async def _killed(folder: Path, point: str, sent: list[str]) -> None:
@@ -41,7 +41,7 @@ async def _killed(folder: Path, point: str, sent: list[str]) -> None:
         result = await ws.resume(run)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, ANSWER), point
         assert (await ws.replay(run)).answer == ANSWER, point
-        events = await ws.events(run)
+        events = await ws.log.events(run)
     assert _sent(events) == sent, point
     completed = Counter(one.span for one in events if one.type == "completed")
     assert max(completed.values()) == 1, point

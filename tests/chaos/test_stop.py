@@ -159,8 +159,8 @@ async def test_a_cancelled_task_leaves_nothing_behind(held: Held) -> None:
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
-    (record,) = await ws.runs()
-    check_log(await ws.events(record.id), "cancelled")
+    (record,) = await ws.runs.list()
+    check_log(await ws.log.events(record.id), "cancelled")
     await _nothing_left(ws, threads)
     assert (await _resumed(held, record.id)).answer == team_model.ANSWER_OF_THREE
 
@@ -171,7 +171,7 @@ async def test_a_workspace_that_is_closed_stops_its_runs(held: Held) -> None:
     await ws.open()
     work = asyncio.create_task(ws.run(team_model.TASK, model="team", system="react"))
     await until(lambda: held.waiting == 3)
-    (record,) = await ws.runs()
+    (record,) = await ws.runs.list()
     await ws.close()
     await asyncio.gather(work, return_exceptions=True)
     await _nothing_left(ws, threads)
@@ -186,8 +186,8 @@ async def test_how_far_the_top_agent_had_come_is_kept(held: Held) -> None:
         await until(lambda: held.waiting == 1)
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        (record,) = await ws.runs()
-        ended = (await ws.events(record.id))[-1].body
+        (record,) = await ws.runs.list()
+        ended = (await ws.log.events(record.id))[-1].body
     assert ended["status"] == "cancelled"
     assert ended["result"] == {"status": "cancelled", "steps": 1, "memory": "top after 0 steps"}
 
@@ -199,7 +199,7 @@ async def test_the_time_is_over(held: Held) -> None:
     await ws.open()
     result = await ws.run(team_model.TASK, model="team", budget=Budget(active_s=5), system="react")
     assert (result.status, held.waiting) == ("timed_out", 3)
-    check_log(await ws.events(result.run_id), "timed_out")
+    check_log(await ws.log.events(result.run_id), "timed_out")
     await _nothing_left(ws, threads)
     again = await _resumed(held, result.run_id, budget=Budget(active_s=900))
     assert (again.status, again.answer) == ("completed", team_model.ANSWER_OF_THREE)
@@ -213,7 +213,7 @@ async def test_the_budget_is_over(held: Held) -> None:
     result = await ws.run(team_model.TASK, model="team", budget=Budget(steps=6), system="react")
     assert result.status == "budget_exhausted"
     # Every specialist was refused a decision, and the one at the top still gave its answer with what was left.
-    outcomes = {e.span: e.body["outcome"] for e in await ws.events(result.run_id) if e.type == "completed"}
+    outcomes = {e.span: e.body["outcome"] for e in await ws.log.events(result.run_id) if e.type == "completed"}
     assert {key: outcomes[key]["status"] for key in AGENTS} == dict.fromkeys(AGENTS, "limited")
     assert sorted(outcomes[key]["value"]["steps"] for key in AGENTS) == [1, 1, 2]
     assert ("/#1" in outcomes, result.steps) == (True, 6)

@@ -19,7 +19,7 @@ SHORT = ("after_record:/1.react#3", 3)
 
 async def _killed(ws: Workspace[None]) -> str:
     """The turn whose process died; the next one has to wait for it."""
-    (killed,) = [one.id for one in await ws.runs() if one.manifest.previous is not None]
+    (killed,) = [one.id for one in await ws.runs.list() if one.manifest.previous is not None]
     with pytest.raises(SessionBusyError, match=f"the turn {killed} of the session 'words' is under way"):
         await ws.session("words").run("Note dune")
     return killed

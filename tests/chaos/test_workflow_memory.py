@@ -51,7 +51,7 @@ async def test_a_killed_task_learns_once(tmp_path: Path, point: str, n: int, whe
     python([PROGRAM, folder, SECOND, "workflow"], kill_at=f"{point}:/1.react#{n}")
     model = ScriptedModel(librarian, name="librarian")
     async with workspace(folder, model) as ws:
-        (killed,) = [one.id for one in await ws.runs() if one.id != first.run_id]
+        (killed,) = [one.id for one in await ws.runs.list() if one.id != first.run_id]
         paid = [one for one in await read_log(folder, killed) if "'model':" in str(one.body.get("outcome"))]
         assert (await ws.resume(killed)).answer == MARK
         assert len(model.requests) == REQUESTS - len(paid), where
@@ -60,5 +60,5 @@ async def test_a_killed_task_learns_once(tmp_path: Path, point: str, n: int, whe
         asked = [one for one in found if one.effect["kind"] == EffectKind.REQUEST_MODEL and one.outcome is not None]
         assert [one.effect.get("purpose") for one in asked] == ["decision", "decision", "memory"]
         assert (await ws.replay(killed)).answer == MARK
-        (known,) = await ws.remembered(kinds=("insight",))
+        (known,) = await ws.memory.recall(kinds=("insight",))
         assert known.times == 2

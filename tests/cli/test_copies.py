@@ -59,17 +59,17 @@ async def test_a_backup_is_consistent_while_a_run_goes_on(tmp_path: Path) -> Non
 
         writing = asyncio.create_task(write())
         for target in targets:
-            await ws.backup(target)
+            await ws.log.backup(target)
         ended.set()
         await writing
         await ws.engine.release(run, epoch)
-        whole = await ws.events(run)
+        whole = await ws.log.events(run)
     counts = []
     for target in targets:
         assert not [one for one in target.iterdir() if one.name.startswith("workspace.db.")]
         assert (target / "runs" / run / "workspace.db").read_text() == "a file of the run's own"
         async with Workspace(target) as copy:
-            events = await copy.events(run)
+            events = await copy.log.events(run)
             assert events == whole[: len(events)]
             record = await copy.store.get_run(run)
             assert record is not None
@@ -83,15 +83,15 @@ async def test_a_backup_needs_a_free_place_outside_and_a_log_in_the_folder(tmp_p
     async with Workspace(tmp_path / "ws") as ws:
         (tmp_path / "there").mkdir()
         with pytest.raises(BackupError, match=r"there is there already; name a folder that is not"):
-            await ws.backup(tmp_path / "there")
+            await ws.log.backup(tmp_path / "there")
         with pytest.raises(BackupError, match=r"lies in the workspace .* itself; name a folder outside"):
-            await ws.backup(ws.folder / "copy")
+            await ws.log.backup(ws.folder / "copy")
         (tmp_path / "file").write_text("")
         with pytest.raises(BackupError, match=r"cannot be made \(Not a directory\); name another folder"):
-            await ws.backup(tmp_path / "file" / "copy")
+            await ws.log.backup(tmp_path / "file" / "copy")
     async with Workspace(tmp_path / "ws2", store=MemoryStore()) as ws:
         with pytest.raises(BackupError, match=r"the log lies in memory, not in the folder"):
-            await ws.backup(tmp_path / "copy")
+            await ws.log.backup(tmp_path / "copy")
 
 
 async def test_a_moved_workspace_and_a_copied_one_open_and_go_on(tmp_path: Path) -> None:

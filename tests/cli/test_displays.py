@@ -31,7 +31,7 @@ async def test_a_display_ends_however_soon_after_a_notice(
     """The cancellation of the display meets it at each step between the notice and what the display does with it."""
     async with Workspace(tmp_path) as ws:
         run_id = await ws.create("What?", system="react")
-        display = PlainDisplay(ws, run_id, steps=0, before=await ws.events(run_id))
+        display = PlainDisplay(ws, run_id, steps=0, before=await ws.log.events(run_id))
         queue: asyncio.Queue[Notice] = asyncio.Queue()
         async with asyncio.timeout(GUARD_S), display.following(queue):
             await turns(5)  # the display waits for a notice now
@@ -46,7 +46,7 @@ async def test_what_a_tool_prints_keeps_its_indentation_and_is_folded(
     shown = ["def f():", "", "\treturn 1", "x" * 200, *(f"    line {n}" for n in range(40)), "1 failed"]
     async with Workspace(tmp_path) as ws:
         run_id = await ws.create("What?", system="react")
-        display = PlainDisplay(ws, run_id, steps=0, before=await ws.events(run_id))
+        display = PlainDisplay(ws, run_id, steps=0, before=await ws.log.events(run_id))
         display._said([Notice(kind="progress", run=run_id, key="/1.react#2", text=line) for line in shown])
         before = capsys.readouterr().err
         at: dict[str, Any] = {"branch": "/1.react", "n": 2, "span": "/1.react#2"}

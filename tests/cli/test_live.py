@@ -159,7 +159,7 @@ async def test_every_line_fits(tmp_path: Path, width: int, height: int | None) -
         task = f"比較する {TASK} \x1b[2J\u202e" + "very long " * 50
         result = await ws.run(task, model="scripted", system="react")
         await ws.tell(result.run_id, "見積もりは二つ\nあります" * 20)
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
     view = RunView()
     for event in events:
         view.apply(event)
@@ -179,7 +179,7 @@ async def test_every_line_fits(tmp_path: Path, width: int, height: int | None) -
 async def test_a_low_terminal_keeps_what_runs(tmp_path: Path) -> None:
     async with team(tmp_path, asks=True) as ws:
         result = await ws.run(TASK, model="scripted", system="react")
-        view = RunView.of(await ws.events(result.run_id))
+        view = RunView.of(await ws.log.events(result.run_id))
     whole = [line.plain for line in picture(view, now=datetime.now(UTC), width=80)]
     low = [line.plain for line in picture(view, now=datetime.now(UTC), width=80, height=5)]
     assert len(whole) > 5

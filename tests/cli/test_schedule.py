@@ -158,7 +158,7 @@ def test_the_zone_of_the_machine() -> None:
 def test_a_schedule_that_nothing_drives_says_so(tmp_path: Path) -> None:
     async def made() -> None:
         async with Workspace(tmp_path / ".agentorchestra", clock=FakeClock()) as ws:  # in October 2026
-            await ws.schedule("0 9 1 * *", "Look.", model="offline", zone="UTC", name="monthly")
+            await ws.schedules.add("0 9 1 * *", "Look.", model="offline", zone="UTC", name="monthly")
 
     asyncio.run(made())
     late = Folder(tmp_path).run("schedule", "list")
@@ -168,14 +168,14 @@ def test_a_schedule_that_nothing_drives_says_so(tmp_path: Path) -> None:
 async def test_two_drivers_start_one_run_for_each_time_point(tmp_path: Path) -> None:
     clock = FakeClock()
     async with Workspace(tmp_path, clock=clock) as one, Workspace(tmp_path, clock=clock) as other:
-        waiting = await one.schedule("30 * * * *", "What is 6 * 7?", model="offline", zone="UTC")
+        waiting = await one.schedules.add("30 * * * *", "What is 6 * 7?", model="offline", zone="UTC")
         for hour in range(3):
             clock.time += timedelta(hours=1)
             ends = await asyncio.gather(
-                *(ws.take_up(waiting) for ws in (one, other, one, other)), return_exceptions=True
+                *(ws.runs.take_up(waiting) for ws in (one, other, one, other)), return_exceptions=True
             )
             assert all(isinstance(end, FencedError) or end.status is RunStatus.WAITING for end in ends)  # type: ignore[union-attr]
-            made = [run for run in await one.runs() if run.manifest.labels.get("schedule") == waiting]
+            made = [run for run in await one.runs.list() if run.manifest.labels.get("schedule") == waiting]
             assert len(made) == hour + 1
 
 
@@ -183,16 +183,16 @@ async def test_a_time_point_whose_run_cannot_be_made_is_said_and_the_next_one_co
     clock, note = FakeClock(), tmp_path / "note.txt"
     note.write_text("one")
     async with Workspace(tmp_path / "ws", clock=clock) as ws:
-        waiting = await ws.schedule("@hourly", "What is in the note?", files=[note], model="offline", zone="UTC")
+        waiting = await ws.schedules.add("@hourly", "What is in the note?", files=[note], model="offline", zone="UTC")
         note.unlink()
         clock.time += timedelta(hours=1)
         await ws.resume(waiting)
-        (state,) = await ws.schedules()
+        (state,) = await ws.schedules.list()
         assert state.last is not None and "note.txt does not exist" in state.last.error and not state.last.run_id
         note.write_text("another")  # the file is read when the run begins
         clock.time += timedelta(hours=1)
         await ws.resume(waiting)
-        (state,) = await ws.schedules()
+        (state,) = await ws.schedules.list()
         assert state.last is not None and state.last.run_id and state.status == "waiting"
         record = await ws.store.get_run(state.last.run_id)
         assert record is not None and record.manifest.files[0].size == len("another")

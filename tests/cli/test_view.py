@@ -28,7 +28,7 @@ from tests.cli.team import ANSWER, STEPS, TASK, Gate, team
 async def run_team(folder: Path, *, fail_first: bool = False) -> tuple[RunResult, list[Event]]:
     async with team(folder, fail_first=fail_first) as ws:
         result = await ws.run(TASK, model="scripted", system="react")
-        return result, await ws.events(result.run_id)
+        return result, await ws.log.events(result.run_id)
 
 
 def agents(view: RunView) -> dict[str, AgentView]:
@@ -111,7 +111,7 @@ async def test_a_question_is_open_until_it_is_answered(tmp_path: Path) -> None:
     async with team(tmp_path, asks=True) as ws:
         waiting = await ws.run(TASK, model="scripted", system="react")
         assert waiting.status is RunStatus.WAITING
-        view = RunView.of(await ws.events(waiting.run_id))
+        view = RunView.of(await ws.log.events(waiting.run_id))
         (question,) = view.questions
         assert question.question == "In euros?"
         assert view.status.value == "waiting"
@@ -119,7 +119,7 @@ async def test_a_question_is_open_until_it_is_answered(tmp_path: Path) -> None:
         await ws.tell(waiting.run_id, "only the cheaper one")
         await ws.answer(waiting.run_id, "yes")
         await ws.resume(waiting.run_id)
-        for event in await ws.events(waiting.run_id, after=view.seq):
+        for event in await ws.log.events(waiting.run_id, after=view.seq):
             view.apply(event)
     assert view.questions == ()
     assert view.status.value == "completed"
@@ -131,14 +131,14 @@ async def test_a_question_is_open_until_it_is_answered(tmp_path: Path) -> None:
 async def test_a_larger_budget_takes_back_what_was_limited(tmp_path: Path) -> None:
     async with team(tmp_path) as ws:
         short = await ws.run(TASK, model="scripted", system="react", budget=Budget(steps=5))
-        view = RunView.of(await ws.events(short.run_id))
+        view = RunView.of(await ws.log.events(short.run_id))
         limited = [
             span for span in view.spans.values() if span.record.outcome and span.record.outcome.status == "limited"
         ]
         assert limited
         assert view.budget.steps == 5
         whole = await ws.resume(short.run_id, budget=Budget(steps=50))
-        for event in await ws.events(short.run_id, after=view.seq):
+        for event in await ws.log.events(short.run_id, after=view.seq):
             view.apply(event)
     assert whole.status is RunStatus.COMPLETED
     assert view.budget.steps == 50
@@ -155,27 +155,27 @@ async def test_a_run_that_was_stopped_and_goes_on(tmp_path: Path) -> None:
         gate = Gate()
         async with team(tmp_path / str(stop_after), tools=gate, in_memory=False) as ws:
             run_id = await ws.create(TASK, model="scripted", system="react")
-            async with ws.watch(run_id) as queue:
+            async with ws.runs.watch(run_id) as queue:
                 work = asyncio.create_task(ws.resume(run_id))
                 for _ in range(stop_after):
                     while (await queue.get()).kind != "event":
                         pass
                 work.cancel()
                 await asyncio.gather(work, return_exceptions=True)
-            view = RunView.of(await ws.events(run_id))
+            view = RunView.of(await ws.log.events(run_id))
             assert view.status.value == "cancelled"
             assert not view.driven
             assert not any(agent.open for agent in view.agents.values())
             assert {agent.status for agent in view.agents.values()} <= {"interrupted", "completed"}
             gate.opened.set()
             result = await ws.resume(run_id)
-            for event in await ws.events(run_id, after=view.seq):
+            for event in await ws.log.events(run_id, after=view.seq):
                 view.apply(event)
             assert view.usage == result.usage
             assert view.steps == result.steps == view.root.total_steps
             assert [agent.name for _, agent in view.root.walk()] == ["run", "react", "reader-A", "reader-B"]
             assert {agent.status for agent in view.agents.values()} == {"completed"}
-            whole = RunView.of(await ws.events(run_id))
+            whole = RunView.of(await ws.log.events(run_id))
             assert tree_lines(whole) == tree_lines(view)
 
 
@@ -201,7 +201,7 @@ async def test_spawned_agents_and_rivals(tmp_path: Path) -> None:
     async with Workspace(tmp_path, systems={"boss": system}, models={"scripted": model}, store=MemoryStore()) as ws:
         result = await ws.run("Lead.", model="scripted", system="boss")
         assert result.status is RunStatus.COMPLETED
-        view = RunView.of(await ws.events(result.run_id))
+        view = RunView.of(await ws.log.events(result.run_id))
     assert {depth: agent.name for depth, agent in view.root.walk()}.keys() == {0, 1, 2}
     found = agents(view)
     assert {name: found[name].status for name in ("first", "second", "rival")} == dict.fromkeys(

@@ -265,13 +265,13 @@ class Site:
         while left:
             found = {run_id: await self.status(run_id) for run_id in left}
             for run_id, one in found.items():
-                assert one is not RunStatus.FAILED or one is status, (await self.ws.result(run_id)).error
+                assert one is not RunStatus.FAILED or one is status, (await self.ws.runs.result(run_id)).error
             left = [run_id for run_id, one in found.items() if one is not status]
             await asyncio.sleep(0.1)
 
     async def begun(self, run_id: str) -> int:
         """How often a run was begun to be driven."""
-        return sum(event.type == "driving_started" for event in await self.ws.events(run_id))
+        return sum(event.type == "driving_started" for event in await self.ws.log.events(run_id))
 
     def notes(self) -> Counter[str]:
         """How often what was noted: the tool may act once."""
@@ -287,9 +287,9 @@ class Site:
         for at, mark in self.model.asked:
             asked.setdefault(mark, []).append(at)
         for number, run_id in runs.items():
-            result = await self.ws.result(run_id)
+            result = await self.ws.runs.result(run_id)
             assert (result.status, result.answer) == (RunStatus.COMPLETED, f"tide {number} described"), result
-            events = await self.ws.events(run_id)
+            events = await self.ws.log.events(run_id)
             assert [event.seq for event in events] == list(range(1, len(events) + 1))
             completed = [event.span for event in events if event.type == "completed"]
             assert len(completed) == len(set(completed))

@@ -163,7 +163,7 @@ async def submitted(ws: Workspace[Any], tmp_path: Path) -> str:
 
 async def ended(ws: Workspace[Any], run_id: str) -> RunStatus:
     while True:
-        status = (await ws.result(run_id)).status
+        status = (await ws.runs.result(run_id)).status
         if status not in (RunStatus.CREATED, RunStatus.RUNNING):
             return status
         await asyncio.sleep(0.1)
@@ -181,7 +181,7 @@ async def test_a_run_goes_on_at_a_machine_that_shares_no_folder(
         first.kill()
         assert await asyncio.to_thread(first.wait) == KILLED
         model.go_on.set()
-        assert await ended(front, run_id) is RunStatus.COMPLETED, (await front.result(run_id)).error
+        assert await ended(front, run_id) is RunStatus.COMPLETED, (await front.runs.result(run_id)).error
         assert second.poll() is None
         assert "tide table" in model.seen[0], model.seen
         assert f"seal {short(SEAL)}, given {short(LEDGER)}" in model.seen[1]
@@ -189,7 +189,7 @@ async def test_a_run_goes_on_at_a_machine_that_shares_no_folder(
         left = machines.folder("two") / "runs" / run_id
         assert (left / "files" / GIVEN).read_bytes() == LEDGER
         assert (left / "environments" / "main" / "folder" / "tides.txt").read_text() == WRITTEN
-        assert await front.artifact(run_id, "seal.bin") == SEAL
+        assert await front.files.artifact(run_id, "seal.bin") == SEAL
     # A machine that had no part in it.
     assert "sealed" in await machines.command("third", "show", run_id)
     await machines.command("third", "replay", run_id)
@@ -252,7 +252,7 @@ async def test_a_run_waits_for_a_bucket_that_is_away(machines: Machines, model: 
                 said = ""
         finally:
             machines.s3.answer = None
-        assert await ended(front, run_id) is RunStatus.COMPLETED, (await front.result(run_id)).error
+        assert await ended(front, run_id) is RunStatus.COMPLETED, (await front.runs.result(run_id)).error
         assert f"seal {short(SEAL)}, given {short(LEDGER)}" in model.seen[1]
 
 
@@ -274,10 +274,10 @@ async def test_an_outage_in_the_middle_of_a_run_loses_nothing(machines: Machines
                 line = ""
                 while "have been away for" not in line:
                     line = await asyncio.to_thread(worker.stderr.readline)
-            assert (await front.result(run_id)).status is RunStatus.RUNNING
+            assert (await front.runs.result(run_id)).status is RunStatus.RUNNING
         finally:
             machines.s3.answer = None
-        assert await ended(front, run_id) is RunStatus.COMPLETED, (await front.result(run_id)).error
+        assert await ended(front, run_id) is RunStatus.COMPLETED, (await front.runs.result(run_id)).error
         assert model.asked == [0, 1, 2], "nothing was asked twice"
 
 

@@ -124,12 +124,12 @@ async def followed(site: Site, model: Model, machine: Machine, port: int) -> Non
     machine.cut()
     await site.silent(first, DAY_S)
     await site.reached(RunStatus.COMPLETED, [run_id])
-    before = await site.ws.events(run_id)
+    before = await site.ws.log.events(run_id)
     assert first.poll() is None, "it waits for its database"
     machine.mend()
     model.release.set()
     _, said = await asyncio.to_thread(first.communicate)
     assert first.returncode == 1 and LOST in said and "Traceback" not in said, said
-    assert await site.ws.events(run_id) == before
+    assert await site.ws.log.events(run_id) == before
     assert site.notes() == {"left-1": 1, "right-1": 1, "top-1": 1}
     assert second.poll() is None

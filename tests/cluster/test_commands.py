@@ -53,7 +53,7 @@ async def test_what_is_submitted_is_shown(site: Site) -> None:
         code, out, err = ended(*words)
         assert (code, out) == (2, ""), err
         assert sentence in err
-    assert await site.ws.runs() == []
+    assert await site.ws.runs.list() == []
     code, out, err = ended("submit", "Describe tide 1.", "--priority", "2", "--tag", "gpu", *there)
     assert code == 0, err
     run_id = out.strip()

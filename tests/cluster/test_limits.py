@@ -29,8 +29,8 @@ async def driven(site: Site, concurrency: int = 2) -> set[str]:
     await site.reached(RunStatus.COMPLETED, runs)
     drivers = set()
     for number, run_id in zip(RUNS, runs, strict=True):
-        assert (await site.ws.result(run_id)).answer == f"tide {number} described"
-        (began,) = [one for one in await site.ws.events(run_id) if one.type == "driving_started"]
+        assert (await site.ws.runs.result(run_id)).answer == f"tide {number} described"
+        (began,) = [one for one in await site.ws.log.events(run_id) if one.type == "driving_started"]
         drivers.add(str(began.body["owner"]))
     return drivers
 
@@ -75,7 +75,7 @@ async def test_so_many_requests_to_a_model_at_a_time(tmp_path: Path, database_se
         await site.whole(runs)
         owners = set()
         for run_id in runs.values():
-            owners |= {one.body["owner"] for one in await site.ws.events(run_id) if one.type == "driving_started"}
+            owners |= {one.body["owner"] for one in await site.ws.log.events(run_id) if one.type == "driving_started"}
         assert len(owners) == 2, "one worker has three runs at a time at most"
 
 

@@ -89,13 +89,13 @@ async def test_a_worker_that_is_cut_off_writes_nothing_more(
         model.hold = set()
         proxy.cut()
         await site.reached(RunStatus.COMPLETED, [runs[1]])  # on the second worker, when the lease is over
-        before = await site.ws.events(runs[1])
+        before = await site.ws.log.events(runs[1])
         model.release.set()  # now the first one has its answers too
         proxy.heal()
         _, said = await asyncio.to_thread(first.communicate)
         assert first.returncode == 1, said
         assert "cut off from the database and its runs were taken over by others" in said
-        assert await site.ws.events(runs[1]) == before
+        assert await site.ws.log.events(runs[1]) == before
         assert second.poll() is None
         assert site.notes() == {"left-1": 1, "right-1": 1, "top-1": 1}
 

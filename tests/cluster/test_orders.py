@@ -60,9 +60,9 @@ async def test_a_run_on_a_worker_hears_what_others_say(
         await site.reached(RunStatus.WAITING, [asking])
         await give("answer", asking, "Yes.")
         await site.reached(RunStatus.COMPLETED, [told, asking])
-        assert (await site.ws.result(told)).answer == "tide 1 described, and the moon"
+        assert (await site.ws.runs.result(told)).answer == "tide 1 described, and the moon"
         # Each was driven by the worker alone: nobody took it up to say something to it.
         assert [await site.begun(run_id) for run_id in (told, unwanted, asking)] == [1, 1, 2]
-        (said,) = [one.body["answer"] for one in await site.ws.events(asking) if one.type == "answered"]
+        (said,) = [one.body["answer"] for one in await site.ws.log.events(asking) if one.type == "answered"]
         assert said == "Yes."
         assert site.notes()["top-2"] == 0, "a cancelled run does nothing more"

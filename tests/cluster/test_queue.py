@@ -73,7 +73,7 @@ async def test_the_order_and_the_tags(site: Site) -> None:
     await site.reached(RunStatus.COMPLETED, [high, middle, late, low])
     began = {}
     for run_id in (high, middle, late, low):
-        began[run_id] = next(one.ts for one in await site.ws.events(run_id) if one.type == "driving_started")
+        began[run_id] = next(one.ts for one in await site.ws.log.events(run_id) if one.type == "driving_started")
     assert sorted(began, key=lambda run_id: began[run_id]) == [high, middle, late, low]
     assert await site.status(tagged) is RunStatus.CREATED
     standing = await site.standing()
@@ -102,7 +102,7 @@ async def test_runs_are_told_and_stopped_from_other_processes(site: Site, model:
     await site.reached(RunStatus.COMPLETED, [lost])
     model.hold = set()
     model.release.set()
-    await site.ws.enqueue(held)
+    await site.ws.runs.enqueue(held)
     await site.jobs.submit(held)
     await site.reached(RunStatus.COMPLETED, [held])
     assert isinstance(worker, subprocess.Popen)

@@ -56,10 +56,10 @@ async def test_the_runs_of_a_stopped_worker_are_taken_over_and_it_is_fenced(site
     model.hold = set()
     await site.silent(first, DAY_S)
     await site.reached(RunStatus.COMPLETED, [*runs.values()])
-    before = {run_id: await site.ws.events(run_id) for run_id in runs.values()}
+    before = {run_id: await site.ws.log.events(run_id) for run_id in runs.values()}
     model.release.set()  # now the first one has its answers too
     await returned(first)
-    assert {run_id: await site.ws.events(run_id) for run_id in runs.values()} == before
+    assert {run_id: await site.ws.log.events(run_id) for run_id in runs.values()} == before
     await site.whole(runs)
     assert {await site.begun(run_id) for run_id in runs.values()} == {2}
     assert [one.pid for one in (await site.standing()).workers] == [second.pid]
@@ -92,10 +92,10 @@ async def test_a_worker_stopped_in_the_middle_of_a_call_that_acts_once(site: Sit
     await site.worker()
     await site.silent(first, DAY_S)
     await site.reached(RunStatus.COMPLETED, [run_id])
-    before = await site.ws.events(run_id)
+    before = await site.ws.log.events(run_id)
     (site.folder / "go").touch()  # its call ends, and is recorded nowhere
     await returned(first)
-    assert await site.ws.events(run_id) == before
+    assert await site.ws.log.events(run_id) == before
     assert (site.folder / "slow.txt").read_text() == "acted\n"
     outcomes = [one.outcome.status for one in Ledger.of(before).records.values() if one.outcome is not None]
     assert outcomes.count("uncertain") == 1

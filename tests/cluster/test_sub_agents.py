@@ -63,7 +63,7 @@ async def test_two_workers_share_the_sub_agents_of_a_run(
         runs = dict(zip(numbers, await site.submit(numbers), strict=True))
         ended = asyncio.create_task(site.reached(RunStatus.COMPLETED, [*runs.values()]))
         while not ended.done():
-            assert {one.id for one in await site.ws.runs()} == {*runs.values()}
+            assert {one.id for one in await site.ws.runs.list()} == {*runs.values()}
             assert sum((await site.standing()).statuses.values()) == len(runs)
             await asyncio.sleep(0.05)
         await ended
@@ -74,19 +74,19 @@ async def test_two_workers_share_the_sub_agents_of_a_run(
         assert ended_parts, "nothing was a job of its own"
         assert {*ended_parts} <= {"completed", "CANCELLED", "cancelled", "removed"}, ended_parts
         for run in runs.values():
-            events = await site.ws.events(run)
+            events = await site.ws.log.events(run)
             assert [one.type for one in events].count("driving_started") == 1
             assert "forked" not in {one.type for one in events}
             report = await site.ws.replay(run)
             assert report.keys == len({one.span for one in events if one.span})
-        cost = {number: (await site.ws.result(run)).usage for number, run in runs.items()}
-        steps = {number: (await site.ws.result(run)).steps for number, run in runs.items()}
+        cost = {number: (await site.ws.runs.result(run)).usage for number, run in runs.items()}
+        steps = {number: (await site.ws.runs.result(run)).steps for number, run in runs.items()}
     async with sides(tmp_path, model, database_server, ("lease_s = 86400",)) as here:
         await here.worker("--concurrency", "4")
         alone = dict(zip(numbers, await here.submit(numbers), strict=True))
         await here.reached(RunStatus.COMPLETED, [*alone.values()])
-        assert {number: (await here.ws.result(run)).usage for number, run in alone.items()} == cost
-        assert {number: (await here.ws.result(run)).steps for number, run in alone.items()} == steps
+        assert {number: (await here.ws.runs.result(run)).usage for number, run in alone.items()} == cost
+        assert {number: (await here.ws.runs.result(run)).steps for number, run in alone.items()} == steps
 
 
 @pytest.mark.long
@@ -165,7 +165,7 @@ async def test_a_worker_dies_on_the_way(
         await site.whole({1: run}, uncertain="right" in point)
         await site.ws.replay(run)
         await site.no_parts()
-        assert [one.id for one in await site.ws.runs()] == [run]
+        assert [one.id for one in await site.ws.runs.list()] == [run]
 
 
 @pytest.mark.long
@@ -219,7 +219,7 @@ async def test_what_stops_a_run_stops_its_parts(
         await asyncio.sleep(1)
         assert len(model.asked) == 1 + 3 + 3, "something ran on"
         assert {one.partition("-")[0] for one in site.notes()} == {"left", "right", "rear"}
-        await site.ws.enqueue(run)
+        await site.ws.runs.enqueue(run)
         await site.jobs.submit(run)
         await site.reached(RunStatus.COMPLETED, [run])
         await site.whole({1: run})
@@ -260,7 +260,7 @@ async def test_a_run_that_is_cancelled_while_nobody_drives_it_takes_its_parts_al
                 break
             await asyncio.sleep(0.1)
         model.release.set()
-        await site.ws.enqueue(run)  # what the parts did before is there
+        await site.ws.runs.enqueue(run)  # what the parts did before is there
         await site.jobs.submit(run)
         await site.reached(RunStatus.COMPLETED, [run])
         await site.whole({1: run})
@@ -278,14 +278,14 @@ async def test_a_sensitive_call_is_asked_about_once_and_made_by_the_run(
         await site.reached(RunStatus.WAITING, [run])
         await site.no_parts()
         assert not (site.folder / "paid.txt").exists()
-        (question,) = (await site.ws.result(run)).questions
+        (question,) = (await site.ws.runs.result(run)).questions
         assert question.kind == "approval" and "/1.left" in question.key, question
         assert (await site.jobs_of_parts())["blocked"] == 1, "the part handed it back"
         await site.ws.approve(run)
         await site.reached(RunStatus.COMPLETED, [run])
         await site.whole({PAYS: run})
         paid = (site.folder / "paid.txt").read_text().splitlines()
-        (_, last) = [one for one in await site.ws.events(run) if one.type == "driving_started"]
+        (_, last) = [one for one in await site.ws.log.events(run) if one.type == "driving_started"]
         assert len(paid) == 1 and paid[0].split()[2] == last.body["owner"].split(":")[1]
         assert asked_once(model)
         await site.ws.replay(run)
@@ -302,6 +302,6 @@ async def test_parts_at_the_same_time_do_not_overshoot_the_budget(
         await site.jobs.submit(run)
         await site.over(run)
         assert (await site.jobs_of_parts())["blocked"] == 3, "each came to the end of its share"
-        result = await site.ws.result(run)
+        result = await site.ws.runs.result(run)
         assert 12 <= result.steps <= 14 and len(model.asked) <= 14, result
         await site.ws.replay(run)

@@ -48,7 +48,7 @@ async def test_a_worker_that_is_told_to_stop_hands_its_runs_on(site: Site, model
     await site.reached(RunStatus.COMPLETED, [*runs.values()])
     await site.whole(runs)
     assert await site.begun(runs[1]) == 2
-    ends = [one.body["status"] for one in await site.ws.events(runs[1]) if one.type == "run_ended"]
+    ends = [one.body["status"] for one in await site.ws.log.events(runs[1]) if one.type == "run_ended"]
     assert ends == ["running", "completed"]
     assert len({mark for _, mark in model.asked}) == len(model.asked), "what was handed on was asked once"
     assert second.poll() is None
@@ -82,6 +82,6 @@ async def test_a_run_that_ends_its_workers_fails_after_three(site: Site) -> None
     await site.worker()
     await site.reached(RunStatus.FAILED, [poisonous])
     await site.reached(RunStatus.COMPLETED, good)
-    result = await site.ws.result(poisonous)
+    result = await site.ws.runs.result(poisonous)
     assert result.error is not None and result.error.startswith("it ended its driver 3 times")
     assert await site.begun(poisonous) == 4

@@ -42,14 +42,14 @@ async def test_two_workers_share_the_turns_of_a_society(
         run = await site.begin(1)
         ended = asyncio.create_task(site.reached(RunStatus.COMPLETED, [run]))
         while not ended.done():
-            assert {one.id for one in await site.ws.runs()} == {run}
+            assert {one.id for one in await site.ws.runs.list()} == {run}
             await asyncio.sleep(0.05)
         await ended
         await site.whole({1: run})
         assert asked_once(model)
         await site.no_parts()
         assert await site.jobs_of_parts() == {"blocked": 3 * ROUNDS}, "each turn ends where its agent waits"
-        events = await site.ws.events(run)
+        events = await site.ws.log.events(run)
         (driving,) = [one for one in events if one.type == "driving_started"]
         (other,) = {*site.places().values()}
         assert {int(driving.body["owner"].split(":")[1]), other} == {one.pid for one in workers}
@@ -59,7 +59,7 @@ async def test_two_workers_share_the_turns_of_a_society(
         await here.worker("--concurrency", "1")
         alone = await here.begin(1)
         await here.reached(RunStatus.COMPLETED, [alone])
-        assert of_members(events) == of_members(await here.ws.events(alone))
+        assert of_members(events) == of_members(await here.ws.log.events(alone))
 
 
 @pytest.mark.long
@@ -111,7 +111,7 @@ async def test_a_worker_dies_on_the_way(
         await site.whole({1: run}, uncertain=True)
         await site.ws.replay(run)
         await site.no_parts()
-        assert [one.id for one in await site.ws.runs()] == [run]
+        assert [one.id for one in await site.ws.runs.list()] == [run]
 
 
 @pytest.mark.long
@@ -123,11 +123,11 @@ async def test_a_turn_under_way_ends_with_its_run(tmp_path: Path, model: Circle,
         await until(lambda: model.held[IMPATIENT] == 3)
         model.release.set()  # the request of one of them is never answered
         await site.reached(RunStatus.COMPLETED, [run])
-        assert (await site.ws.result(run)).answer == f"tide {IMPATIENT} described"
+        assert (await site.ws.runs.result(run)).answer == f"tide {IMPATIENT} described"
         await site.no_parts()
         assert asked_once(model)
         assert site.notes() == {f"{side}0-{IMPATIENT}": 1 for side in SIDES}, "what the part did is in the log"
-        noted = [one for one in await site.ws.events(run) if one.type == "completed" and "rear_side" in one.branch]
+        noted = [one for one in await site.ws.log.events(run) if one.type == "completed" and "rear_side" in one.branch]
         assert len(noted) >= 3
         await site.ws.replay(run)
 
@@ -155,7 +155,7 @@ async def test_what_stops_a_run_stops_its_turns(
         else:
             await site.reached(RunStatus.CANCELLED if how == "cancel" else RunStatus.PAUSED, [run])
             await site.no_parts()
-            await site.ws.enqueue(run)
+            await site.ws.runs.enqueue(run)
             await site.jobs.submit(run)
         await site.reached(RunStatus.COMPLETED, [run])
         await site.whole({1: run})

@@ -90,17 +90,17 @@ async def test_what_waited_through_an_upgrade_goes_on(site: Site, model: Model, 
     assert (await stopping)[0] == 0
     await site.reached(RunStatus.COMPLETED, [runs[1]])
     await site.whole(runs)
-    (question,) = await site.ws.questions(asking)
+    (question,) = await site.ws.runs.questions(asking)
     await site.ws.answer(asking, "yes", question=question.key)
     await site.reached(RunStatus.COMPLETED, [asking])
-    notes = [str((event.body or {})["message"]) for event in await site.ws.events(asking) if event.type == "noted"]
+    notes = [str((event.body or {})["message"]) for event in await site.ws.log.events(asking) if event.type == "noted"]
     assert any(note.startswith("tool todo changed since the run was started") for note in notes), notes
     # The other way round: what the new one drove waits for its code, and the old one takes what is its own.
     (later_asking,) = await site.submit([ASKING])
     await site.reached(RunStatus.WAITING, [later_asking])
     assert (await stopped(new, signal.SIGTERM))[0] == 0
     again = await site.worker()
-    (question,) = await site.ws.questions(later_asking)
+    (question,) = await site.ws.runs.questions(later_asking)
     await site.ws.answer(later_asking, "yes", question=question.key)
     (own,) = await site.submit([2])
     await site.reached(RunStatus.COMPLETED, [own])

@@ -69,7 +69,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 async def _undisturbed(ws: Workspace, result: RunResult, answer: str) -> None:
     """It ended well, the log says what changed, and a replay gives the same."""
     assert (result.status, result.answer) == (RunStatus.COMPLETED, answer), result
-    for note in _notes(await ws.events(result.run_id)):
+    for note in _notes(await ws.log.events(result.run_id)):
         assert "changed since the run was started" in note or "asks otherwise than" in note, note
         assert "its arguments" not in note or note.endswith("(a minor change)"), note
     report = await ws.replay(result.run_id)
@@ -109,7 +109,7 @@ async def test_completed_runs_are_replayed(folder: Path) -> None:
         for case in COMPLETED:
             if case in CHANGED:
                 continue
-            result = await ws.result(CASES[case])
+            result = await ws.runs.result(CASES[case])
             if case in OTHER_ACTIONS:
                 with pytest.raises(DivergedError, match=OTHER_ACTIONS[case]):
                     await ws.replay(CASES[case])
@@ -146,10 +146,10 @@ async def test_every_tool_that_is_kept_may_have_changed(
     async with open_workspace(folder) as ws:
         pins = await _tools(ws, case)
         _only_kept_tools_changed(ws, pins)
-        changed = [name for name, pin in pins.items() if pin.source and name in ws.tools]
+        changed = [name for name, pin in pins.items() if pin.source and name in ws.catalog.tools]
         assert case == "offline" or "todo" in changed
         for name in changed:
-            monkeypatch.setattr(ws.tools[name], "content_hash", "changed")
+            monkeypatch.setattr(ws.catalog.tools[name], "content_hash", "changed")
         if case in OTHER_ACTIONS:
             with pytest.raises(DivergedError, match=OTHER_ACTIONS[case]):
                 await ws.replay(CASES[case], pin=True)
@@ -178,7 +178,7 @@ async def test_every_import_in_a_kept_text_still_works(folder: Path) -> None:
             for name, pin in (await _tools(ws, case)).items():
                 if pin.source:
                     texts[f"{name} {pin.version}"] = (await ws.store.get_blob(pin.source)).decode()
-        servers: tuple[Any, ...] = (ws.tcp, ws.ecp, ws.memory_components)
+        servers: tuple[Any, ...] = (ws.tcp, ws.ecp, ws.components.memories)
         for server in servers:
             for name in await server.list():
                 for one in await server.versions(name):
@@ -215,7 +215,7 @@ async def _tools(ws: Workspace, case: str) -> dict[str, Any]:
 def _only_kept_tools_changed(ws: Workspace, pins: dict[str, Any]) -> None:
     """See to it that `--pin` refuses nothing: packaged tools that are made inside a function are as they were."""
     for name, pin in pins.items():
-        one = ws.tools.get(name)
+        one = ws.catalog.tools.get(name)
         if one is not None and not pin.source:
             one.content_hash = pin.content_hash
 
@@ -227,10 +227,10 @@ def _only_kept_tools_changed(ws: Workspace, pins: dict[str, Any]) -> None:
 async def test_a_killed_run_is_resumed_to_its_end(folder: Path, pin: bool) -> None:
     async with open_workspace(folder) as ws:
         _only_kept_tools_changed(ws, await _tools(ws, "killed"))
-        before = len(await ws.events(CASES["killed"]))
+        before = len(await ws.log.events(CASES["killed"]))
         result = await ws.resume(CASES["killed"], pin=pin)
         await _undisturbed(ws, result, "The parcels weigh 12 kg.")
-        events = (await ws.events(result.run_id))[before:]
+        events = (await ws.log.events(result.run_id))[before:]
         # What was marked and not recorded is not done again; what a program had left in its variables is still there.
         assert not [event for event in events if event.type == "started" and "note@" in json.dumps(event.body)]
         assert "24" in json.dumps([event.body for event in events])
@@ -239,16 +239,16 @@ async def test_a_killed_run_is_resumed_to_its_end(folder: Path, pin: bool) -> No
 
 async def test_an_approval_is_given(folder: Path) -> None:
     async with open_workspace(folder) as ws:
-        (question,) = await ws.questions(CASES["approval"])
+        (question,) = await ws.runs.questions(CASES["approval"])
         assert question.kind == "approval" and question.details
         await ws.approve(CASES["approval"], code=question.code)
         await _undisturbed(ws, await ws.resume(CASES["approval"]), "The offer was sent.")
-        assert "sent to ann@example.org" in json.dumps([one.body for one in await ws.events(CASES["approval"])])
+        assert "sent to ann@example.org" in json.dumps([one.body for one in await ws.log.events(CASES["approval"])])
 
 
 async def test_a_question_is_answered(folder: Path) -> None:
     async with open_workspace(folder) as ws:
-        (question,) = await ws.questions(CASES["question"])
+        (question,) = await ws.runs.questions(CASES["question"])
         assert question.question == "Which colour?"
         await ws.answer(CASES["question"], "blue")
         await _undisturbed(ws, await ws.resume(CASES["question"]), "The colour is known.")
@@ -268,7 +268,7 @@ async def test_a_waiting_run_goes_on_when_its_time_has_come(folder: Path) -> Non
     async with open_workspace(folder) as ws:
         application: Any = import_below("old_app", ws.namespace)
     async with application.workspace(folder, clock=_Later()) as ws:
-        assert CASES["timer"] in await ws.waiting_until() and CASES["timer"] in await ws.due()
+        assert CASES["timer"] in await ws.runs.waiting_until() and CASES["timer"] in await ws.runs.due()
         await _undisturbed(ws, await ws.resume(CASES["timer"]), "An hour has passed.")
 
 
@@ -278,41 +278,41 @@ async def test_a_run_is_forked(folder: Path, undeclared: str) -> None:
     if undeclared == "allow":
         settings.write_text(settings.read_text() + '\n[policy]\nundeclared = "allow"\n')
     async with open_workspace(folder) as ws:
-        events = await ws.events(CASES["react"])
+        events = await ws.log.events(CASES["react"])
         weighed = next(event.span for event in events if event.span and "weigh@" in json.dumps(event.body))
         fork = await ws.fork(CASES["react"], at=weighed)
         result = await ws.resume(fork, pin=False)
         asked = []
         while result.status is RunStatus.WAITING:
-            (question,) = await ws.questions(fork)
+            (question,) = await ws.runs.questions(fork)
             asked.append(question.question.partition("?")[0])
             await ws.approve(fork, code=question.code)
             result = await ws.resume(fork, pin=False)
         # The program was written when a tool did not have to say what it touches.
         assert asked == (["Allow note"] * 2 if undeclared == "ask" else [])
         await _undisturbed(ws, result, "The parcels weigh 12 kg.")
-        asked = [json.dumps(one.body) for one in await ws.events(fork)]
+        asked = [json.dumps(one.body) for one in await ws.log.events(fork)]
         assert any('"printed": "24' in one for one in asked)
 
 
 async def test_a_fork_stands_at_the_snapshots_of_its_environments(folder: Path) -> None:
     async with open_workspace(folder) as ws:
-        events = await ws.events(CASES["environments"])
+        events = await ws.log.events(CASES["environments"])
         written = next(one for one in events if "env:folder" in (one.body or {}).get("outcome", {}).get("writes", {}))
         fork = await ws.fork(CASES["environments"], at=written.seq)
         await _undisturbed(ws, await ws.resume(fork), "Two files and two things.")
-        made = ws.run_folder(fork)
+        made = ws.files.folder(fork)
         assert [path.read_text() for path in sorted(made.rglob("*.txt"))] == ["first\n", "second\n"]
 
 
 async def test_a_run_of_a_pinned_version_is_forked(folder: Path) -> None:
     async with open_workspace(folder) as ws:
         _only_kept_tools_changed(ws, await _tools(ws, "pinned"))
-        events = await ws.events(CASES["pinned"])
+        events = await ws.log.events(CASES["pinned"])
         fork = await ws.fork(CASES["pinned"], at=next(one.seq for one in events if "measure@" in json.dumps(one.body)))
         result = await ws.resume(fork, pin=True)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "The box is 3 wide.")
-        assert "jar: 3 cm" in json.dumps([one.body for one in await ws.events(fork)])
+        assert "jar: 3 cm" in json.dumps([one.body for one in await ws.log.events(fork)])
         assert (await ws.replay(fork, pin=True)).answer == result.answer_text
 
 
@@ -328,10 +328,10 @@ async def test_the_histories_are_there(folder: Path) -> None:
         assert "# changed" in await ws.tcp.source("todo", todo["a note"].version)
         await ws.tcp.restore("todo", todo["a note"].version)
         assert "# changed" in await ws.tcp.source("todo")
-        assert [one.version for one in await ws.prompt_components.versions("brief")] == ["1.0.0", "1.0.1"]
+        assert [one.version for one in await ws.components.prompts.versions("brief")] == ["1.0.0", "1.0.1"]
         assert {"shelf", "files", "report"} <= {*await ws.ecp.list()}
         assert {"measurer", "counter", "worker"} <= {*await ws.acp.list()}
-        assert {"diary", "window"} <= {*await ws.memory_components.list()}
+        assert {"diary", "window"} <= {*await ws.components.memories.list()}
         (roman,) = await ws.tcp.versions("roman")
         assert (roman.author, roman.foreign) == ("tool_generator", True)
 
@@ -349,8 +349,8 @@ async def test_what_was_registered_is_called(folder: Path) -> None:
         assert "two" in str(said.result())
         result = await ws.run("Remember the box.", system="react", memory="diary", session="boxes")
         assert result.answer == "Remembered."
-        told = [json.dumps(one.body) for one in await ws.events(result.run_id) if "ReadMemory" in str(one.body)]
-        assert "LINE" in str(told) and len(await ws.remembered(kinds=["insight"])) == 3
+        told = [json.dumps(one.body) for one in await ws.log.events(result.run_id) if "ReadMemory" in str(one.body)]
+        assert "LINE" in str(told) and len(await ws.memory.recall(kinds=["insight"])) == 3
 
 
 async def test_the_generated_tool_is_called(folder: Path) -> None:
@@ -374,23 +374,23 @@ async def test_a_saved_registry_is_loaded(tmp_path: Path) -> None:
 async def test_a_bundle_is_imported_and_replayed(case: str, tmp_path: Path) -> None:
     async with old_app.workspace(tmp_path / "ws", environ={}) as ws:
         await register(ws)
-        (imported,) = await ws.import_file(DATA / f"{case}.zip")
+        (imported,) = await ws.log.import_file(DATA / f"{case}.zip")
         assert imported.run_id == CASES[case]
         if case == "fork":  # the other bundles were written where agents were offered no tool that is another one now
             with pytest.raises(DivergedError, match=OTHER_ACTIONS[case]):
                 await ws.replay(imported.run_id)
             return
         report = await ws.replay(imported.run_id)
-        result = await ws.result(imported.run_id)
+        result = await ws.runs.result(imported.run_id)
         assert (report.status, report.answer) == (result.status, result.answer_text)
-        assert report.keys > 1 and not [one for one in _notes(await ws.events(imported.run_id)) if "changed" in one]
+        assert report.keys > 1 and not [one for one in _notes(await ws.log.events(imported.run_id)) if "changed" in one]
         assert (await ws.replay(imported.run_id, pin=True)).answer == result.answer_text
 
 
 async def test_texts_that_came_with_a_bundle_are_not_executed(tmp_path: Path) -> None:
     async with old_app.workspace(tmp_path / "ws", environ={}) as ws:
         await register(ws)
-        (imported,) = await ws.import_file(DATA / "killed.zip")
+        (imported,) = await ws.log.import_file(DATA / "killed.zip")
         with pytest.raises(PinError, match="was imported"):
             await ws.resume(imported.run_id, pin=True)
 
@@ -398,7 +398,7 @@ async def test_texts_that_came_with_a_bundle_are_not_executed(tmp_path: Path) ->
 async def test_a_bundle_of_a_run_that_is_here_is_the_same(folder: Path, tmp_path: Path) -> None:
     async with open_workspace(folder) as ws:
         for case in BUNDLED:
-            await ws.import_file(shutil.copy(DATA / f"{case}.zip", tmp_path))
+            await ws.log.import_file(shutil.copy(DATA / f"{case}.zip", tmp_path))
             if case in OTHER_ACTIONS:
                 continue
             if case in CHANGED:

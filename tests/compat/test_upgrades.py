@@ -50,7 +50,7 @@ def _cases() -> dict[str, str]:
 
 async def _goes_on(ws: Workspace[Any], case: str, run: str, *, pin: bool = False) -> None:
     """Answer what a run asks, have it driven to its end, and replay it."""
-    for question in await ws.questions(run):
+    for question in await ws.runs.questions(run):
         if question.kind == "approval":
             await ws.approve(run, code=question.code)
         else:
@@ -98,7 +98,7 @@ async def test_the_log_says_what_changed(unpacked: Path) -> None:
     run = _cases()["places"]
     async with open_workspace(unpacked) as ws:
         await _goes_on(ws, "places", run)
-        notes = [str((event.body or {})["message"]) for event in await ws.events(run) if event.type == "noted"]
+        notes = [str((event.body or {})["message"]) for event in await ws.log.events(run) if event.type == "noted"]
         assert any(note.startswith("environment terminal changed since the run was started: 1.0.0 ") for note in notes)
         (first,) = [note for note in notes if "on the run asks otherwise than it did before" in note]
         assert "tool schemas changed" in first
@@ -123,9 +123,9 @@ async def test_a_packaged_tool_that_is_gone_is_not_missed(unpacked: Path, monkey
     monkeypatch.setattr(Catalog, "__init__", without)
     run = _cases()["question"]
     async with open_workspace(unpacked) as ws:
-        assert "read_file" not in ws.tools
+        assert "read_file" not in ws.catalog.tools
         await _goes_on(ws, "question", run)
-        notes = [str((event.body or {})["message"]) for event in await ws.events(run) if event.type == "noted"]
+        notes = [str((event.body or {})["message"]) for event in await ws.log.events(run) if event.type == "noted"]
         assert "tool read_file is no part of the package any more: the run goes on without it" in notes
 
 

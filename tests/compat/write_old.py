@@ -172,8 +172,8 @@ async def register(ws: Workspace) -> None:
     """Components of every kind that are kept in the workspace; their texts import modules of the package."""
     await ws.tcp.register(source=MEASURE, reason="things have a width")
     await ws.ecp.register(source=SHELF)
-    await ws.memory_components.register(source=DIARY)
-    await ws.prompt_components.register(source=BRIEF)
+    await ws.components.memories.register(source=DIARY)
+    await ws.components.prompts.register(source=BRIEF)
     await ws.acp.register(Agent("measurer", "Measures things.", prompt="brief", tools=("measure", "todo")))
 
 
@@ -205,9 +205,9 @@ async def write_runs(folder: Path) -> dict[str, str]:
         for case in ("memory", "memory again"):
             await run(case, "Remember the box.", memory="diary", session="boxes")
         await run("generator", GENERATE, system="tool_generator", model=ScriptedModel(Model().answer, name="scribe"))
-        cases["fork"] = await ws.fork(shelf.run_id, at=first_write(await ws.events(shelf.run_id)))
+        cases["fork"] = await ws.fork(shelf.run_id, at=first_write(await ws.log.events(shelf.run_id)))
         assert (await ws.resume(cases["fork"])).status is RunStatus.COMPLETED
-        cases["last note"] = last_note(await ws.events(counted.run_id))
+        cases["last note"] = last_note(await ws.log.events(counted.run_id))
     return cases
 
 
@@ -236,14 +236,14 @@ async def change(folder: Path) -> dict[str, str]:
     """Further versions of what the runs used, one of them of a packaged tool; a run that uses that."""
     async with open_workspace(folder) as ws:
         await ws.tcp.update("measure", source=MEASURE.replace("len(thing)", "2 * len(thing)"), reason="doubled")
-        await ws.prompt_components.update("brief", source=BRIEF.replace("Be brief", "Be very brief"))
+        await ws.components.prompts.update("brief", source=BRIEF.replace("Be brief", "Be very brief"))
         (code,) = await ws.tcp.vars("todo")
         assert "plans = Plans.of(ctx.vars)\n" in code.value
         changed = code.value.replace("plans = Plans.of(ctx.vars)\n", "plans = Plans.of(ctx.vars)  # changed\n", 1)
         await ws.tcp.setvars("todo", {"code": changed}, reason="a note")
         result = await ws.run("Plan with the changed tool.", system="react", labels={"case": "evolved"})
         assert result.status is RunStatus.COMPLETED, result
-        killed = [one.id for one in await ws.runs() if one.manifest.labels.get("case") == "killed"]
+        killed = [one.id for one in await ws.runs.list() if one.manifest.labels.get("case") == "killed"]
         return {"evolved": result.run_id, "killed": killed[0]}
 
 
@@ -270,7 +270,7 @@ async def bundle(ws: Workspace, case: str, run: str) -> None:
     """The bundle of a run."""
     path = DATA / f"{case}.zip"
     path.unlink(missing_ok=True)
-    await ws.export(run, path)
+    await ws.log.export(run, path)
     path.chmod(0o644)
 
 

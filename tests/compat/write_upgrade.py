@@ -67,7 +67,9 @@ async def crash(folder: Path) -> None:
 async def crashed(folder: Path) -> str:
     """Return the id of the run that ended its process."""
     async with open_workspace(folder) as ws:
-        return next(one.id for one in await ws.runs() if one.manifest.task.startswith("Crash"))
+        runs: Any = ws.runs  # a method in versions before there was `ws.runs.list`
+        heads = await (runs.list if hasattr(runs, "list") else runs)()
+        return next(str(head.id) for head in heads if head.manifest.task.startswith("Crash"))
 
 
 def main(folder: Path, out: Path) -> None:

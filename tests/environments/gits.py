@@ -35,7 +35,7 @@ class Bench:
 
     @property
     def folder(self) -> Path:
-        (found,) = self.ws.runs_folder.glob("*/environments/main/folder")
+        (found,) = self.ws.files.root.glob("*/environments/main/folder")
         return found
 
     async def outcome(self, action: str, **arguments: Any) -> Outcome:
@@ -70,7 +70,7 @@ class Bench:
 
     async def commit(self, files: Mapping[str, str], message: str, repository: str = ".") -> None:
         """Write files and commit them; the repository is made if there is none."""
-        if repository == "." and not list(self.ws.runs_folder.glob("*/environments/main/folder/.git")):
+        if repository == "." and not list(self.ws.files.root.glob("*/environments/main/folder/.git")):
             await self.do("init")
         for path, text in files.items():
             self.write(path, text)

@@ -38,7 +38,7 @@ async def main(folder: Path, network: bool) -> str:
     store, wrap = hooks(folder)
     async with Workspace(folder, settings=settings, policy=AllowAll(), store=store, handlers=wrap) as ws:
         model = ScriptedModel(decide)
-        runs = await ws.runs()
+        runs = await ws.runs.list()
         if runs:
             result = await ws.resume(runs[0].id, model=model)
         else:

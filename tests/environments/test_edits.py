@@ -289,11 +289,11 @@ async def test_a_fork_in_another_process_takes_back_what_was_changed_before_it(t
     async with opened(write, edit, decide(calls=[call("done", answer="two")])) as ws:
         result = await ws.run("Edit.", system="react", model="scripted", environments=["files"])
         assert (await ws.replay(result.run_id)).answer == "two"
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
         changed = [one.seq for one in events if one.type == "completed" and "replaced 1 place" in str(one.body)]
     undo = decide(calls=[call("files_undo", path="a.txt")])
     async with opened(undo, decide(calls=[call("done", answer="one")])) as ws:
         fork = await ws.fork(result.run_id, at=changed[0])
         assert (await ws.resume(fork)).answer == "one"
-        assert (ws.run_folder(fork) / "a.txt").read_text() == "one\n"
-        assert (ws.run_folder(result.run_id) / "a.txt").read_text() == "two\n"
+        assert (ws.files.folder(fork) / "a.txt").read_text() == "one\n"
+        assert (ws.files.folder(result.run_id) / "a.txt").read_text() == "two\n"

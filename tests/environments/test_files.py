@@ -41,7 +41,7 @@ class Used:
 
     @property
     def folder(self) -> Path:
-        (found,) = self.ws.runs_folder.glob("*/environments/main/folder")
+        (found,) = self.ws.files.root.glob("*/environments/main/folder")
         return found
 
     async def outcome(self, action: str, /, **arguments: Any) -> Outcome:

@@ -315,7 +315,7 @@ async def test_a_run_is_forked_before_its_first_change_and_not_behind_it(hub: Hu
     assert result.answer == "ok" and len(hub.server.repositories[NAME].issues) == 1
     with pytest.raises(ForkError, match=r"environment 'github' \(create_issue\), which keeps no snapshots"):
         await hub.ws.fork(result.run_id)
-    done = [event for event in await hub.ws.events(result.run_id) if event.type == "completed"]
+    done = [event for event in await hub.ws.log.events(result.run_id) if event.type == "completed"]
     looked = next(event for event in done if "more" in str(event.body["outcome"].get("value")))
     assert await hub.ws.fork(result.run_id, at=looked.seq)
 

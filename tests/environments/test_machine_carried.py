@@ -83,9 +83,9 @@ async def changed(folder: Path, kind: str, images: dict[str, str]) -> tuple[RunR
         assert result.status is RunStatus.COMPLETED, result.error
         said = [one.text for one in model.requests[-1].messages if one.role == "tool"]
         assert "(no output)" in said[0], said[0]
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
         first = next(e for e in events if e.body and "env:folder" in e.body.get("outcome", {}).get("writes", {}))
-        await ws.export(result.run_id, folder.parent / f"{kind}.zip")
+        await ws.log.export(result.run_id, folder.parent / f"{kind}.zip")
         return result, said[1], first.seq
 
 
@@ -94,13 +94,13 @@ async def test_a_bundle_and_a_fork_take_the_machine_along(kind: str, images: dic
     result, looked, at = await changed(tmp_path / "here", kind, images)
     ws, model = workspace(tmp_path / "there", images[kind], [run(LOOK[kind]), done()])
     async with ws:
-        await ws.import_file(tmp_path / f"{kind}.zip")
+        await ws.log.import_file(tmp_path / f"{kind}.zip")
         assert (await ws.replay(result.run_id)).answer == "done"
         forked = await ws.fork(result.run_id, at=at)
         again = await ws.resume(forked)
         assert again.status is RunStatus.COMPLETED, again.error
         assert shown(model) == looked
-        layer = world_folder(ws.runs_folder / forked, "main") / "layer"
+        layer = world_folder(ws.files.root / forked, "main") / "layer"
         if kind == "image":
             assert (layer / "etc/motd").lstat().st_rdev == 0 and (layer / "etc/motd").is_char_device()
             assert os.getxattr(layer / "root", "user.overlay.opaque") == b"y"
@@ -120,7 +120,7 @@ async def test_on_another_base_a_bundle_says_that_its_machine_is_lost(
 
     ws, _ = workspace(tmp_path / "there", images[OTHER[kind]], [run(LOOK[kind]), look])
     async with ws:
-        await ws.import_file(tmp_path / f"{kind}.zip")
+        await ws.log.import_file(tmp_path / f"{kind}.zip")
         again = await ws.resume(await ws.fork(result.run_id, at=at))
         assert again.status is RunStatus.COMPLETED, again.error
 
@@ -158,10 +158,10 @@ async def test_an_unpacked_image_goes_with_the_last_run_that_lies_on_it(images: 
         for one in (tmp_path / "ws/images/.unpacking-left", unpacked):  # by a process that was killed, and long ago
             one.mkdir(exist_ok=True)
             os.utime(one, (0, 0))
-        assert (await ws.gc(dry_run=True)).images == 1
-        assert (await ws.gc()).images == 1 and [*(tmp_path / "ws/images").iterdir()] == [unpacked]
-        collected = await ws.gc(Retention(keep=1), grace_s=0)
+        assert (await ws.log.gc(dry_run=True)).images == 1
+        assert (await ws.log.gc()).images == 1 and [*(tmp_path / "ws/images").iterdir()] == [unpacked]
+        collected = await ws.log.gc(Retention(keep=1), grace_s=0)
         assert (collected.runs, collected.images) == ((first.run_id,), 0)
-        again = await ws.gc(Retention(keep=0), grace_s=0, dry_run=True)
+        again = await ws.log.gc(Retention(keep=0), grace_s=0, dry_run=True)
         assert (again.runs, again.images) == ((second.run_id,), 1) and unpacked.is_dir()
-        assert (await ws.gc(Retention(keep=0))).images == 1 and [*(tmp_path / "ws/images").iterdir()] == []
+        assert (await ws.log.gc(Retention(keep=0))).images == 1 and [*(tmp_path / "ws/images").iterdir()] == []

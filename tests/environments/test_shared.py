@@ -61,10 +61,10 @@ async def test_one_file_through_three_agents_and_another_run_sees_nothing(tmp_pa
     async with workspace(tmp_path, model, systems={"team": _team}) as ws:
         result = await ws.run("a poem", system="team", environments=["terminal", "files", "git"], model=model.name)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "written, read, committed"), result.error
-        folder = ws.run_folder(result.run_id)
+        folder = ws.files.folder(result.run_id)
         assert git(folder, "show", "HEAD:poem.txt") == "made by the shell"
         second = await ws.run("look", system="react", environments=["files"], model=model.name)
-        assert second.answer == "nothing" and not [*ws.run_folder(second.run_id).iterdir()]
+        assert second.answer == "nothing" and not [*ws.files.folder(second.run_id).iterdir()]
         assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
@@ -81,23 +81,23 @@ async def test_forks_bundles_and_collections_take_the_folder_along(tmp_path: Pat
     )
     async with workspace(tmp_path, model) as ws:
         result = await ws.run("x", system="react", environments=["files"], model=model.name)
-        assert sorted(path.name for path in ws.run_folder(result.run_id).iterdir()) == ["two.txt"]
-        events = await ws.events(result.run_id)
+        assert sorted(path.name for path in ws.files.folder(result.run_id).iterdir()) == ["two.txt"]
+        events = await ws.log.events(result.run_id)
         first = next(e for e in events if e.body and "env:folder" in e.body.get("outcome", {}).get("writes", {}))
-        left = ws.run_folder(result.run_id).parents[1] / "main_5.0-left"  # by a process that was killed
+        left = ws.files.folder(result.run_id).parents[1] / "main_5.0-left"  # by a process that was killed
         (left / "folder").mkdir(parents=True)
-        collected = await ws.gc(grace_s=0)  # the contents are named by the snapshots: nothing of them goes
-        assert collected.folders == 1 and not left.exists() and ws.run_folder(result.run_id).is_dir()
+        collected = await ws.log.gc(grace_s=0)  # the contents are named by the snapshots: nothing of them goes
+        assert collected.folders == 1 and not left.exists() and ws.files.folder(result.run_id).is_dir()
         forked = await ws.fork(result.run_id, at=first.seq)
         again = await ws.resume(forked, model=model)
         assert (again.status, again.answer) == (RunStatus.COMPLETED, "fork"), again.error
-        made = ws.run_folder(forked)
+        made = ws.files.folder(forked)
         assert sorted(str(path.relative_to(made)) for path in made.rglob("*.txt")) == ["a/one.txt", "a/other.txt"]
         assert (made / "a/one.txt").read_text() == "one " * 10_000
-        exported = await ws.export(result.run_id, tmp_path / "run.zip")
+        exported = await ws.log.export(result.run_id, tmp_path / "run.zip")
         assert exported is not None
     async with Workspace(tmp_path / "other", settings=Settings(model="offline")) as elsewhere:
-        (came,) = await elsewhere.import_file(tmp_path / "run.zip")
+        (came,) = await elsewhere.log.import_file(tmp_path / "run.zip")
         assert (await elsewhere.replay(result.run_id)).answer == "first"
         snapshot = str(first.body["outcome"]["writes"]["env:folder"])
         contents = (await elsewhere.store.get_blob(snapshot)).decode()
@@ -117,7 +117,7 @@ async def test_an_agent_names_an_environment_that_the_top_agent_does_not_have(tm
     async with workspace(tmp_path, model, systems={"desk": desk}, agents=[clerk]) as ws:
         result = await ws.run("x", system="desk", model=model.name)
         assert result.answer == "kept", result.error
-        assert (ws.run_folder(result.run_id) / "kept.txt").read_text() == "k"
+        assert (ws.files.folder(result.run_id) / "kept.txt").read_text() == "k"
         (record,) = await whole_runs(ws)
         assert "files" in record.manifest.tools and "terminal" not in record.manifest.tools
         known = "no environment 'nope'; there are: browser, computer, files, git"

@@ -336,7 +336,7 @@ async def test_in_a_workspace_with_its_settings(tmp_path: Path) -> None:
     settings = Settings(sandbox=SandboxSettings(timeout_s=7, network=True))
     async with Workspace(tmp_path / "ws", store=MemoryStore(), settings=settings) as ws:
         assert "terminal" in [*await ws.ecp.list()]
-        made = ws._parts.catalog.packaged["terminal"]()
+        made = ws.assembly().parts.catalog.packaged["terminal"]()
         assert isinstance(made, Terminal) and Tag.NETWORK in made.tags("run")
         assert "Interaction: directory and variables stay" in made.rules()
     assert sandbox_for(SandboxSettings(backend="none")) is None

@@ -263,7 +263,7 @@ async def test_a_model_plays_by_what_it_sees(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", store=MemoryStore(), settings=Settings(prompt_tool_chars=0)) as ws:
         result = await ws.run("Play.", model=ScriptedModel(player), system="react", environments=["terminal"])
         assert result.error is None, result.error
-        over = [event for event in await ws.events(result.run_id) if f"found {result.answer}" in str(event.body)]
+        over = [event for event in await ws.log.events(result.run_id) if f"found {result.answer}" in str(event.body)]
         assert over and result.answer.isdigit()
         assert (await ws.replay(result.run_id)).answer == result.answer
 

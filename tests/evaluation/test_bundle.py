@@ -50,7 +50,7 @@ async def test_another_workspace_scores_and_reports_the_same(tmp_path: Path) -> 
         assert read(there, "trial") == plan
         assert await score(workspace, plan, plan.load()) == before
         found = tables(plan, kept_scores(there, plan), await judged_usd(workspace, plan))
-        result = await workspace.result(before[0].run_id)
+        result = await workspace.runs.result(before[0].run_id)
     assert [one for one in found if one.title != "Settings"] == [
         one for one in tables(read(trial.folder, "trial"), before) if one.title != "Settings"
     ]
@@ -107,7 +107,7 @@ async def test_what_does_not_fit_is_refused_and_nothing_is_imported(tmp_path: Pa
         bad.write_bytes(b"no bundle")
         with pytest.raises(BundleError, match="give the file that `eval export --bundle` wrote"):
             await read_bundle(workspace, bad)
-        assert await workspace.runs() == []
+        assert await workspace.runs.list() == []
         sums(tmp_path / "other", 1, seed=2)
         with pytest.raises(EvaluationError, match="bring the former data back"):
             await read_bundle(workspace, path, tmp_path / "other")
@@ -117,7 +117,7 @@ async def test_what_does_not_fit_is_refused_and_nothing_is_imported(tmp_path: Pa
     async with other.workspace(other.folder) as workspace:
         with pytest.raises(EvaluationError, match="holds another evaluation trial; import this one into another"):
             await read_bundle(workspace, path)
-        assert await workspace.runs() == []
+        assert await workspace.runs.list() == []
 
 
 @pytest.mark.long

@@ -160,8 +160,8 @@ async def test_no_true_answer_and_no_note_comes_into_a_run(tmp_path: Path) -> No
     assert b"the given text" in kept
     assert b"canary" not in kept
     async with trial.workspace(trial.folder) as workspace:
-        (record,) = await workspace.runs()
-        log = json.dumps([one.model_dump(mode="json") for one in await workspace.events(record.id)])
+        (record,) = await workspace.runs.list()
+        log = json.dumps([one.model_dump(mode="json") for one in await workspace.log.events(record.id)])
     assert "What is 1 + 2?" in log
     assert "canary" not in log
 

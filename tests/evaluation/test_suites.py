@@ -42,8 +42,8 @@ async def test_each_arm_can_be_run(one: Suite, tmp_path: Path) -> None:
     for each in one.arms:
         async with arm_workspace(tmp_path / ".agentorchestra", each.arm) as workspace:
             system = each.system or workspace.settings.system
-            await workspace.foresee("Why?", system=system, model="one", environments=each.environments)
-            assert await workspace.runs() == []
+            await workspace.runs.foresee("Why?", system=system, model="one", environments=each.environments)
+            assert await workspace.runs.list() == []
 
 
 def test_an_unknown_suite_is_refused() -> None:

@@ -143,7 +143,7 @@ async def test_the_tests_of_a_task_decide_and_run_once(tmp_path: Path) -> None:
     assert "'/solution': No such file" in shown
     # What the machine is now says nothing: the tests are not run again.
     async with trial.workspace(trial.folder) as workspace:
-        (workspace.run_folder(by_id["sort-jars"].run_id) / "sorted.txt").unlink()
+        (workspace.files.folder(by_id["sort-jars"].run_id) / "sorted.txt").unlink()
         limits = [one.manifest.budget.active_s for one in await whole_runs(workspace)]
     assert limits == [90.0, 90.0]
     assert await trial.score(plan) == scores

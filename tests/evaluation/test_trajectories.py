@@ -65,7 +65,7 @@ async def test_a_tool_without_arguments_is_counted(tmp_path: Path) -> None:
     model = ScriptedModel([decide(calls=[call("tide")]), decide(calls=[call("done", answer="high")])])
     async with Workspace(tmp_path, tools=[tide]) as ws:
         ran = await ws.run("How is the tide?", model=model, system="react")
-        found = course(await ws.events(ran.run_id))
+        found = course(await ws.log.events(ran.run_id))
     assert found.called == {"tide", "done"}
     assert not found.made and not found.delegations
 

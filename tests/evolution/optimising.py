@@ -129,11 +129,11 @@ def variables_of(found: Sequence[Any], component: str, **more: Any) -> list[Vari
 
 async def priced(ws: Workspace[Any], task: str = TASK, score: float | None = 0.0, *, times: int = 1) -> list[Evidence]:
     """Have the worker do a task; return the evidence, with the variables of the prompt `react`."""
-    given = variables_of(await ws.prompt_components.vars("react"), "prompt:react")
+    given = variables_of(await ws.components.prompts.vars("react"), "prompt:react")
     found = []
     for _ in range(times):
         result = await ws.run(task, model="worker", system="react")
-        found.append(evidence_of(await ws.events(result.run_id), given, score=score))
+        found.append(evidence_of(await ws.log.events(result.run_id), given, score=score))
     return found
 
 

@@ -28,9 +28,9 @@ def opened(folder: Path) -> Workspace:
 
 async def louder(ws: Workspace) -> str:
     """Register a candidate of the prompt `react` that shouts; return its version."""
-    parts = {one.name: one.value for one in await ws.prompt_components.vars("react")}
+    parts = {one.name: one.value for one in await ws.components.prompts.vars("react")}
     rules = {"task_rules": f"{parts['task_rules']}{LOUD}\n"}
-    return (await ws.prompt_components.setvars("react", rules, candidate=True)).version
+    return (await ws.components.prompts.setvars("react", rules, candidate=True)).version
 
 
 async def asked(ws: Workspace, times: int, **fields: str) -> list[tuple[str, str]]:
@@ -45,7 +45,7 @@ async def asked(ws: Workspace, times: int, **fields: str) -> list[tuple[str, str
 async def test_a_share_of_the_runs_uses_a_candidate_and_says_so(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
         version = await louder(ws)
-        await ws.prompt_components.share("react", version, 0.5, reason="to see")
+        await ws.components.prompts.share("react", version, 0.5, reason="to see")
         found = await asked(ws, 24)
         runs = {one.id: one.manifest for one in await whole_runs(ws)}
         for run, answer in found:
@@ -60,50 +60,50 @@ async def test_a_share_of_the_runs_uses_a_candidate_and_says_so(tmp_path: Path) 
         assert (await ws.replay(shouted)).answer == "YES"
     async with opened(tmp_path) as ws:  # another process goes on with the share
         assert len({answer for _, answer in await asked(ws, 12)}) == 2
-        await ws.prompt_components.activate("react", version)
+        await ws.components.prompts.activate("react", version)
         assert (await canaries(ws), {answer for _, answer in await asked(ws, 3)}) == ([], {"YES"})
 
 
 async def test_one_that_fails_live_is_taken_back(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
         version = await louder(ws)
-        await ws.prompt_components.share("react", version, 0.5)
+        await ws.components.prompts.share("react", version, 0.5)
         done: list[str] = []
         while not done:
             ((run, answer),) = await asked(ws, 1)
-            await ws.rate(run, 0.0 if answer == "YES" else 1.0, note="users complain", by="anna")
+            await ws.runs.rate(run, 0.0 if answer == "YES" else 1.0, note="users complain", by="anna")
             done = await check_canaries(ws)
         assert done[0].startswith(f"prompt:react@{version} was taken back: it does worse live, known after ")
-        held = (await ws.prompt_components.versions("react"))[-1]
+        held = (await ws.components.prompts.versions("react"))[-1]
         assert (held.version, held.state) == (version, "archived")
         assert "0.00 over" in held.why and "1.00 over" in held.why
         assert (await canaries(ws), {answer for _, answer in await asked(ws, 6)}) == ([], {"yes"})
-        assert len(await ws.runs()) < 60
+        assert len(await ws.runs.list()) < 60
 
 
 async def test_one_that_lasts_is_taken_into_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(canary, "ENOUGH", 3)
     async with opened(tmp_path) as ws:
         version = await louder(ws)
-        await ws.prompt_components.share("react", version, 0.5)
+        await ws.components.prompts.share("react", version, 0.5)
         done: list[str] = []
         while not done:
             await asked(ws, 1)
             done = await check_canaries(ws)
         assert done[0].startswith(f"prompt:react means {version} now: it did no worse in 3 pairs of live runs")
-        assert (await ws.prompt_components.info("react")).version == version
+        assert (await ws.components.prompts.info("react")).version == version
 
 
 async def test_shares_and_scores_that_are_refused(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
         with pytest.raises(LifecycleError, match=r"react@2\.1\.0 is active, and only a candidate can have a share"):
-            await ws.prompt_components.share("react", "2.1.0", 0.5)
+            await ws.components.prompts.share("react", "2.1.0", 0.5)
         version = await louder(ws)
         with pytest.raises(LifecycleError, match="cannot have the share 1; give one from 0 to below 1"):
-            await ws.prompt_components.share("react", version, 1)
-        await ws.prompt_components.share("react", version, 0.5)
-        await ws.prompt_components.share("react", version, 0)
+            await ws.components.prompts.share("react", version, 1)
+        await ws.components.prompts.share("react", version, 0.5)
+        await ws.components.prompts.share("react", version, 0)
         assert await canaries(ws) == []
         ((run, _),) = await asked(ws, 1)
         with pytest.raises(UsageError, match="the score 7 is outside 0 to 1"):
-            await ws.rate(run, 7)
+            await ws.runs.rate(run, 7)

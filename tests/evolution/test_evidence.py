@@ -45,7 +45,7 @@ def clerk(request: ModelRequest) -> ModelResponse:
 
 async def _evidence(ws: Workspace[Any], task: str = "What do they cost?", **more: Any) -> Evidence:
     result = await ws.run(task, model="scripted", system="react", labels={"set": "shop"})
-    return evidence_of(await ws.events(result.run_id), [LAMP, TEXT], **more)
+    return evidence_of(await ws.log.events(result.run_id), [LAMP, TEXT], **more)
 
 
 def _named(found: Evidence) -> list[str]:
@@ -89,13 +89,13 @@ async def test_the_graph_of_a_workflow_follows_the_words(tmp_path: Path) -> None
     )
     async with workspace(tmp_path, force.model()) as ws:
         result = await ws.run(WORD, model="scripted", system="owl")
-        prompts = ws.prompt_components
+        prompts = ws.components.prompts
         given = [
             Variable(component=f"prompt:{name}", variable=one.name, text=one.value, role=one.role)
             for name in ("owl_plan", "owl_assign", "owl_answer", "react")
             for one in await prompts.vars(name)
         ]
-        found = evidence_of(await ws.events(result.run_id), given, score=0.0)
+        found = evidence_of(await ws.log.events(result.run_id), given, score=0.0)
     by_use = {
         name: [one for one in found.nodes if f"prompt:{name}/rules" in one.uses] for name in ("owl_plan", "owl_answer")
     }
@@ -127,7 +127,7 @@ async def test_evidence_is_bounded(tmp_path: Path) -> None:
 
     async with workspace(tmp_path, ScriptedModel(reader), tools=[page]) as ws:
         result = await ws.run("Read.", model="scripted", system="react")
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
     whole = evidence_of(events, [], chars=20_000)
     assert len(whole.nodes) == 17 and whole.left_out == 0
     assert len(whole.model_dump_json()) < 30_000 and "characters left out" in whole.nodes[1].gave
@@ -142,7 +142,7 @@ async def test_a_failed_run_says_why(tmp_path: Path) -> None:
 
     async with workspace(tmp_path, ScriptedModel(lost)) as ws:
         result = await ws.run("Read.", model="scripted", system="react")
-        found = evidence_of(await ws.events(result.run_id), [])
+        found = evidence_of(await ws.log.events(result.run_id), [])
     assert (found.status, found.failed, found.nodes) == ("failed", True, ())
     assert "the model is gone" in found.error
 
@@ -159,7 +159,7 @@ async def test_what_comes_from_outside_is_marked(tmp_path: Path) -> None:
 
     async with workspace(tmp_path, ScriptedModel(reader), tools=[letter]) as ws:
         result = await ws.run("Read.", model="scripted", system="react")
-        found = evidence_of(await ws.events(result.run_id), [])
+        found = evidence_of(await ws.log.events(result.run_id), [])
     assert [one.trust for one in found.nodes if one.kind == "InvokeTool"] == [Trust.UNTRUSTED]
 
 
@@ -167,7 +167,7 @@ async def test_a_run_that_goes_on_is_no_evidence(tmp_path: Path) -> None:
     async with workspace(tmp_path, ScriptedModel([])) as ws:
         run = await ws.create("Read.", model="scripted", system="react")
         with pytest.raises(EvidenceError, match=f"{run} is created; an optimiser works with runs that have ended"):
-            evidence_of(await ws.events(run), [])
+            evidence_of(await ws.log.events(run), [])
 
 
 async def test_it_is_json_and_back(tmp_path: Path) -> None:

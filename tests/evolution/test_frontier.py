@@ -160,9 +160,9 @@ async def test_the_next_round_begins_with_the_front_and_what_is_learnt_is_a_vers
     assert {one.version for one in front_of(trials.folder, made)} >= {by_round[0], by_round[3]}
     assert best(trials.folder, made).version == by_round[3]
     async with trials.workspace(trials.folder) as ws:
-        states = {one.version: one.state for one in await ws.prompt_components.versions("aorchestra")}
-        held = next(one for one in await ws.prompt_components.versions("aorchestra") if one.version == by_round[3])
-        assert (await ws.prompt_components.info("aorchestra")).version == by_round[0], "the name means what it meant"
+        states = {one.version: one.state for one in await ws.components.prompts.versions("aorchestra")}
+        held = next(one for one in await ws.components.prompts.versions("aorchestra") if one.version == by_round[3])
+        assert (await ws.components.prompts.info("aorchestra")).version == by_round[0], "the name means what it meant"
         assert (states[by_round[1]], states[by_round[2]], states[by_round[3]]) == ("archived", "archived", "candidate")
         assert held.author == "frontier route" and "the cheap model may do more" in held.reason
         learnt = await ws.run("What is 5 + 100?", components={"prompt:aorchestra": by_round[3]})
@@ -214,7 +214,7 @@ async def test_an_optimiser_is_told_what_the_trajectories_scored_and_cost(tmp_pa
     assert any("67 of 100 right" in one and "Texts that were tried before" in one for one in asked)
     async with trials.workspace(trials.folder) as ws:
         await ws.replay(second.run)
-        every = [json.dumps(one.body) for run in await ws.runs() for one in await ws.events(run.id)]
+        every = [json.dumps(one.body) for run in await ws.runs.list() for one in await ws.log.events(run.id)]
     assert len(every) > 100 and CANARY not in "".join(every)
     with pytest.raises(EvolutionError, match="there is no optimiser 'x'"):
         thrifty("x", trials.folder, made)

@@ -195,12 +195,12 @@ async def test_a_wrong_choice_is_refused_before_anything_is_asked(tmp_path: Path
             await ws.run(TASK, parts=wrong)
         with pytest.raises(SettingsError, match=r"parts.width = 3 follows several courses, and there is one candidate"):
             await ws.run(TASK, parts=PartSettings.model_construct(width=3))
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []
     assert reckoner.asked == []
 
 
 async def test_the_requests_are_foreseen(tmp_path: Path) -> None:
     async with _workspace(tmp_path, Reckoner()) as ws:
-        plain = await ws.foresee(TASK, system="react")
-        refined = await ws.foresee(TASK, system="react", parts=PartSettings(refine="textgrad", rounds=2))
+        plain = await ws.runs.foresee(TASK, system="react")
+        refined = await ws.runs.foresee(TASK, system="react", parts=PartSettings(refine="textgrad", rounds=2))
     assert refined.requests_at_most - plain.requests_at_most == 2 * 3 * 2  # each is asked twice at most

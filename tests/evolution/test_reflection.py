@@ -109,10 +109,10 @@ async def failed_run(ws: Workspace[Any]) -> tuple[list[Variable], list[Evidence]
     await ws.tcp.register(source=SOURCE, name="price_of")
     given = variables_of(await ws.tcp.vars("price_of"), "tool:price_of", source=await ws.tcp.source("price_of"))
     given = [one for one in given if one.variable == "code"]
-    given += variables_of(await ws.prompt_components.vars("react"), "prompt:react")
+    given += variables_of(await ws.components.prompts.vars("react"), "prompt:react")
     result = await ws.run(TASK, model="clerk", system="react")
     assert "KeyError: 'Chair'" in result.answer
-    return given, [evidence_of(await ws.events(result.run_id), given, score=0.0)]
+    return given, [evidence_of(await ws.log.events(result.run_id), given, score=0.0)]
 
 
 async def test_a_broken_tool_is_diagnosed_patched_and_tried(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ async def test_a_broken_tool_is_diagnosed_patched_and_tried(tmp_path: Path) -> N
         result = await ws.run("Improve it.", model="doctor", system="reflection", options=given)
         assert result.status is RunStatus.COMPLETED, result
         assert [(one["component"], one["variable"]) for one in result.output] == [("tool:price_of", "code")]
-        records = Ledger.of(await ws.events(result.run_id)).records.values()
+        records = Ledger.of(await ws.log.events(result.run_id)).records.values()
         tried = [one for one in records if one.kind is EffectKind.INVOKE_TOOL]
         # the call that failed first; both in the sandbox, through the door
         assert [one.effect["arguments"] for one in tried] == [{"item": "Chair"}, {"item": "lamp"}]

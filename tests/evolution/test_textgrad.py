@@ -39,7 +39,7 @@ from tests.systems.support import seen
 
 async def _given(ws: Any, **more: Any) -> dict[str, Any]:
     """The options of an optimiser over runs that a prompt led astray."""
-    return options(variables_of(await ws.prompt_components.vars("react"), "prompt:react"), await priced(ws, **more))
+    return options(variables_of(await ws.components.prompts.vars("react"), "prompt:react"), await priced(ws, **more))
 
 
 async def test_the_line_that_led_to_a_wrong_answer_is_found_and_changed(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ async def test_the_line_that_led_to_a_wrong_answer_is_found_and_changed(tmp_path
         assert (change["component"], change["variable"]) == ("prompt:react", "task_rules")
         assert change["text"] == f"- Be brief in all you say.\n{RIGHT}\n"
         assert WRONG in change["feedback"] and WRONG in result.report
-        await ws.prompt_components.setvars("react", {change["variable"]: change["text"]})
+        await ws.components.prompts.setvars("react", {change["variable"]: change["text"]})
         assert (await ws.run(TASK, model="worker", system="react")).answer == "30 euros"
         assert (await ws.replay(result.run_id)).answer == result.answer
     # one critique, one step on the way, each part of the prompt, one new text: only the guilty part
@@ -221,11 +221,11 @@ async def test_no_truth_stands_in_the_log_of_an_optimiser_or_of_a_refinement(tmp
     scores = await trial.score(plan)
     assert [one.score for one in scores] == [0.0] * 4 and "canary" in (trial.data / "questions.jsonl").read_text()
     async with trial.workspace(trial.folder) as ws:
-        variables = variables_of(await ws.prompt_components.vars("react"), "prompt:react")
-        evidence = [evidence_of(await ws.events(one.run_id), variables, score=one.score) for one in scores]
+        variables = variables_of(await ws.components.prompts.vars("react"), "prompt:react")
+        evidence = [evidence_of(await ws.log.events(one.run_id), variables, score=one.score) for one in scores]
         assert [one.answer for one in evidence] == ["30 pounds", "30 euros"] * 2
         result = await ws.run("Improve it.", model="optimiser", system="textgrad", options=options(variables, evidence))
-        logs = [json.dumps([each.body for each in await ws.events(one.id)]) for one in await ws.runs()]
+        logs = [json.dumps([each.body for each in await ws.log.events(one.id)]) for one in await ws.runs.list()]
     assert [one["variable"] for one in result.output] == ["task_rules"]
     assert "Score: 0 of 1" in seen(critic.asked["loss"][0])
     assert len(logs) == 5 and not [one for one in logs if "canary" in one]
@@ -276,7 +276,7 @@ async def test_nothing_is_spent_on_what_is_refused(tmp_path: Path) -> None:
         for system in ("textgrad", "reflection"):
             with pytest.raises(EvidenceError, match=f"the options of {system} do not fit: variables: Field required"):
                 await ws.run("Improve it.", model="optimiser", system=system)
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []
 
 
 async def test_the_offline_model_is_no_optimiser(tmp_path: Path) -> None:

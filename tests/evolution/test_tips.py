@@ -96,8 +96,8 @@ async def test_tips_are_distilled_with_their_evidence_and_told_where_they_fit(tm
     async with ws:
         bad, good = await two_runs(ws)
         found = await distil(ws, [bad, good], {bad: 0.0, good: 1.0}, model="reader")
-        (made,) = [one for one in await ws.runs() if one.manifest.system == NAME]
-        output: Any = (await ws.result(made.id)).output
+        (made,) = [one for one in await ws.runs.list() if one.manifest.system == NAME]
+        output: Any = (await ws.runs.result(made.id)).output
         assert output["refused"] == ["it rests on no line that was shown: Hope for the best."]
         assert [(one.kind, one.text) for one in found] == [
             ("solution", "To find an item, use the new register"),
@@ -109,11 +109,11 @@ async def test_tips_are_distilled_with_their_evidence_and_told_where_they_fit(tm
             assert place.startswith(f"{run}/1.react#")
             (event,) = [
                 each
-                for each in await ws.events(run)
+                for each in await ws.log.events(run)
                 if each.type == "completed" and f"{run}{each.branch}#{each.n}" == place
             ]
             assert event.body["effect"]["arguments"] == {"register": register}
-        entries = {one.ref: one for one in await ws.remembered(kinds=("insight",))}
+        entries = {one.ref: one for one in await ws.memory.recall(kinds=("insight",))}
         assert {one.ref: one.evidence for one in found} == {ref: one.evidence for ref, one in entries.items()}
         # The same runs are read once, and the distiller's run replays.
         again = await distil(ws, [bad, good], {bad: 0.0, good: 1.0}, model="reader")
@@ -130,8 +130,8 @@ async def test_a_solution_rests_on_a_run_that_succeeded(tmp_path: Path) -> None:
     async with ws:
         bad, _ = await two_runs(ws)
         assert [one.kind for one in await distil(ws, [bad], model="reader")] == ["tip"]
-        (made,) = [one for one in await ws.runs() if one.manifest.system == NAME]
-        output: Any = (await ws.result(made.id)).output
+        (made,) = [one for one in await ws.runs.list() if one.manifest.system == NAME]
+        output: Any = (await ws.runs.result(made.id)).output
     assert output["refused"][0] == "a solution rests on a run that succeeded, and this one does not: Give up."
 
 
@@ -142,7 +142,7 @@ async def test_what_is_learnt_again_stands_once(tmp_path: Path) -> None:
         await distil(ws, [good], model="reader")
         other = (await ws.run("Where is the item for the boat? Search both.", system="react", model="clerk")).run_id
         await distil(ws, [other], model="reader")
-        entries = [one for one in await ws.remembered(kinds=("insight",)) if "use the new" in one.text]
+        entries = [one for one in await ws.memory.recall(kinds=("insight",)) if "use the new" in one.text]
     assert [(one.text, one.times) for one in entries] == [("To find an item, use the new register at once", 2)]
 
 
@@ -164,7 +164,7 @@ async def test_a_tip_is_trusted_no_further_than_what_it_was_learnt_from(tmp_path
     async with Workspace(tmp_path / "ws", models=models, tools=[page]) as ws:
         ran = await ws.run("Where is it?", system="react", model="worker")
         await distil(ws, [ran.run_id], model="reader")
-        (entry,) = await ws.remembered(kinds=("insight",))
+        (entry,) = await ws.memory.recall(kinds=("insight",))
     assert entry.trust is Trust.UNTRUSTED
 
 
@@ -176,11 +176,11 @@ async def test_a_retired_tip_is_told_no_more_and_not_distilled_again(tmp_path: P
         helps, harms = {f"q{n}": [1.0] for n in range(12)}, {f"q{n}": [0.0] for n in range(12)}
         kept = judge_tip(helps, harms)
         await settle(ws, tip.ref, kept, "evaluation a")
-        assert kept.verdict == "kept" and len(await ws.remembered("register", kinds=("insight",))) == 2
+        assert kept.verdict == "kept" and len(await ws.memory.recall("register", kinds=("insight",))) == 2
         retired = judge_tip(harms, helps)
         await settle(ws, tip.ref, retired, "evaluation b")
-        assert tip.ref not in {one.ref for one in await ws.remembered(kinds=("insight",))}
-        ((entry, why),) = await ws.retired()
+        assert tip.ref not in {one.ref for one in await ws.memory.recall(kinds=("insight",))}
+        ((entry, why),) = await ws.memory.retired()
         assert entry.ref == tip.ref and "evaluation b" in why and why.startswith("retired: -100.0 [")
         assert "better on 0, worse on 12" in why
         told = await ws.run("Where is the sail? Find the item.", system="react", model="clerk", memory="workflow")
@@ -257,7 +257,7 @@ async def test_a_distillation_that_was_stopped_goes_on(tmp_path: Path) -> None:
     away[0] = False
     async with Workspace(tmp_path / "ws", models=models, tools=[ask]) as ws:
         assert len(await distil(ws, [good], model="reader")) == 2
-        assert [one.manifest.system for one in await ws.runs()].count(NAME) == 1, "it is the same run"
+        assert [one.manifest.system for one in await ws.runs.list()].count(NAME) == 1, "it is the same run"
 
 
 async def test_true_answers_stand_in_no_request(tmp_path: Path) -> None:
@@ -265,8 +265,8 @@ async def test_true_answers_stand_in_no_request(tmp_path: Path) -> None:
     async with ws:
         ran = await ws.run("Where is the lamp?", system="react", model="clerk", labels={"truth": TRUTH})
         await distil(ws, [ran.run_id], {ran.run_id: 0.0}, model="reader")
-        (run,) = [one for one in await ws.runs() if one.manifest.system == NAME]
-        events = [json.dumps(one.body) for one in await ws.events(run.id)]
+        (run,) = [one for one in await ws.runs.list() if one.manifest.system == NAME]
+        events = [json.dumps(one.body) for one in await ws.log.events(run.id)]
     assert TRUTH not in "".join(events) and "score 0 of 1" in render_message(distilling.requests[0].messages[1])
 
 
@@ -314,8 +314,8 @@ async def test_a_tip_is_tried_by_itself_with_and_without_it(tmp_path: Path) -> N
     useless = await questions.judged(other.ref, worth=0.5)
     assert useless.verdict == "retired" and len(questions.told) == 32, "the answers are those that there are"
     async with questions.workspace(questions.folder) as ws:
-        assert [one.ref for one in await ws.remembered(kinds=("insight",))] == [helps.ref]
-        ((entry, why),) = await ws.retired()
+        assert [one.ref for one in await ws.memory.recall(kinds=("insight",))] == [helps.ref]
+        ((entry, why),) = await ws.memory.retired()
         assert entry.ref == other.ref and "(evaluation tip-" in why
     with pytest.raises(UnknownComponentError, match="is told in this workspace; `agentorchestra memories entries"):
         await questions.judged(other.ref)

@@ -245,8 +245,8 @@ async def test_a_run_and_its_fork_are_a_pair_where_they_part(tmp_path: Path) -> 
     careful, other = ScriptedModel(diligent), ScriptedModel(careless, name="careless")
     async with workspace(tmp_path, careful, other) as ws:
         ran = await ws.run("Weigh thing1 and thing2.", system="react", model=careful.name)
-        keys = [one.key for one in _decisions(await ws.events(ran.run_id))]
-        fork = await ws.fork(ran.run_id, at=_started(await ws.events(ran.run_id), keys[1]) - 1, model=other.name)
+        keys = [one.key for one in _decisions(await ws.log.events(ran.run_id))]
+        fork = await ws.fork(ran.run_id, at=_started(await ws.log.events(ran.run_id), keys[1]) - 1, model=other.name)
         assert (await ws.resume(fork)).answer == "heavy"
         data = await preferences(ws, [ran.run_id, fork], Wanted(), {ran.run_id: 1.0, fork: 0.0})
         turned = await preferences(ws, [ran.run_id, fork], Wanted(), {ran.run_id: 0.2, fork: 0.9})

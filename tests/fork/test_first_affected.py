@@ -42,17 +42,17 @@ def opened(folder: Path) -> Workspace:
 async def _affected(ws: Workspace, run: str, key: str, server: Any, values: dict[str, str]) -> str | None:
     """Return the first effect of a run that a candidate with these values can change."""
     config = await server.setvars(key.partition(":")[2], values, candidate=True)
-    found = await ws.first_affected(run, {key: config.version})
+    found = await ws.runs.first_affected(run, {key: config.version})
     if found is None:
         return None
-    begun = next(e for e in await ws.events(run) if str(EffectKey(e.branch, e.n or 0)) == found.key)
+    begun = next(e for e in await ws.log.events(run) if str(EffectKey(e.branch, e.n or 0)) == found.key)
     assert begun.seq == found.at + 1  # nothing of it stands in what a fork copies
     return found.key
 
 
 async def _first(ws: Workspace, run: str, kind: EffectKind, name: str = "") -> str:
     """Return the first effect of this kind on a component."""
-    records = Ledger.of(await ws.events(run)).records
+    records = Ledger.of(await ws.log.events(run)).records
     fitting = {key: one for key, one in records.items() if one.kind is kind and name in one.effect["component"]}
     return str(min(fitting, key=lambda key: fitting[key].began))
 
@@ -69,15 +69,15 @@ async def test_each_change_acts_from_its_first_effect_on(tmp_path: Path) -> None
         assert await _affected(ws, run, "tool:colour_of", ws.tcp, {"code": colour}) is None  # it was never called
         assert await _affected(ws, run, "tool:colour_of", ws.tcp, {"description": "Its colour."}) == asked
         assert await _affected(ws, run, "environment:counter", ws.ecp, {"rules": "Count slowly."}) == asked
-        assert await _affected(ws, run, "prompt:worker", ws.prompt_components, await _brief(ws, "worker")) is None
-        assert await _affected(ws, run, "prompt:react", ws.prompt_components, await _brief(ws, "react")) == asked
-        assert await ws.first_affected(run, {"tool:price_of": "1.0.0"}) is None  # the version that it had
-        earliest = await ws.first_affected(run, {"tool:price_of": "1.0.1", "environment:counter": "1.0.1"})
+        assert await _affected(ws, run, "prompt:worker", ws.components.prompts, await _brief(ws, "worker")) is None
+        assert await _affected(ws, run, "prompt:react", ws.components.prompts, await _brief(ws, "react")) == asked
+        assert await ws.runs.first_affected(run, {"tool:price_of": "1.0.0"}) is None  # the version that it had
+        earliest = await ws.runs.first_affected(run, {"tool:price_of": "1.0.1", "environment:counter": "1.0.1"})
         assert earliest is not None and earliest.key == asked
 
 
 async def _brief(ws: Workspace, name: str) -> dict[str, str]:
-    one, *_ = await ws.prompt_components.vars(name)
+    one, *_ = await ws.components.prompts.vars(name)
     return {one.name: one.value + "- Be brief.\n"}
 
 
@@ -88,7 +88,7 @@ async def test_a_change_of_an_agent_acts_when_it_is_invoked(tmp_path: Path) -> N
         shown = await _first(ws, run, EffectKind.REQUEST_MODEL)
         assert await _affected(ws, run, "agent:guide", ws.acp, {"role": "agent"}) == invoked
         assert await _affected(ws, run, "agent:guide", ws.acp, {"description": "Knows rivers."}) == shown
-        found = await _affected(ws, run, "prompt:worker", ws.prompt_components, await _brief(ws, "worker"))
+        found = await _affected(ws, run, "prompt:worker", ws.components.prompts, await _brief(ws, "worker"))
         key = EffectKey.parse(invoked)
         assert found is not None and EffectKey.parse(found).branch == f"{key.branch}/{key.n}.guide"
 
@@ -99,13 +99,13 @@ async def test_a_fork_at_that_effect_asks_for_less_than_a_whole_run(tmp_path: Pa
         code = (await ws.tcp.vars("price_of"))[0].value.replace("12.5", "10.0")
         version = (await ws.tcp.setvars("price_of", {"code": code}, candidate=True)).version
         named = {"tool:price_of": version}
-        place = await ws.first_affected(whole.run_id, named)
+        place = await ws.runs.first_affected(whole.run_id, named)
         assert place is not None
         fork = await ws.resume(await ws.fork(whole.run_id, at=place.at, components=named))
         assert 0 < fork.usage.requests < whole.usage.requests
         called = [
             e
-            for e in await ws.events(fork.run_id)
+            for e in await ws.log.events(fork.run_id)
             if e.body.get("effect", {}).get("component") == f"price_of@{version}"
         ]
         assert len(called) == 1
@@ -116,4 +116,4 @@ async def test_versions_that_are_not_there(tmp_path: Path, components: dict[str,
     async with opened(tmp_path) as ws:
         run = await ws.create("Buy.", model="scripted", system="react")
         with pytest.raises(UsageError, match=r"no tool 'nothing'|its versions: 1\.0\.0|write KIND:NAME"):
-            await ws.first_affected(run, components)
+            await ws.runs.first_affected(run, components)

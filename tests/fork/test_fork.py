@@ -39,14 +39,14 @@ async def test_from_every_event_the_prefix_is_the_parents_and_the_rest_is_live(t
     client = model("one")
     async with workspace(tmp_path, client) as ws:
         parent = await _recorded(ws)
-        log = await ws.events(parent)
+        log = await ws.log.events(parent)
         assert len(log) >= 50
         for at in range(1, len(log) + 1):
             prefix = log[:at]
             asked = len(client.requests)
             fork = await ws.fork(parent, at=at)
             result = await ws.resume(fork)
-            events = await ws.events(fork)
+            events = await ws.log.events(fork)
             assert _same(prefix, events[:at])
             assert (result.status, result.answer) == (RunStatus.COMPLETED, ANSWER)
             answered = sum(_is_reply(e, prefix) for e in prefix)
@@ -56,7 +56,7 @@ async def test_from_every_event_the_prefix_is_the_parents_and_the_rest_is_live(t
             assert len(notes(tmp_path, fork)) == ALL_NOTES - written_by(prefix)
             assert (await ws.replay(fork)).answer == ANSWER
         assert len(notes(tmp_path, parent)) == ALL_NOTES
-        assert await ws.events(parent) == log
+        assert await ws.log.events(parent) == log
 
 
 def _is_reply(event: Event, log: list[Event]) -> bool:
@@ -74,11 +74,11 @@ async def test_another_model_goes_on_from_there_and_the_prefix_does_not_diverge(
     )
     async with workspace(tmp_path, model("one"), two) as ws:
         parent = await _recorded(ws)
-        log = await ws.events(parent)
+        log = await ws.log.events(parent)
         for at in range(1, len(log) - 1, 4):
             fork = await ws.fork(parent, at=at, model="two")
             result = await ws.resume(fork)
-            assert _same(log[:at], (await ws.events(fork))[:at])
+            assert _same(log[:at], (await ws.log.events(fork))[:at])
             assert result.status is RunStatus.COMPLETED
             # Its window is so small that it takes steps out where its parent took none.
             if any(e.type == "completed" and (e.branch, e.n) == ("/", 1) for e in log[:at]):
@@ -98,7 +98,7 @@ async def test_a_fork_of_a_run_that_took_steps_out_with_a_model_that_needs_not(t
     async with workspace(tmp_path, small, model("one")) as ws:
         parent = await ws.run(TASK, system="react", model="small")
         assert parent.status is RunStatus.COMPLETED
-        log = await ws.events(parent.run_id)
+        log = await ws.log.events(parent.run_id)
         summaries = [e for e in log if e.type == "started" and e.body["effect"].get("purpose") == "summary"]
         assert summaries
         for at in range(1, len(log), 5):
@@ -125,9 +125,9 @@ async def test_a_changed_prompt_holds_from_there_on(tmp_path: Path) -> None:
     loud = tmp_path / "loud.md"
     async with workspace(tmp_path) as ws:
         parent = await _recorded(ws)
-        prompt = ws.prompts.get("react")
+        prompt = ws.catalog.prompts.get("react")
         loud.write_text(f"{prompt.text}\n{CAPITALS}\n", encoding="utf-8")
-        log = await ws.events(parent)
+        log = await ws.log.events(parent)
         at = next(e.seq for e in log if e.type == "completed" and (e.branch, e.n) == ("/1.react", 3))
         fork = await ws.fork(parent, at=at, prompts={"react": loud})
         loud.unlink()
@@ -138,12 +138,12 @@ async def test_a_changed_prompt_holds_from_there_on(tmp_path: Path) -> None:
         result = await ws.resume(fork)
         assert result.answer == ANSWER.upper()
         assert all(CAPITALS in text_of(request) for request in one.requests)
-        assert _same(log[:at], (await ws.events(fork))[:at])
+        assert _same(log[:at], (await ws.log.events(fork))[:at])
         record = await ws.store.get_run(fork)
         assert record is not None
         assert (record.parent_run, record.fork_seq) == (parent, at)
         assert set(record.manifest.overrides) == {"prompt:react"}
-        said = [e.body["message"] for e in await ws.events(fork) if e.type == "noted"]
+        said = [e.body["message"] for e in await ws.log.events(fork) if e.type == "noted"]
         assert [line for line in said if "asks otherwise than its parent did" in line and "message 0" in line]
         assert (await ws.replay(fork)).answer == ANSWER.upper()
 
@@ -154,12 +154,12 @@ async def test_forks_of_forks(tmp_path: Path) -> None:
         parent = await _recorded(ws)
         first = await ws.fork(parent, at=40, model="two")
         await ws.resume(first)
-        log = await ws.events(first)
+        log = await ws.log.events(first)
         for at in (20, 40, 41, 48, len(log)):
             second = await ws.fork(first, at=at, model="one")
             result = await ws.resume(second)
             assert result.status is RunStatus.COMPLETED
-            assert _same(log[:at], (await ws.events(second))[:at])
+            assert _same(log[:at], (await ws.log.events(second))[:at])
             third = await ws.fork(second, at="/1.react#1")
             assert (await ws.resume(third)).answer == ANSWER
             record = await ws.store.get_run(third)
@@ -172,7 +172,7 @@ async def test_a_fork_pays_for_itself_only(tmp_path: Path) -> None:
         first = await ws.run(TASK, system="react", model="one", budget=Budget(cost_usd=0.5))
         assert first.cost_usd
         cost = first.cost_usd
-        log = await ws.events(first.run_id)
+        log = await ws.log.events(first.run_id)
         # With what the parent has spent too little would be left; the fork has all of it.
         fork = await ws.fork(first.run_id, at=len(log) // 2, budget=Budget(cost_usd=cost * 1.5))
         began = time.monotonic()
@@ -182,8 +182,8 @@ async def test_a_fork_pays_for_itself_only(tmp_path: Path) -> None:
         assert result.cost_usd is not None
         assert 0 < result.cost_usd < cost
         assert result.duration_s <= took
-        sources = sum(one.tokens for one in await ws.tokens(fork))
-        assert 0 < sources < sum(one.tokens for one in await ws.tokens(first.run_id))
+        sources = sum(one.tokens for one in await ws.log.tokens(fork))
+        assert 0 < sources < sum(one.tokens for one in await ws.log.tokens(first.run_id))
         tight = await ws.fork(first.run_id, at=len(log) // 2, budget=Budget(cost_usd=1e-9))
         assert (await ws.resume(tight)).status is RunStatus.BUDGET_EXHAUSTED
 
@@ -193,7 +193,7 @@ async def test_another_outcome_in_place_of_a_recorded_one(tmp_path: Path) -> Non
         parent = await _recorded(ws)
         key = next(
             f"{e.branch}#{e.n}"
-            for e in await ws.events(parent)
+            for e in await ws.log.events(parent)
             if e.type == "started" and e.branch == "/1.react" and e.body["effect"]["component"].startswith("team@")
         )
         with pytest.raises(ForkError, match="consists of effects of its own"):
@@ -203,7 +203,7 @@ async def test_another_outcome_in_place_of_a_recorded_one(tmp_path: Path) -> Non
             await ws.fork(parent, outcomes={"/9.nobody#1": 1})
         last = next(
             f"{e.branch}#{e.n}"
-            for e in reversed(await ws.events(parent))
+            for e in reversed(await ws.log.events(parent))
             if e.branch.endswith("left") and e.n and e.type == "completed"
         )
         assert side.split("/")[-1] in last
@@ -218,13 +218,13 @@ async def test_another_outcome_in_place_of_a_recorded_one(tmp_path: Path) -> Non
 async def test_what_cannot_be_forked(tmp_path: Path) -> None:
     async with workspace(tmp_path, environments={"counter": lambda: Counter("none")}) as ws:
         result = await ws.run(TASK, system="react", model="one")
-        log = await ws.events(result.run_id)
+        log = await ws.log.events(result.run_id)
         acted = next(e.seq for e in log if e.type == "completed" and _action(e, log) == "add")
         with pytest.raises(ForkError, match=r"environment 'counter' \(add\), which keeps no snapshots"):
             await ws.fork(result.run_id, at=acted)
         before = await ws.fork(result.run_id, at=acted - 3)
         assert (await ws.resume(before)).status is RunStatus.COMPLETED
-        runs = len(await ws.runs())
+        runs = len(await ws.runs.list())
         for at, message in (
             (0, "has the events 1 to"),
             (10_000, "no event 10000"),
@@ -241,7 +241,7 @@ async def test_what_cannot_be_forked(tmp_path: Path) -> None:
             await ws.fork(result.run_id, at=3, prompts={"react": tmp_path / "x.md"})
         with pytest.raises(UnknownRunError):
             await ws.fork("run_nobody", at=3)
-        assert len(await ws.runs()) == runs
+        assert len(await ws.runs.list()) == runs
 
 
 def _action(event: Event, log: list[Event]) -> object:
@@ -270,7 +270,7 @@ async def test_a_fork_of_a_run_that_waits_is_asked_for_itself(tmp_path: Path) ->
         assert (await ws.resume(fork)).status is RunStatus.WAITING
         await ws.answer(fork, "green")
         assert "green" in (await ws.resume(fork)).answer
-        assert len(await ws.questions(parent.run_id)) == 1
+        assert len(await ws.runs.questions(parent.run_id)) == 1
         await ws.answer(parent.run_id, "red")
         assert "red" in (await ws.resume(parent.run_id)).answer
 
@@ -334,9 +334,9 @@ async def test_a_fork_of_a_run_that_waits_for_a_time_waits_for_it_too(tmp_path: 
         fork = await ws.fork(parent.run_id)
         waiting = await ws.resume(fork)
         assert (waiting.status, waiting.until) == (RunStatus.WAITING, parent.until)
-        assert await ws.due() == []
+        assert await ws.runs.due() == []
         clock.time += timedelta(days=2)
-        assert await ws.due() == [parent.run_id, fork]
+        assert await ws.runs.due() == [parent.run_id, fork]
         assert (await ws.resume(fork)).answer == (await ws.resume(parent.run_id)).answer == "woke on 03"
         assert (await ws.replay(fork)).answer == "woke on 03"
         # From before the sleep it is slept anew.

@@ -99,7 +99,7 @@ async def test_texts_are_kept_once_and_named_by_the_manifest(tmp_path: Path, pro
         assert pins["convert"].source == pins["confirm"].source != ""
         assert (await ws.store.get_blob(pins["convert"].source)).decode() == program.read_text(encoding="utf-8")
         prompt = record.manifest.prompts["react"]
-        assert (await ws.store.get_blob(prompt.source)).decode() == ws.prompts.get("react").text
+        assert (await ws.store.get_blob(prompt.source)).decode() == ws.catalog.prompts.get("react").text
         again = await ws.create("Convert 1 euro.", model="m")
         other = await ws.store.get_run(again)
         assert other is not None
@@ -112,7 +112,7 @@ async def test_a_changed_tool_goes_on_while_fingerprints_match_and_says_so(tmp_p
     async with _workspace(tmp_path) as ws:
         result = await ws.resume(run_id)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "42")
-        notes = [e.body["message"] for e in await ws.events(run_id) if e.type == "noted"]
+        notes = [e.body["message"] for e in await ws.log.events(run_id) if e.type == "noted"]
         assert [note for note in notes if note.startswith("tool convert changed since the run was started")]
 
 
@@ -129,7 +129,7 @@ async def test_another_version_of_the_distribution_is_written_down_and_never_com
         assert record.manifest.distribution == "0.0.1"
         assert (await ws.resume(run_id)).answer == "42"
         assert (await ws.replay(run_id)).answer == "42"
-        assert not [e for e in await ws.events(run_id) if e.type == "noted"]
+        assert not [e for e in await ws.log.events(run_id) if e.type == "noted"]
 
 
 async def test_the_file_around_a_tool_may_change(tmp_path: Path, program: Path) -> None:
@@ -138,7 +138,7 @@ async def test_the_file_around_a_tool_may_change(tmp_path: Path, program: Path) 
     async with _workspace(tmp_path) as ws:
         # The function is the same: its hash does not cover what it uses, so today's module holds.
         assert (await ws.resume(run_id)).answer == "63"
-        assert not [e for e in await ws.events(run_id) if e.type == "noted"]
+        assert not [e for e in await ws.log.events(run_id) if e.type == "noted"]
 
 
 @pytest.mark.long
@@ -150,7 +150,7 @@ async def test_an_incompatible_schema_is_todays_and_pin_brings_the_old_one_back(
             await ws.replay(run_id)
         result = await ws.resume(run_id)
         assert result.status is RunStatus.COMPLETED and "currency" in result.answer  # the call did not fit any more
-        notes = [e.body["message"] for e in await ws.events(run_id) if e.type == "noted"]
+        notes = [e.body["message"] for e in await ws.log.events(run_id) if e.type == "noted"]
         assert any(note.endswith("its arguments: currency is new and required (a major change)") for note in notes)
         (change,) = [note for note in notes if "on the run asks otherwise than it did before" in note]
         assert "tool schemas changed: convert" in change
@@ -174,19 +174,19 @@ async def test_a_tool_that_is_gone_comes_back_with_pin(tmp_path: Path, program: 
 async def test_a_changed_prompt_is_todays_and_pin_brings_the_old_one_back(tmp_path: Path, program: Path) -> None:
     run_id, other = await _waiting(tmp_path), await _waiting(tmp_path)
     async with _workspace(tmp_path) as ws:
-        text = ws.prompts.get("react").text
+        text = ws.catalog.prompts.get("react").text
     (tmp_path / "ws" / "prompts").mkdir()
     (tmp_path / "ws" / "prompts" / "react.md").write_text(f"{text}\nBe brief.\n", encoding="utf-8")
     async with _workspace(tmp_path) as ws:
         result = await ws.resume(run_id)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "42")
-        events = await ws.events(run_id)
+        events = await ws.log.events(run_id)
         notes = [e.body["message"] for e in events if e.type == "noted"]
         assert any("message 0 (system) changed" in note for note in notes)
         assert any("Be brief." in str(e.body) for e in events if e.type == "started")
         pinned = await ws.resume(other, pin=True)
         assert (pinned.status, pinned.answer) == (RunStatus.COMPLETED, "42")
-        assert not any("Be brief." in str(e.body) for e in await ws.events(other) if e.type == "started")
+        assert not any("Be brief." in str(e.body) for e in await ws.log.events(other) if e.type == "started")
 
 
 async def test_a_tool_that_no_module_names_cannot_be_had_back(tmp_path: Path, program: Path) -> None:

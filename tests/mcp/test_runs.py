@@ -99,7 +99,7 @@ async def test_a_run_whose_server_ends_or_hangs_in_the_middle_of_a_call(tmp_path
     path = written(tmp_path, srv=stdio(tmp_path), slow=stdio(tmp_path, timeout_s=1))
     async with workspace(tmp_path, model, path) as ws:
         result = await ws.run("count", model=model, system="react")
-        events = json.dumps([event.model_dump(mode="json") for event in await ws.events(result.run_id)])
+        events = json.dumps([event.model_dump(mode="json") for event in await ws.log.events(result.run_id)])
     assert result.status is RunStatus.COMPLETED
     assert calls(tmp_path)[:3] == ["count 1", "die 2", "count 3"]
     assert "the call may have happened" in events
@@ -149,6 +149,6 @@ async def test_no_server_takes_the_place_of_a_tool_that_is_there(tmp_path: Path)
     path = written(tmp_path, read={"command": sys.executable, "args": [str(program)]})
     async with workspace(tmp_path, model, path) as ws:
         assert (await ws.tcp.info("read_file")).builtin
-        assert ws.notes == (
+        assert ws.components.notes == (
             f"the tool 'read_file' of {tmp_path / 'mcp.json'} is left out: there is another tool of this name",
         )

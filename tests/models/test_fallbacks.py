@@ -42,7 +42,7 @@ async def run(
         settings = Settings(models=models, model="first", system="react", budget=Budget(cost_usd=50))
         async with Workspace(tmp_path / "ws", settings=settings) as ws:
             result = await ws.run("Answer.")
-            events = await ws.events(result.run_id)
+            events = await ws.log.events(result.run_id)
             if result.status is RunStatus.COMPLETED:
                 assert (await ws.replay(result.run_id)).answer == result.answer_text
     return result, one, two, [event.body for event in events if event.type == "attempt_failed"]

@@ -99,7 +99,7 @@ async def run(tmp_path: Path, format_: str, *scripts: Script, streamed: bool = F
             else:
                 result = await ws.run("Book seat 7.")
             assert result is not None
-            return Ran(result, servers, await ws.events(result.run_id))
+            return Ran(result, servers, await ws.log.events(result.run_id))
     finally:
         for server in servers:
             await server.stop()

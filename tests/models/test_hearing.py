@@ -69,13 +69,13 @@ async def test_a_recording_that_nobody_hears_is_refused_before_a_run_spends_anyt
     async with Workspace(tmp_path / "ws", settings=Settings(system="react")) as ws:
         with pytest.raises(UnheardRecordingError, match=r"talk\.wav is a recording, and no model of this run") as told:
             await ws.run("What is said?", files=[talk], model=model)
-        assert not await ws.runs() and not model.requests
+        assert not await ws.runs.list() and not model.requests
     assert "transcription_model in agentorchestra.toml" in str(told.value) and "local:FOLDER" in str(told.value)
     scribe = Settings(system="react", transcription_model=f"local:{tmp_path / 'none'}")
     async with Workspace(tmp_path / "ws", settings=scribe) as ws:
         with pytest.raises(SettingsError, match=r"holds no model\.bin"):
             await ws.run("What is said?", files=[talk], model=model)
-        assert not await ws.runs()
+        assert not await ws.runs.list()
 
 
 async def test_the_run_hears_of_a_model_that_cannot_be_read(tmp_path: Path) -> None:

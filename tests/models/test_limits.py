@@ -177,7 +177,7 @@ async def test_the_bound_follows_what_is_sent(tmp_path: Path) -> None:
         settings = Settings(models={"m": profile}, model="m", system="react", budget=Budget(cost_usd=1))
         async with Workspace(tmp_path / "ws", settings=settings) as ws:
             result = await ws.run("What is 2 + 3?")
-            events = await ws.events(result.run_id)
+            events = await ws.log.events(result.run_id)
     (mark,) = [e.body for e in events if e.type == "started" and e.body["effect"]["kind"] == "RequestModel"]
     bound = Bound.model_validate(mark["bound"])
     prompt = bound.tokens - asked_for(server.requests[0])

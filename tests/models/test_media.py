@@ -150,7 +150,7 @@ async def test_a_server_without_eyes_is_asked_again(tmp_path: Path, format_: str
             else:
                 result = await ws.run("What do you see?")
             assert result is not None
-            events = await ws.events(result.run_id)
+            events = await ws.log.events(result.run_id)
     assert (result.status, result.answer) == (RunStatus.COMPLETED, "x"), result.error
     assert server.count == 4, "one refusal; the rest of the run knows it"
     assert "not shown: the model does not take it" in json.dumps(server.requests[-1])

@@ -87,7 +87,7 @@ async def test_a_run_goes_on_without_the_tool(tmp_path: Path, format_: str) -> N
         settings = Settings(models=models, model="m", system="react")
         async with Workspace(tmp_path / "ws", settings=settings, tools=[add, convert]) as ws:
             result = await ws.run("What is 2 + 3?")
-            events = await ws.events(result.run_id)
+            events = await ws.log.events(result.run_id)
             replayed = await ws.replay(result.run_id)
     assert (result.status, result.answer, replayed.answer) == (RunStatus.COMPLETED, "5", "5")
     assert server.count == 3, "the second step leaves the tool out by itself"

@@ -108,7 +108,7 @@ async def test_a_failed_attempt_is_retried_and_logged(tmp_path: Path) -> None:
     async with working(tmp_path, [http_error(500), "unused"]) as (server, ws):
         result = await ws.run("Find.", model=seen(NEAREST))
         assert result.answer == "steel wheels"
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
         assert [event.body["target"] for event in events if event.type == "attempt_failed"] == ["openai:small"]
         assert server.count == 2
 
@@ -203,7 +203,7 @@ async def test_many_texts_are_several_effects_and_stay_in_order(tmp_path: Path) 
         assert result.answer == "300 vectors of 10, 300 different"
         assert [text for body in server.requests[:-1] for text in body["input"]] == texts
         assert len(server.requests) == 3
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
         rows = [event.model_dump_json() for event in events if event.type == "completed"]
         assert max(map(len, rows)) < 400_000, "vectors are kept as bytes, not as text in the log"
         assert (await ws.replay(result.run_id)).answer == result.answer_text

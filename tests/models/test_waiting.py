@@ -159,7 +159,7 @@ async def test_waiting_for_a_server_ends_with_the_runs_deadline(tmp_path: Path) 
         settings = Settings(models={"m": profile}, model="m", system="react", budget=budget)
         async with Workspace(tmp_path / f"{seconds:g}", settings=settings) as ws:
             result = await ws.run("What is 2 + 3?")
-            events = await ws.events(result.run_id)
+            events = await ws.log.events(result.run_id)
         assert result.status is RunStatus.TIMED_OUT and "--timeout-s" in (result.error or "")
         if "attempt_failed" in [event.type for event in events]:  # it came to wait
             break
@@ -209,6 +209,6 @@ async def test_what_a_provider_refused_costs_nothing(tmp_path: Path) -> None:
         settings = Settings(models={"m": profile}, model="m", system="react", budget=Budget(cost_usd=1))
         async with Workspace(tmp_path / "ws", settings=settings) as ws:
             result = await ws.run("What is 2 + 3?")
-            failed = [e.body for e in await ws.events(result.run_id) if e.type == "attempt_failed"]
+            failed = [e.body for e in await ws.log.events(result.run_id) if e.type == "attempt_failed"]
     assert result.answer == "five" and not result.usage.uncertain and result.usage.requests == 1
     assert len(failed) == 4 and not any("usage" in body for body in failed)

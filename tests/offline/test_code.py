@@ -38,7 +38,7 @@ async def test_the_same_answers_as_with_tools(tmp_path: Path, system: str, task:
         other = await ws.run(task, files=files, system=system, action="code")
         assert (other.status, other.answer_text, other.sources) == (one.status, one.answer_text, one.sources)
         await ws.replay(other.run_id)
-        made = [e.body["effect"]["kind"] for e in await ws.events(other.run_id) if e.body.get("effect")]
+        made = [e.body["effect"]["kind"] for e in await ws.log.events(other.run_id) if e.body.get("effect")]
     assert "RunCode" in made
 
 

@@ -621,7 +621,7 @@ async def test_the_keys_of_a_run_are_the_same_with_and_without(tmp_path: Path) -
         desk = Desk(tmp_path / name, stated, READ, GOOD, answer=True)
         run = await desk.run()
         async with desk.workspace as ws:
-            records = Ledger.of(await ws.events(run)).records
+            records = Ledger.of(await ws.log.events(run)).records
         planned = [key for key in records if is_of_plan(key)]
         assert [str(key) for key in planned] == (["/0.plan-0#1"] if name == "with" else [])
         asked = {key for key in records if key.branch.endswith(".approval")}
@@ -651,7 +651,7 @@ async def test_a_run_that_was_killed_behind_the_plan_does_not_pay_for_it_again(t
     with pytest.raises(Killed):
         await first.run()
     async with first.workspace as ws:
-        (run,) = [one.id for one in await ws.runs()]
+        (run,) = [one.id for one in await ws.runs.list()]
     assert len(first.model.plan_requests) == 1
     second = Desk(tmp_path, plan(PAY))
     async with second.workspace as ws:
@@ -745,7 +745,7 @@ async def test_the_plan_is_paid_from_the_budget_and_is_no_step(tmp_path: Path) -
     desk = Desk(tmp_path, plan(PAY), READ, GOOD)
     async with desk.workspace as ws:
         result = await ws.run("Pay the bill.", budget=Budget(steps=4))
-        records = Ledger.of(await ws.events(result.run_id)).records
+        records = Ledger.of(await ws.log.events(result.run_id)).records
     assert result.status == "completed"
     (paid,) = [one.outcome.usage for key, one in records.items() if is_of_plan(key) and one.outcome is not None]
     assert paid.requests == 1
@@ -791,8 +791,8 @@ async def test_policy_try_knows_the_plan_from_the_log(tmp_path: Path) -> None:
     desk = Desk(tmp_path, plan(PAY), READ, GOOD, GOOD, answer=True)
     run = await desk.run()
     async with desk.workspace as ws:
-        with_plan = [one for one in (await ws.try_policy(run, DefaultPolicy())).effects if one.name == "pay"]
-        without = await ws.try_policy(run, DefaultPolicy(PolicySettings(plan="off")))
+        with_plan = [one for one in (await ws.policy.judge(run, DefaultPolicy())).effects if one.name == "pay"]
+        without = await ws.policy.judge(run, DefaultPolicy(PolicySettings(plan="off")))
     assert [(one.was, one.now) for one in with_plan] == [("allowed", "allowed"), ("asked", "asked")]
     assert with_plan[1].said.removeprefix("Allow pay? ") == with_plan[1].reason
     assert [one.now for one in without.effects if one.name == "pay"] == ["asked", "asked"]

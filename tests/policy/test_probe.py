@@ -93,7 +93,7 @@ class World:
             run = await ws.run(TASK)
             assert run.status == "completed", run.error
             before = len(self.did)
-            probe = await ws.probe_policy(run.run_id, **options)
+            probe = await ws.policy.probe(run.run_id, **options)
             if probe.fork:
                 assert (await ws.replay(run.run_id)).answer == run.answer_text
             return probe, self.did[before:]
@@ -194,8 +194,8 @@ async def test_what_stays_in_the_forks_folder_is_done_there(tmp_path: Path) -> N
     async with world.workspace as ws:
         run = await ws.run(TASK, environments=["files"])
         assert world.did == ["read letter", "sent 4711 to ann@a.example"]
-        probe = await ws.probe_policy(run.run_id)
-        assert (ws.run_folder(probe.fork) / "code.txt").read_text() == "4711"
+        probe = await ws.policy.probe(run.run_id)
+        assert (ws.files.folder(probe.fork) / "code.txt").read_text() == "4711"
     assert len(world.did) == 2 and probe.error == ""
     ((body,),) = [one.followed for one in probe.effects if one.name == "send_mail"]
     assert (body.path, body.was, body.verbatim) == ("body", "4711", True)
@@ -237,9 +237,9 @@ async def test_no_other_address_is_read_and_nobody_is_asked(tmp_path: Path) -> N
         run = await ws.run(TASK, tools=[get_page, ask_user])
         assert run.answer == "yes | yes" and sorted(read) == ["https://a.example/350", "https://a.example/4711"]
         before = len(questions)
-        probe = await ws.probe_policy(run.run_id)
+        probe = await ws.policy.probe(run.run_id)
         assert len(read) == 2 and len(questions) == before
-        answer = (await ws.result(probe.fork)).answer
+        answer = (await ws.runs.result(probe.fork)).answer
     assert answer == "yes | nobody is asked while a run is probed; go on without an answer"
     pages = [one for one in probe.effects if one.name == "get_page"]
     assert [[each.path for each in one.followed] for one in pages] == [["url"]]
@@ -253,7 +253,7 @@ async def test_what_a_human_had_allowed_is_not_done_either(tmp_path: Path) -> No
         run = await ws.run(TASK)
         before = len(world.did)
         (record,) = await whole_runs(ws)
-        prober = Prober(record.manifest, Ledger.of(await ws.events(run.run_id)))
+        prober = Prober(record.manifest, Ledger.of(await ws.log.events(run.run_id)))
         send = next(one for one in world.tools if one.name == "send_mail")
         wrapped = prober.wrap({EffectKind.INVOKE_TOOL: ToolHandler({"send_mail": send}.get)})[EffectKind.INVOKE_TOOL]
         for body, status in (("hello", "ok"), ("another", "denied")):
@@ -283,7 +283,7 @@ async def test_a_run_that_cannot_be_forked_or_goes_on_is_refused(tmp_path: Path)
     async def look(ctx: RunContext[None]) -> str:
         """Probe the run that goes on."""
         with pytest.raises(RunUnderWayError, match="is still going on") as told:
-            await world.workspace.probe_policy(ctx.run_id)
+            await world.workspace.policy.probe(ctx.run_id)
         refused.append(str(told.value))
         return "seen 4711"
 
@@ -295,7 +295,7 @@ async def test_a_run_that_cannot_be_forked_or_goes_on_is_refused(tmp_path: Path)
         run = await ws.run(TASK, tools=[look], environments=["counter"])
         assert len(refused) == 1
         with pytest.raises(ForkError, match=r"cannot be forked here: at .* it changed the environment 'counter'"):
-            await ws.probe_policy(run.run_id)
+            await ws.policy.probe(run.run_id)
 
 
 # -- values of the same shape ------------------------------------------------------------------------------------------

@@ -188,7 +188,7 @@ async def test_it_is_recorded_on_a_branch_of_its_own_paid_from_the_budget_and_no
     desk = Desk(tmp_path, plan(PAY), READ, GOOD, look=NOTHING)
     async with desk.workspace as ws:
         result = await ws.run("Pay the bill.", budget=Budget(steps=4))
-        records = Ledger.of(await ws.events(result.run_id)).records
+        records = Ledger.of(await ws.log.events(result.run_id)).records
         assert (await ws.replay(result.run_id)).answer == "ok"
     assert result.status == "completed"
     assert result.usage.requests == 5  # three decisions, the plan, the look
@@ -218,7 +218,7 @@ async def test_a_look_that_was_taken_before_a_crash_is_not_taken_again(tmp_path:
     run = await desk.run()
     again = Desk(tmp_path, plan(PAY), look=DOUBT)
     async with again.workspace as ws:
-        events = await ws.events(run)
+        events = await ws.log.events(run)
         look = next(one for one in events if one.type == "completed" and one.branch.endswith(".policy_review"))
         fork = await ws.fork(run, at=look.seq)
         assert (await ws.resume(fork)).status == "completed"
@@ -237,8 +237,8 @@ async def test_policy_try_knows_the_look_from_the_log(tmp_path: Path) -> None:
     desk = Desk(tmp_path, plan(PAY), READ, GOOD, look=DOUBT, answer=True)
     run = await desk.run()
     async with desk.workspace as ws:
-        (paid,) = [one for one in (await ws.try_policy(run, DefaultPolicy())).effects if one.name == "pay"]
-        without = await ws.try_policy(run, DefaultPolicy(PolicySettings(review="off")))
+        (paid,) = [one for one in (await ws.policy.judge(run, DefaultPolicy())).effects if one.name == "pay"]
+        without = await ws.policy.judge(run, DefaultPolicy(PolicySettings(review="off")))
     assert (paid.was, paid.now, paid.answer) == ("asked", "asked", "approved")
     assert paid.said.removeprefix("Allow pay? ") == paid.reason
     assert [one.now for one in without.effects if one.name == "pay"] == ["allowed"]

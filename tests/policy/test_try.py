@@ -99,8 +99,8 @@ def said(trial: RunTrial, *names: str) -> list[tuple[str, str, str, str]]:
 async def test_stricter_and_looser(tmp_path: Path) -> None:
     async with space(tmp_path) as ws:
         run = await ws.run(TASK, model=scripted([PLAIN], [call("read_notes")], [FOREIGN], [call("order", what="tea")]))
-        none = await ws.try_policy(run.run_id, AllowAll())
-        strict = await ws.try_policy(run.run_id, DefaultPolicy(PolicySettings(deny=("send_mail",))))
+        none = await ws.policy.judge(run.run_id, AllowAll())
+        strict = await ws.policy.judge(run.run_id, DefaultPolicy(PolicySettings(deny=("send_mail",))))
     was = [("send_mail", "allowed", ""), ("send_mail", "asked", "approved"), ("order", "asked", "approved")]
     assert said(none) == [(*one, "allowed") for one in was]
     assert said(strict) == [(*was[0], "denied"), (*was[1], "denied"), (*was[2], "asked")]
@@ -113,7 +113,7 @@ async def test_denied_and_refused_calls_are_judged_too(tmp_path: Path) -> None:
     async with space(tmp_path, answers="no", deny=("order",)) as ws:
         calls = ([call("read_notes")], [FOREIGN], [FOREIGN], [call("order", what="tea")], [call("nothing")])
         run = await ws.run(TASK, model=scripted(*calls))
-        trial = await ws.try_policy(run.run_id, AllowAll())
+        trial = await ws.policy.judge(run.run_id, AllowAll())
     refused = ("send_mail", "asked", "refused", "allowed")
     assert said(trial, "send_mail", "order", "nothing") == [refused, refused, ("order", "denied", "", "allowed")]
 
@@ -122,7 +122,7 @@ async def test_a_question_that_is_open_is_counted(tmp_path: Path) -> None:
     async with space(tmp_path, answers=None) as ws:
         run = await ws.run(TASK, model=scripted([call("read_notes")], [FOREIGN]))
         assert run.status == "waiting"
-        trial = await ws.try_policy(run.run_id, AllowAll())
+        trial = await ws.policy.judge(run.run_id, AllowAll())
     assert trial.open == 1 and said(trial) == []
 
 
@@ -146,7 +146,7 @@ async def test_policy_sees_what_the_run_had_seen_by_then(tmp_path: Path) -> None
         bob = call("send_mail", to="bob@b.example")
         steps = ([first], [call("ask_user", question="Whom?")], [second], [bob])
         run = await ws.run(f"{TASK} See {page}", model=scripted(*steps))
-        trial = await ws.try_policy(run.run_id, watching)
+        trial = await ws.policy.judge(run.run_id, watching)
     assert said(trial) == [(name, "allowed", "", "allowed") for name in ("get_page", "get_page", "send_mail")]
     one, other = (shown for shown in watching.shown if shown[0] == "get_page")
     assert later not in one[2] and later in other[2]
@@ -181,8 +181,8 @@ async def test_under_the_same_policy_a_run_is_judged_as_it_was(tmp_path: Path, n
     settings = PolicySettings(allowed_hosts=("a.example",), ask=("get_page",) if answers == "no" else ())
     async with space(tmp_path, answers=answers, **settings.model_dump()) as ws:
         run = await ws.run(TASK, model=scripted(*RUNS[name]))
-        trial = await ws.try_policy(run.run_id, DefaultPolicy(settings))
-        shown = origins_of(await ws.events(run.run_id))
+        trial = await ws.policy.judge(run.run_id, DefaultPolicy(settings))
+        shown = origins_of(await ws.log.events(run.run_id))
     assert trial.effects and [one for one in trial.effects if one.was != one.now] == []
     asked = [one for one in trial.effects if one.was == "asked" and one.said.startswith("Allow ")]
     assert all(one.said == f"Allow {one.name}? {one.reason}" for one in asked)
@@ -194,8 +194,8 @@ async def test_agents_below_are_judged_as_they_were(tmp_path: Path) -> None:
     model = scripted([call("team")], [call("read_notes")], [FOREIGN, PLAIN], done, [FOREIGN])
     async with space(tmp_path) as ws:
         run = await ws.run(TASK, model=model)
-        trial = await ws.try_policy(run.run_id, DefaultPolicy())
-        shown = origins_of(await ws.events(run.run_id))
+        trial = await ws.policy.judge(run.run_id, DefaultPolicy())
+        shown = origins_of(await ws.log.events(run.run_id))
     assert {one.key: one.origins for one in trial.effects if one.was == "asked"} == shown
     assert any("read_notes" in str(one["from"]) for origins in shown.values() for one in origins.values())
     assert [one for one in trial.effects if one.was != one.now] == []
@@ -219,8 +219,8 @@ async def test_mail_between_agents_is_among_what_was_seen(tmp_path: Path) -> Non
 
     async with Workspace(tmp_path / "ws", tools=TOOLS, systems={"post_office": post_office}) as ws:
         run = await ws.run(TASK, system="post_office", model=ScriptedModel([]), on_ask="deny")
-        trial = await ws.try_policy(run.run_id, DefaultPolicy())
-        shown = origins_of(await ws.events(run.run_id))
+        trial = await ws.policy.judge(run.run_id, DefaultPolicy())
+        shown = origins_of(await ws.log.events(run.run_id))
     ((key, origins),) = shown.items()
     assert "mail from post_office" in origins["to"]["from"]
     assert {one.key: one.origins for one in trial.effects if one.was == "asked"} == {key: origins}
@@ -237,8 +237,8 @@ async def test_rivals_are_judged_as_they_were(tmp_path: Path) -> None:
     settings = Settings(system="react", max_steps=3, parts=PartSettings(candidates=2, choose="vote"))
     async with Workspace(tmp_path / "ws", tools=TOOLS, settings=settings) as ws:
         run = await ws.run(TASK, model=ScriptedModel(answer), on_ask="deny")
-        trial = await ws.try_policy(run.run_id, DefaultPolicy())
-        worlds = {e.body["effect"].get("world") for e in await ws.events(run.run_id) if e.body.get("effect")}
+        trial = await ws.policy.judge(run.run_id, DefaultPolicy())
+        worlds = {e.body["effect"].get("world") for e in await ws.log.events(run.run_id) if e.body.get("effect")}
     assert len(worlds) > 1
     assert trial.effects and [one for one in trial.effects if one.was != one.now] == []
 
@@ -248,8 +248,8 @@ async def test_what_is_done_anew_with_a_raised_budget_is_judged_as_it_was(tmp_pa
         model = scripted([call("read_notes")], [FOREIGN], [PLAIN], [FOREIGN])
         run = await ws.run(TASK, model=model, budget=Budget(steps=3))
         again = await ws.resume(run.run_id, budget=Budget(steps=20))
-        trial = await ws.try_policy(run.run_id, DefaultPolicy())
-        shown = origins_of(await ws.events(run.run_id))
+        trial = await ws.policy.judge(run.run_id, DefaultPolicy())
+        shown = origins_of(await ws.log.events(run.run_id))
     assert again.status == "completed" and len(shown) >= 1
     assert [one for one in trial.effects if one.was != one.now] == []
     assert {one.key: one.origins for one in trial.effects if one.was == "asked"} == shown
@@ -258,10 +258,10 @@ async def test_what_is_done_anew_with_a_raised_budget_is_judged_as_it_was(tmp_pa
 async def test_of_a_fork_its_own_effects_are_judged(tmp_path: Path) -> None:
     async with space(tmp_path) as ws:
         run = await ws.run(TASK, model=scripted([PLAIN], [call("read_notes")], [FOREIGN]))
-        before = next(e.seq for e in await ws.events(run.run_id) if "read_notes@" in str(e.body.get("effect", "")))
+        before = next(e.seq for e in await ws.log.events(run.run_id) if "read_notes@" in str(e.body.get("effect", "")))
         fork = await ws.fork(run.run_id, at=before - 1, model=scripted([FOREIGN]))
         await ws.resume(fork)
-        trial = await ws.try_policy(fork, DefaultPolicy())
+        trial = await ws.policy.judge(fork, DefaultPolicy())
     assert said(trial, "send_mail", "read_notes") == [
         ("read_notes", "allowed", "", "allowed"),
         ("send_mail", "asked", "approved", "asked"),
@@ -274,11 +274,11 @@ OLD = Path(__file__).resolve().parent.parent / "data" / "old_workspace"
 @pytest.mark.parametrize("name", ["fork", "killed", "pinned", "react", "team"])
 async def test_runs_of_earlier_versions_are_judged_as_they_were(tmp_path: Path, name: str) -> None:
     async with Workspace(tmp_path / "ws") as ws:
-        await ws.import_file(OLD / f"{name}.zip")
-        (run,) = await ws.runs()
+        await ws.log.import_file(OLD / f"{name}.zip")
+        (run,) = await ws.runs.list()
         # `killed` was going on elsewhere, and is not here.
-        trial = await ws.try_policy(run.id, DefaultPolicy(PolicySettings(undeclared="allow")))
-        now = await ws.try_policy(run.id, DefaultPolicy())
+        trial = await ws.policy.judge(run.id, DefaultPolicy(PolicySettings(undeclared="allow")))
+        now = await ws.policy.judge(run.id, DefaultPolicy())
     assert trial.effects and [one for one in trial.effects if one.was != one.now] == []
     assert {one.name for one in now.effects if one.was != one.now} <= {"note"}  # which does not say what it touches
 
@@ -349,9 +349,9 @@ async def test_a_policy_that_fails_is_named_with_the_effect(tmp_path: Path) -> N
     async with space(tmp_path) as ws:
         run = await ws.run(TASK, model=scripted([PLAIN]))
         with pytest.raises(PolicyFileError, match=r"the policy failed on react at /#1 of run run_\w+: KeyError: '"):
-            await ws.try_policy(run.run_id, Broken(None))
+            await ws.policy.judge(run.run_id, Broken(None))
         with pytest.raises(PolicyFileError, match=r"the policy returned a str for react at /#1 .*; return a Verdict"):
-            await ws.try_policy(run.run_id, Broken("deny"))
+            await ws.policy.judge(run.run_id, Broken("deny"))
 
 
 async def test_runs_that_cannot_be_judged_are_refused(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ async def test_runs_that_cannot_be_judged_are_refused(tmp_path: Path) -> None:
     async def look(ctx: RunContext[None]) -> str:
         """Try a policy on the run that goes on."""
         with pytest.raises(RunUnderWayError, match=r"run run_\w+ is still going on; wait for its end, or stop it with"):
-            await ws.try_policy(ctx.run_id, AllowAll())
+            await ws.policy.judge(ctx.run_id, AllowAll())
         seen.append(ctx.run_id)
         return "looked"
 
@@ -369,10 +369,10 @@ async def test_runs_that_cannot_be_judged_are_refused(tmp_path: Path) -> None:
         run = await ws.run(TASK, model=scripted([call("look")]), tools=[look])
         assert seen == [run.run_id]
         with pytest.raises(UnknownRunError, match="run_none"):
-            await ws.try_policy("run_none", AllowAll())
+            await ws.policy.judge("run_none", AllowAll())
     with sqlite3.connect(tmp_path / "ws" / "workspace.db") as connection:
         connection.execute("UPDATE events SET v = 9 WHERE type = 'completed'")
     async with space(tmp_path) as ws:
         sentence = rf"run {run.run_id} cannot be judged: the log holds a 'completed' event of version 9.*upgrade"
         with pytest.raises(EventFormatError, match=sentence):
-            await ws.try_policy(run.run_id, AllowAll())
+            await ws.policy.judge(run.run_id, AllowAll())

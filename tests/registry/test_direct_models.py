@@ -39,6 +39,6 @@ async def test_a_tool_that_is_called_directly_asks_the_roles_model(tmp_path: Pat
             assert (await ws.tcp.invoke("grade")).result() == "Four."
             (asked,) = server.requests
             assert (asked["model"], asked["temperature"]) == ("strict", 0.25)
-            record = await ws.store.get_run(str(ws.calls_run))
+            record = await ws.store.get_run(str(ws.runs.calls))
             assert record is not None
             assert record.manifest.budget.cost_usd == 1.0, "a priced model may be asked: the default budget holds"

@@ -112,7 +112,7 @@ async def test_only_some_may_invoke(tmp_path: Path) -> None:
         with pytest.raises(NotAllowedError, match="'twice' may be called by analyst only"):
             await ws.tcp.invoke("twice", {"number": 2})
         result = await ws.run("Twice two?", model=model, system="react")
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
         denied = [e.body["outcome"] for e in events if e.type == "completed" and e.body and "twice" in str(e.body)]
         assert any("may not call twice; these may: analyst" in str(one) for one in denied), denied
         with pytest.raises(NotAllowedError, match="cannot be limited; leave invokers out"):
@@ -129,7 +129,7 @@ async def test_environments_and_agents_have_the_same_life(tmp_path: Path) -> Non
         with pytest.raises(UnknownComponentError, match="has no action 'ad'; did you mean 'add'"):
             await ws.ecp.invoke("counter", "ad", {})
         await ws.acp.register(Agent("helper", "Helps with sums."), reason="new")
-        assert "helper" in ws.agents
+        assert "helper" in ws.catalog.agents
         await ws.acp.update("helper", Agent("helper", "Helps with sums and more."))
         assert [one.version for one in await ws.acp.versions("helper")] == ["1.0.0", "1.0.1"]
         result = await ws.acp.invoke("helper", "What is 2 + 2?", model="offline")
@@ -147,7 +147,7 @@ async def test_direct_calls_are_recorded_and_replayed(tmp_path: Path) -> None:
         refused = await ws.tcp.invoke("price_of", {"itm": "pear"})
         assert refused.status == "mistake" and "item" in (refused.error or "")
     async with shop(tmp_path) as ws:
-        (run,) = await ws.runs()
+        (run,) = await ws.runs.list()
         assert run.status.value == "completed" and run.manifest.task == "calls outside of a run"
         assert (await ws.replay(run.id)).keys == 3
 
@@ -199,7 +199,7 @@ async def test_what_cannot_be_made_again_is_noted_in_the_runs(tmp_path: Path) ->
     (tmp_path / "shop_of_that_day.py").unlink()
     async with Workspace(tmp_path / "ws") as ws:
         result = await ws.run("What is 2 + 2?", model="offline")
-        notes = [e.body["message"] for e in await ws.events(result.run_id) if e.type == "noted" and e.body]
+        notes = [e.body["message"] for e in await ws.log.events(result.run_id) if e.type == "noted" and e.body]
         assert any("No module named 'shop_of_that_day'" in str(note) for note in notes), notes
         with pytest.raises(VersionError, match="No module named 'shop_of_that_day'"):
             await ws.tcp.invoke("sell", {"item": "a"})

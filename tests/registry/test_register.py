@@ -110,8 +110,8 @@ async def test_sources_files_and_folders(ws: Workspace, tmp_path: Path) -> None:
     assert {one.name for one in await ws.tcp.register(path=folder)} == {"price_of", "thrice"}
     assert await _value(ws, "thrice", number=4) == 12
     (tmp_path / "greeting.md").write_text(PROMPT, encoding="utf-8")
-    await ws.prompt_components.register(path=tmp_path / "greeting.md")
-    assert ws.prompts.get("greeting").render(name="Ann") == "Hello Ann."
+    await ws.components.prompts.register(path=tmp_path / "greeting.md")
+    assert ws.catalog.prompts.get("greeting").render(name="Ann") == "Hello Ann."
     await ws.ecp.register(source=ENVIRONMENT, name="Counter")
     assert "Counter" in await ws.ecp.list()
 
@@ -226,7 +226,7 @@ async def test_more_that_is_refused(ws: Workspace) -> None:
     await _refused(ws, lambda: ws.tcp.register(3), ToolDefinitionError, "has no tools")
     sea = "class Sea:\n    pass\n"
     await _refused(ws, lambda: ws.ecp.register(source=sea, name="Sea"), SourceError, "lacks actions")
-    await _refused(ws, lambda: ws.prompt_components.register(source="no front matter"), PromptError, None)
+    await _refused(ws, lambda: ws.components.prompts.register(source="no front matter"), PromptError, None)
     await _refused(ws, lambda: ws.acp.register(source="A = 1\n"), SourceError, "defines no agent")
     await _refused(ws, lambda: ws.tcp.update("nothing", source=TWICE), UsageError, "no tool 'nothing'")
     bad = "import subprocess\n\ndef twice(number: int) -> int:\n    return 2\n"
@@ -283,7 +283,7 @@ ODD: dict[str, tuple[Callable[[Workspace, Any], Any], list[Any], str]] = {
     "invokers": (lambda ws, odd: ws.tcp.register(source=TWICE, invokers=odd), ["user", [1], [""]], "give a list"),
     "source": (lambda ws, odd: ws.tcp.register(source=odd), [b"x = 1", 3, "x = '\ud800'"], "source"),
     "path": (lambda ws, odd: ws.tcp.register(path=odd), [3, "a\0b", "a" * 5000, "a" * 3000], "path|cannot be read"),
-    "prompt": (lambda ws, odd: ws.prompt_components.register(source=odd), [b"x", f"{PROMPT}\ud800"], "source"),
+    "prompt": (lambda ws, odd: ws.components.prompts.register(source=odd), [b"x", f"{PROMPT}\ud800"], "source"),
     "environment": (lambda ws, odd: ws.ecp.register(odd), [print, lambda: None, lambda: 1 / 0, int], "no environment"),
     "get": (lambda ws, odd: ws.tcp.get(odd), [None, [1], "x" * 10**6], "no tool"),
     "get version": (lambda ws, odd: ws.tcp.get("python", odd), [[1], 3], "has no version"),

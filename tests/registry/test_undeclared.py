@@ -144,9 +144,9 @@ async def test_functions_of_a_program_work_at_once_until_something_from_outside_
     async with Workspace(store=MemoryStore(), tools=[add, letters], settings=Settings(system="react")) as ws:
         free = await ws.run("Add up 2, 3, 7 and 30.", model=ScriptedModel([*sums, call("done", answer="42")]))
         assert (free.status, free.answer) == ("completed", "42")
-        assert of(await ws.events(free.run_id), 12) == ["agent"]
+        assert of(await ws.log.events(free.run_id), 12) == ["agent"]
         waits = await ws.run("Add 2 and 3 after the letters.", model=read, on_ask="wait")
         assert waits.status == "waiting" and "add" in waits.questions[0].question
         await ws.approve(waits.run_id)
         assert (await ws.resume(waits.run_id)).answer == "4712"
-        assert of(await ws.events(waits.run_id), 4712) == ["untrusted"]
+        assert of(await ws.log.events(waits.run_id), 4712) == ["untrusted"]

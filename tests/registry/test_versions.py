@@ -135,14 +135,14 @@ async def test_unknown_names_and_versions_suggest(tmp_path: Path) -> None:
 
 async def test_prompts_have_versions_too(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws") as ws:
-        before = await ws.prompt_components.get("tail")
-        (template,) = [one for one in await ws.prompt_components.vars("tail") if one.name == "template"]
-        config = await ws.prompt_components.setvars("tail", {"template": template.value + "\nBe brief."})
+        before = await ws.components.prompts.get("tail")
+        (template,) = [one for one in await ws.components.prompts.vars("tail") if one.name == "template"]
+        config = await ws.components.prompts.setvars("tail", {"template": template.value + "\nBe brief."})
         assert config.version != before.version
-        assert ws.prompts.get("tail").template.rstrip().endswith("Be brief.")
-        assert ws.prompts.pins()["tail"].version == config.version
-        await ws.prompt_components.restore("tail", before.version)
-        assert ws.prompts.get("tail").template == before.template
+        assert ws.catalog.prompts.get("tail").template.rstrip().endswith("Be brief.")
+        assert ws.catalog.prompts.pins()["tail"].version == config.version
+        await ws.components.prompts.restore("tail", before.version)
+        assert ws.catalog.prompts.get("tail").template == before.template
 
 
 SCALAR = st.sampled_from(["string", "integer", "number", "boolean"])

@@ -106,7 +106,7 @@ async def test_code_that_a_model_wrote_runs_in_the_sandbox_as_the_version_that_a
         assert (await ws.tcp.versions("price_of"))[-1].foreign
         result = await ws.run("A pear?", model="scripted", system="react", components={"tool:price_of": config.version})
         assert result.answer == "10.0"
-        programs = [e for e in await ws.events(result.run_id) if e.body.get("effect", {}).get("kind") == "RunCode"]
+        programs = [e for e in await ws.log.events(result.run_id) if e.body.get("effect", {}).get("kind") == "RunCode"]
         assert programs
         calling = code.value.replace("return 12.5", "return float(tools.python(code='1'))")
         with pytest.raises(CandidateError, match="the tools that its code calls python too; now it has none"):
@@ -185,7 +185,7 @@ async def test_words_of_packaged_components_and_agents(tmp_path: Path) -> None:
         (record,) = [one for one in await whole_runs(ws) if one.id == result.run_id]
         assert record.manifest.agents["guide"].version == config.version
         assert (await ws.replay(result.run_id)).answer == "yes"
-        assert ws.agents["guide"].description == "Knows cities."
+        assert ws.catalog.agents["guide"].description == "Knows cities."
         await ws.tcp.activate("python", "1.0.1")
     async with Workspace(tmp_path / "ws") as ws:
         assert "It is careful." in (await ws.tcp.get("python")).description

@@ -73,7 +73,7 @@ async def test_a_fork_goes_on_with_the_items_and_shares_none_twice(tmp_path: Pat
         first = await ws.run("dig", system="digger", model="offline")
         own, shared = first.answer.split("\n", 4)[:4], first.answer.splitlines()[4:]
         assert own == shared == ["3 references in 3 items", *(f"[{n + 1}] https://e.org/{n}" for n in range(3))]
-        adds = [event for event in await ws.events(first.run_id) if event.type == "completed" and event.n == 2]
+        adds = [event for event in await ws.log.events(first.run_id) if event.type == "completed" and event.n == 2]
         forked = await ws.fork(first.run_id, at=max(event.seq for event in adds))
         result = await ws.resume(forked)
         # Its third add is its own; the first two are those of the run that it was forked from.

@@ -102,7 +102,7 @@ async def test_no_encoding_of_a_secret_is_in_the_log(tmp_path: Path) -> None:
         result = await ws.run("Say it.", model=model)
         assert result.answer.endswith("secret:KEY")
         assert (await ws.replay(result.run_id)).answer == result.answer_text
-        events: list[Any] = [one.model_dump(mode="json") for one in await ws.events(result.run_id)]
+        events: list[Any] = [one.model_dump(mode="json") for one in await ws.log.events(result.run_id)]
     log = json.dumps(events)
     assert log.count("secret:KEY") >= len(texts)
     for text in (value, value.encode().hex(), base64.b64encode(value.encode()).decode()[:-4], texts["basic"][-20:]):

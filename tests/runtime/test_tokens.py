@@ -34,7 +34,7 @@ async def test_tokens_go_to_the_sources_that_took_them(tmp_path: Path) -> None:
 
     async with Workspace(tmp_path / "ws", tools=[short, long]) as ws:
         result = await ws.run("Go.", model=ScriptedModel(model), system="react")
-        found = {one.source: one for one in await ws.tokens(result.run_id)}
+        found = {one.source: one for one in await ws.log.tokens(result.run_id)}
     assert abs(sum(one.tokens for one in found.values()) - sum(counted)) <= len(found)
     assert (found["tool long"].requests, found["tool short"].requests) == (2, 1)
     assert found["tool long"].tokens > 20 * found["tool short"].tokens

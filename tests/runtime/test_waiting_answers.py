@@ -90,7 +90,7 @@ async def test_two_who_settle_one_approval_at_once(tmp_path: Path, other: str) -
             before_its_answer_is_written(ann, lambda: getattr(bob, other)(run, by="bob"))
             with pytest.raises(AnswerError, match=f"{SEND} of run {run} was answered already by bob, at 20"):
                 await ann.approve(run, by="ann")
-        answered = [e.body for e in await ws.events(run) if e.type == "answered"]
+        answered = [e.body for e in await ws.log.events(run) if e.type == "answered"]
         assert [one["by"] for one in answered] == ["bob"]
         over = await ws.resume(run)
         assert (["eve@example.org"] if answered[0]["answer"] is True else []) == SENT
@@ -132,9 +132,9 @@ async def test_an_answer_to_what_was_asked_before_is_none_to_what_is_asked_now(t
     async with Workspace(tmp_path, store=store, tools=[ask]) as ws:
         waiting = await ws.run("Ask.", model=ScriptedModel(_asks), system="react")
         run, (question,) = waiting.run_id, waiting.questions
-        asked = Ledger.of(await ws.events(run)).records[EffectKey.parse(question.key)].began
+        asked = Ledger.of(await ws.log.events(run)).records[EffectKey.parse(question.key)].began
         stale = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), asked=asked - 1)
-        assert stale.event is None and len(await ws.questions(run)) == 1
+        assert stale.event is None and len(await ws.runs.questions(run)) == 1
         held = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), asked=asked)
         assert held.given
 
@@ -154,7 +154,7 @@ async def test_who_comes_too_late_is_told_who_was_first(tmp_path: Path) -> None:
         assert (await ws.resume(run)).answer == "blue"
         with pytest.raises(AnswerError, match=r"it is over \(completed\); start a new run"):
             await ws.answer(run, "red")
-        assert len([e for e in await ws.events(run) if e.type == "answered"]) == 1
+        assert len([e for e in await ws.log.events(run) if e.type == "answered"]) == 1
         await ws.replay(run)
 
 
@@ -163,7 +163,7 @@ async def test_a_cancelled_run_keeps_the_answer_for_its_resume(tmp_path: Path) -
         run = (await ws.run("Ask.", model=ScriptedModel(_asks), system="react")).run_id
         await ws.cancel(run)
         await ws.answer(run, "blue")
-        assert ((await ws.result(run)).status, await ws.due()) == (RunStatus.CANCELLED, [])
+        assert ((await ws.runs.result(run)).status, await ws.runs.due()) == (RunStatus.CANCELLED, [])
         assert (await ws.resume(run)).answer == "blue"
 
 
@@ -172,14 +172,14 @@ async def test_an_answer_here_and_one_from_elsewhere(tmp_path: Path) -> None:
     async with Workspace(tmp_path) as other:
 
         async def late(question: Question) -> str:
-            (record,) = await other.runs()
+            (record,) = await other.runs.list()
             await other.answer(record.id, "blue", by="bob")
             return "red"
 
         async with Workspace(tmp_path, tools=[ask], asker=late) as ws:
             over = await ws.run("Ask.", model=ScriptedModel(_asks), system="react")
             assert over.answer == "blue"
-            assert [e.body["by"] for e in await ws.events(over.run_id) if e.type == "answered"] == ["bob"]
+            assert [e.body["by"] for e in await ws.log.events(over.run_id) if e.type == "answered"] == ["bob"]
             await ws.replay(over.run_id)
 
 
@@ -189,7 +189,7 @@ async def test_an_answer_here_is_in_the_log_and_holds_after_a_crash(tmp_path: Pa
 
     async with Workspace(tmp_path, tools=[ask], asker=asker) as ws:
         over = await ws.run("Ask.", model=ScriptedModel(_asks), system="react")
-        (answered,) = [e for e in await ws.events(over.run_id) if e.type == "answered"]
+        (answered,) = [e for e in await ws.log.events(over.run_id) if e.type == "answered"]
         assert (answered.body["answer"], answered.body["by"]) == ("red", "asker")
         with pytest.raises(AnswerError, match="was answered already by asker"):
             await ws.answer(over.run_id, "blue", question=str(answered.body["question"]))
@@ -223,7 +223,7 @@ async def test_an_answer_while_the_job_ends(tmp_path: Path, when: str) -> None:
         await answering[0]
         if result.status is RunStatus.WAITING:  # it came when nobody looked any more: it makes the run due
             assert when == "ended"
-            assert await ws.due() == [result.run_id]
+            assert await ws.runs.due() == [result.run_id]
             result = await ws.resume(result.run_id)
         assert result.answer == "blue"
         await ws.replay(result.run_id)

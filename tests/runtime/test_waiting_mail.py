@@ -50,14 +50,14 @@ async def test_a_message_starts_the_run_again(tmp_path: Path) -> None:
         job = await ws.store.job(run)
         assert job is not None and job.owner is None
         await ws.tell(run, "for the task, not for the mailbox")
-        assert await ws.due() == []
+        assert await ws.runs.due() == []
         with pytest.raises(UnknownComponentError, match="has no agent 'bob' yet; its agents: react"):
             await ws.tell(run, "hello", to="bob")
         await ws.tell(run, "the parcel is here", to="react", by="ann")
-        assert await ws.due() == [run]
+        assert await ws.runs.due() == [run]
         over = await ws.resume(run)
         assert over.answer == "ann: the parcel is here"
-        assert "for the task" in str([e.body for e in await ws.events(run) if e.type == "completed"])
+        assert "for the task" in str([e.body for e in await ws.log.events(run) if e.type == "completed"])
         await ws.replay(run)
 
 
@@ -69,7 +69,7 @@ async def test_two_agents_wait_and_each_gets_its_own(tmp_path: Path) -> None:
         await ws.tell(run, "for bob", to="bob")
         still = await ws.resume(run)
         assert (still.status, still.error) == (RunStatus.WAITING, "ann waits for mail from outside")
-        assert await ws.due() == []
+        assert await ws.runs.due() == []
         await ws.tell(run, "for ann", to="ann")
         assert (await ws.resume(run)).answer == "somebody: for ann | somebody: for bob"
         await ws.replay(run)
@@ -85,7 +85,7 @@ async def test_mail_or_a_time_whichever_comes_first(tmp_path: Path) -> None:
                 await ws.tell(waiting.run_id, "hello", to="react")
             else:
                 clock.time += timedelta(days=2)
-            assert await ws.due() == [waiting.run_id]
+            assert await ws.runs.due() == [waiting.run_id]
             over = await ws.resume(waiting.run_id)
             assert over.answer == ("somebody: hello" if first == "mail" else "nothing came")
             await ws.replay(over.run_id)
@@ -109,6 +109,6 @@ async def test_mail_that_comes_while_somebody_is_at_work_is_taken_in_the_same_jo
         may_end.set()
         over = await task
         assert over.status is RunStatus.COMPLETED
-        assert [e.type for e in await ws.events(run)].count("driving_started") == 1
-        assert any("somebody: hello" in str(e.body) for e in await ws.events(run) if e.type == "completed")
+        assert [e.type for e in await ws.log.events(run)].count("driving_started") == 1
+        assert any("somebody: hello" in str(e.body) for e in await ws.log.events(run) if e.type == "completed")
         await ws.replay(run)

@@ -67,7 +67,7 @@ def _baker(request: ModelRequest) -> ModelResponse:
 
 
 async def _recorded(ws: Workspace[Any], run: str) -> list[str]:
-    return [e.span for e in await ws.events(run) if e.type == "completed" and e.span is not None]
+    return [e.span for e in await ws.log.events(run) if e.type == "completed" and e.span is not None]
 
 
 async def test_what_is_under_way_ends_and_nothing_is_done_twice(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ async def test_what_is_under_way_ends_and_nothing_is_done_twice(tmp_path: Path) 
         assert len(model.requests) == asked + 2
         spans = await _recorded(ws, run)
         assert len(spans) == len(set(spans))
-        assert not {"interrupted"} & {e.type for e in await ws.events(run)}
+        assert not {"interrupted"} & {e.type for e in await ws.log.events(run)}
         assert (await ws.replay(run)).answer == "rye is baked"
 
 
@@ -129,14 +129,14 @@ async def test_a_paused_run_stays_paused_when_its_question_is_answered(tmp_path:
         assert waiting.status is RunStatus.WAITING
         assert await ws.pause(waiting.run_id) is RunStatus.PAUSED  # nobody drives it
         assert await ws.pause(waiting.run_id) is RunStatus.PAUSED
-        paused = await ws.result(waiting.run_id)
+        paused = await ws.runs.result(waiting.run_id)
         assert (paused.status, paused.questions) == (RunStatus.PAUSED, waiting.questions)
         await ws.answer(waiting.run_id, "rye")
-        (record,) = await ws.runs()
+        (record,) = await ws.runs.list()
         assert record.status is RunStatus.PAUSED
         assert (await ws.resume(waiting.run_id)).answer == "rye"
         assert await ws.pause(waiting.run_id) is RunStatus.COMPLETED
-        types = [e.type for e in await ws.events(waiting.run_id)]
+        types = [e.type for e in await ws.log.events(waiting.run_id)]
         assert types.count("pause_requested") == 1
         await ws.replay(waiting.run_id)
 
@@ -179,7 +179,7 @@ async def test_a_request_while_the_job_ends_is_heard(tmp_path: Path) -> None:
             ws.store.release = release  # type: ignore[method-assign]
             assert result.status == {"pause": "paused", "cancel": "cancelled"}[request]
             assert len(result.questions) == (request == "pause")
-            assert (await other.result(result.run_id)).status is result.status
+            assert (await other.runs.result(result.run_id)).status is result.status
 
 
 async def test_a_run_that_was_not_begun_is_paused(tmp_path: Path) -> None:

@@ -95,15 +95,15 @@ async def test_a_long_wait_ends_the_job_and_goes_on_after_its_time(tmp_path: Pat
         waiting = await _run(ws, call("nap", days=3))
         assert (waiting.status, waiting.until) == (RunStatus.WAITING, START + 3 * DAY)
         assert waiting.error == "waits until 2026-10-27 23:30:00 UTC"
-        events = len(await ws.events(waiting.run_id))
+        events = len(await ws.log.events(waiting.run_id))
         clock.time += 2 * DAY
         early = await ws.resume(waiting.run_id)
-        assert (early, await ws.due(), len(await ws.events(waiting.run_id))) == (waiting, [], events)
+        assert (early, await ws.runs.due(), len(await ws.log.events(waiting.run_id))) == (waiting, [], events)
         clock.time += DAY
-        assert await ws.due() == [waiting.run_id]
+        assert await ws.runs.due() == [waiting.run_id]
         over = await ws.resume(waiting.run_id)
         assert (over.answer, over.until, DONE) == ("nap over at 27 23:30", None, ["nap"])
-        assert await ws.due() == []
+        assert await ws.runs.due() == []
         assert (await ws.replay(over.run_id)).answer == over.answer  # at once: the test's limit is no three days
 
 
@@ -122,14 +122,14 @@ async def test_waiting_for_days_costs_nothing(tmp_path: Path) -> None:
         over = await ws.resume(waiting.run_id)
         assert over.status is RunStatus.COMPLETED
         assert waiting.duration_s < 60 and over.duration_s < 60
-        assert (await ws.result(waiting.run_id)).duration_s == over.duration_s
+        assert (await ws.runs.result(waiting.run_id)).duration_s == over.duration_s
 
 
 async def test_a_short_wait_stays_in_the_process(tmp_path: Path) -> None:
     async with workspace(tmp_path) as ws:
         over = await _run(ws, call("nap", seconds=0.05))
         assert (over.status, DONE) == (RunStatus.COMPLETED, ["nap"])
-        assert [e.type for e in await ws.events(over.run_id)].count("driving_started") == 1
+        assert [e.type for e in await ws.log.events(over.run_id)].count("driving_started") == 1
         await ws.replay(over.run_id)
 
 
@@ -159,13 +159,13 @@ async def test_a_timer_beside_a_question(tmp_path: Path, first: str) -> None:
                 await ws.answer(run, "blue")
             else:
                 clock.time += DAY
-            assert await ws.due() == [run]
+            assert await ws.runs.due() == [run]
             result = await ws.resume(run)
             if what == first:
                 assert result.status is RunStatus.WAITING
                 assert (["blue"] if first == "answer" else ["nap"]) == DONE
                 assert (result.until is None, len(result.questions)) == ((True, 1) if what == "time" else (False, 0))
-                assert await ws.due() == []
+                assert await ws.runs.due() == []
         assert result.answer == "blue | nap over at 25 23:30"
         assert sorted(DONE) == ["blue", "nap"]
         await ws.replay(run)
@@ -188,9 +188,9 @@ async def test_a_run_that_was_stopped_does_not_start_by_itself(tmp_path: Path, h
     async with workspace(tmp_path, clock) as ws:
         run = (await _run(ws, call("nap", days=1))).run_id
         await (ws.cancel(run) if how == "cancel" else ws.pause(run))
-        assert (await ws.result(run)).until == START + DAY
+        assert (await ws.runs.result(run)).until == START + DAY
         clock.time += 2 * DAY
-        assert await ws.due() == []
+        assert await ws.runs.due() == []
         assert (await ws.resume(run)).answer == "nap over at 26 23:30"
 
 
@@ -204,7 +204,7 @@ async def test_a_timer_of_what_was_stopped_in_time(tmp_path: Path) -> None:
     async with Workspace(tmp_path, tools=[impatient], clock=FakeClock()) as ws:
         over = await _run(ws, call("impatient"))
         assert "was stopped after its time limit of 0.05 s" in over.answer
-        assert "interrupted" in [e.type for e in await ws.events(over.run_id)]
+        assert "interrupted" in [e.type for e in await ws.log.events(over.run_id)]
 
 
 async def test_the_clock_set_back_and_forward(tmp_path: Path) -> None:
@@ -212,12 +212,12 @@ async def test_the_clock_set_back_and_forward(tmp_path: Path) -> None:
     async with workspace(tmp_path, clock) as ws:
         run = (await _run(ws, call("nap", days=1))).run_id
         clock.time -= 30 * DAY
-        assert (await ws.due(), (await ws.resume(run)).status) == ([], RunStatus.WAITING)
+        assert (await ws.runs.due(), (await ws.resume(run)).status) == ([], RunStatus.WAITING)
         clock.time = START + DAY
-        assert await ws.due() == [run]
+        assert await ws.runs.due() == [run]
         clock.time += 100 * DAY
         assert (await ws.resume(run)).status is RunStatus.COMPLETED
-        ordered = [e.seq for e in await ws.events(run)]
+        ordered = [e.seq for e in await ws.log.events(run)]
         assert ordered == sorted(ordered)
 
 

@@ -43,7 +43,7 @@ async def test_machines_with_one_database_share_a_session(tmp_path: Path, server
         turns = [first.run_id, second.run_id, third.run_id, fourth.run_id]
         assert [turn.id for turn in await other.session("s").turns()] == turns
         assert (await other.replay(third.run_id)).answer == "42"
-        assert len((await one.session("s").erase(grace_s=0)).runs) == 4 and await other.runs() == []
+        assert len((await one.session("s").erase(grace_s=0)).runs) == 4 and await other.runs.list() == []
 
 
 @pytest.mark.parametrize("shared", [False, pytest.param(True, marks=pytest.mark.long)])

@@ -10,5 +10,5 @@ from agentorchestra.core.protocols import RunRecord
 
 async def whole_runs(ws: Workspace[Any]) -> list[RunRecord]:
     """Return every run of a workspace, newest first."""
-    found = [await ws.store.get_run(one.id) for one in await ws.runs()]
+    found = [await ws.store.get_run(one.id) for one in await ws.runs.list()]
     return [one for one in found if one is not None]

@@ -158,7 +158,7 @@ async def spoken(lines: list[Line], folder: Path) -> Conversation:
     async with Workspace(folder, models={model.name: model}, clock=clock) as ws:
         result = await ws.run(task.words, system=LEADER, model=model.name)
         assert result.answer == rest[-1].words, (result.status, result.answer, result.error)
-        found = conversation(await ws.events(result.run_id))
+        found = conversation(await ws.log.events(result.run_id))
     assert found is not None
     return found.model_copy(update={"origin": "run"})
 

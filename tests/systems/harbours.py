@@ -127,7 +127,7 @@ async def main(folder: Path, what: str) -> None:
         if what == "run":
             result = await ws.run(TASK, system="panel")
         else:
-            (record,) = await ws.runs()
+            (record,) = await ws.runs.list()
             result = await ws.resume(record.id)
         print(f"{result.status.value}: {result.answer}: {len(model.requests)}")
 

@@ -48,7 +48,7 @@ async def work(folder: Path, address: str, what: str, *more: str) -> None:
         if what == "run":
             result = await ws.run("begin", environments=["files"])
         else:
-            (record,) = await ws.runs()
+            (record,) = await ws.runs.list()
             result = await ws.resume(record.id)
         print(f"{result.status.value}: {result.answer}: {result.report}")
 

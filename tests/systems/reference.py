@@ -129,7 +129,7 @@ async def asked(system: str, prompts: Iterable[Prompt]) -> tuple[list[Asked], in
             given = OPTIMISED if optimises else None
             result = await ws.run(task, system=system, model=model.name, options=given)
             assert result.status in ("completed", "partial"), f"{system} ended as {result.status}: {result.error}"
-            ledger = Ledger.of(await ws.events(result.run_id))
+            ledger = Ledger.of(await ws.log.events(result.run_id))
     found: dict[Asked, None] = {}
     for key, record in sorted(ledger.records.items(), key=lambda one: one[1].seq):
         if record.kind is not EffectKind.REQUEST_MODEL:

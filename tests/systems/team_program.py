@@ -23,7 +23,7 @@ async def work(folder: Path, what: str) -> None:
         if what == "run":
             result = await ws.run(TASK, files=[folder / name for name in FILES], seed="team")
         else:
-            (record,) = await ws.runs()
+            (record,) = await ws.runs.list()
             result = await ws.resume(record.id)
         assert (await ws.replay(result.run_id)).answer == result.answer_text
         print(f"{result.status.value}\n{result.answer}\n{result.report}")

@@ -95,7 +95,7 @@ async def orchestrated(
         result = await ws.run(task, system="aorchestra", model=model.name, **rest)
         if result.status in (RunStatus.COMPLETED, RunStatus.PARTIAL):
             assert (await ws.replay(result.run_id)).answer == result.answer_text
-        return result, await ws.events(result.run_id)
+        return result, await ws.log.events(result.run_id)
 
 
 def weigher(request: ModelRequest) -> ModelResponse:
@@ -559,7 +559,7 @@ async def test_the_tools_for_swe_are_actions_on_the_folder_of_the_run(tmp_path: 
     async with Workspace(tmp_path / "ws", models={"scripted": script(main, child)}, settings=settings) as ws:
         result = await ws.run("Mend it.", system="aorchestra", model="scripted", environments=list(named))
         assert result.answer == "replaced 1 place in shop.py", result
-        assert (ws.run_folder(result.run_id) / "shop.py").read_text() == "def price():\n    return 4\n"
+        assert (ws.files.folder(result.run_id) / "shop.py").read_text() == "def price():\n    return 4\n"
         assert (await ws.replay(result.run_id)).answer == result.answer_text
     assert offered[0] == {"execute", "done"} and offered[-1] == {"view_file", "edit_file", "done"}
 
@@ -606,7 +606,7 @@ async def test_a_planner_delegates_to_it_and_it_to_a_planner_as_deep_as_allowed(
     model = ScriptedModel(reply)
     async with Workspace(tmp_path / "ws", models={model.name: model}, settings=settings, tools=[weigh]) as ws:
         result = await ws.run("What does the bell weigh?", system="agentorchestra", model=model.name)
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
     asked = [event.body["effect"]["component"] for event in events if event.body.get("effect")]
     assert asked.count("aorchestra@1.0.0") == 2 and asked.count("agentorchestra@1.0.0") == 3
     assert refused and "4 levels" in refused[0] and "max_depth" in refused[0]

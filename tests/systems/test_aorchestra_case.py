@@ -38,7 +38,7 @@ async def asked(
             museum.question, system="aorchestra", model="main_model", roles={"reviewer": "reviewer_model"}
         )
         assert (await ws.replay(result.run_id)).answer == result.answer_text
-        return result, await ws.events(result.run_id), made
+        return result, await ws.log.events(result.run_id), made
 
 
 def delegations(events: list[Event]) -> list[tuple[str, str]]:

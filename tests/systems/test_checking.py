@@ -63,7 +63,7 @@ def lead(task: str, *sources: Any, says: str = "The product is {}.") -> Any:
 async def purposes(ws: Workspace[Any], result: RunResult) -> list[str]:
     """What models were asked for, in order; the replay gives the same answer."""
     assert (await ws.replay(result.run_id)).answer == result.answer_text
-    return [purpose for _, purpose in requests_of(await ws.events(result.run_id))]
+    return [purpose for _, purpose in requests_of(await ws.log.events(result.run_id))]
 
 
 # -- a computation is a source -----------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ async def ask(folder: Path, model: ScriptedModel, calls: Calls, task: str = "Do 
 
 async def log(folder: Path, run_id: str) -> list[Event]:
     async with Workspace(folder / "ws") as ws:
-        return list(await ws.events(run_id))
+        return list(await ws.log.events(run_id))
 
 
 # -- the ordinary course -----------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ async def test_many_programs_that_wait_for_programs_need_one_interpreter(tmp_pat
 
     scripted = ScriptedModel(model)
     async with Workspace(tmp_path / "ws", tools=[delegate]) as ws:
-        ws._parts.programs = (MontyInterpreter(ProgramLimits(processes=1)),)
+        ws.assembly().parts.programs = (MontyInterpreter(ProgramLimits(processes=1)),)
         runs = [ws.run("Go.", model=scripted, system="react", action="code") for _ in range(4)]
         async with asyncio.timeout(LONGEST_S):
             found = await asyncio.gather(*runs)
@@ -395,7 +395,7 @@ async def test_a_loop_over_files_needs_fewer_requests_and_gives_the_same_answer(
     async with Workspace(tmp_path / "ws") as ws:
         one = await ws.run("The total?", files=files, model=tools, system="react")
         other = await ws.run("The total?", files=files, model=code, system="react", action="code")
-        made = list((effects(list(await ws.events(other.run_id)))).values())
+        made = list((effects(list(await ws.log.events(other.run_id)))).values())
     assert one.answer_text == other.answer_text == str(sum(number * 3 for number in range(40)))
     assert made.count("read_file") == 40
     assert (len(tools.requests), len(code.requests)) == (4, 2)
@@ -412,5 +412,5 @@ async def test_fifty_searches_in_one_program(tmp_path: Path) -> None:
     model = ScriptedModel([program(code), check])
     async with Workspace(tmp_path / "ws") as ws:
         result = await ws.run("Where?", files=files, model=model, system="react", action="code")
-        made = list(effects(list(await ws.events(result.run_id))).values())
+        made = list(effects(list(await ws.log.events(result.run_id))).values())
     assert result.status is RunStatus.COMPLETED and made.count("search_files") == 50

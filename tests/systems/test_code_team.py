@@ -91,7 +91,7 @@ async def test_a_planner_delegates_from_a_program_and_its_sources_hold(tmp_path:
             RunStatus.COMPLETED, "The deposit is 1284 euros. The garage costs 75 euros."
         ), result.report  # fmt: skip
         assert [(one.source, one.place) for one in result.sources] == [("lease.txt", "line 2"), ("annex.txt", "line 1")]
-        made = effects(list(await ws.events(result.run_id)))
+        made = effects(list(await ws.log.events(result.run_id)))
         agents = [key for key, name in made.items() if name == "deep_analyzer"]
         assert sorted(agents) == ["/1.agentorchestra/4.program#1", "/1.agentorchestra/4.program#2"]
         await ws.replay(result.run_id, model=model)

@@ -88,4 +88,4 @@ async def test_a_run_without_a_society_has_none(tmp_path: Path) -> None:
     model = ScriptedModel(lambda request: say("7"))
     async with Workspace(tmp_path / "ws", models={model.name: model}) as ws:
         result = await ws.run("How many?", system="react", model=model.name, finish="text")
-        assert conversation(await ws.events(result.run_id)) is None
+        assert conversation(await ws.log.events(result.run_id)) is None

@@ -99,7 +99,7 @@ async def society(tmp_path: Path, model: ScriptedModel, **rest: Any) -> tuple[Ru
         if result.status in (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BUDGET_EXHAUSTED):
             replayed = await ws.replay(result.run_id)
             assert (replayed.answer, replayed.status) == (result.answer_text, result.status)
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
     assert asyncio.all_tasks() <= before
     return result, events
 

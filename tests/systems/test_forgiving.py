@@ -189,7 +189,7 @@ async def test_failures_of_form_end_no_run_and_each_is_a_line_in_the_log(tmp_pat
     async with workspace(tmp_path, model, tools=[add]) as ws:
         result = await ws.run("What is 2 + 3?", model=model, system="react")
         assert (result.answer, result.steps) == ("5", 5)
-        effects = [one.body["effect"] for one in await ws.events(result.run_id) if one.body.get("effect")]
+        effects = [one.body["effect"] for one in await ws.log.events(result.run_id) if one.body.get("effect")]
         assert (await ws.replay(result.run_id)).answer == "5"
     repaired = [one["repaired"] for one in effects if "repaired" in one]
     assert "written into the text" in repaired

@@ -23,7 +23,7 @@ def _script(*commands: str) -> ScriptedModel:
 
 
 async def _kinds(ws: Any, run: str) -> list[str]:
-    records = Ledger.of(await ws.events(run)).records.values()
+    records = Ledger.of(await ws.log.events(run)).records.values()
     acting = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION)
     return [str(one.effect["component"]).partition("@")[0] for one in records if one.kind in acting]
 
@@ -47,7 +47,7 @@ async def test_in_the_terminal_directory_and_files_stay(tmp_path: Path) -> None:
     async with workspace(tmp_path, model) as ws:
         result = await ws.run("Make a file.", model="scripted", system="mini_swe", environments=["terminal"])
         assert await _kinds(ws, result.run_id) == ["terminal", "terminal", "done"]
-        assert (ws.run_folder(result.run_id) / "deep" / "b.txt").read_text() == "two\n"
+        assert (ws.files.folder(result.run_id) / "deep" / "b.txt").read_text() == "two\n"
         assert (await ws.replay(result.run_id)).answer == "made"
     assert [one.name for one in model.requests[0].tools] == ["bash", "done"]
     assert "two" in model.requests[2].messages[-2].text
@@ -59,7 +59,7 @@ async def test_execute_of_the_swe_toolset_is_a_shell_that_stays(tmp_path: Path) 
     async with workspace(tmp_path, model, settings=settings) as ws:
         result = await ws.run("Make a file.", model="scripted", system="mini_swe")
         assert await _kinds(ws, result.run_id) == ["execute", "terminal", "execute", "terminal", "done"]
-        assert (ws.run_folder(result.run_id) / "deep" / "b.txt").read_text() == "two\n"
+        assert (ws.files.folder(result.run_id) / "deep" / "b.txt").read_text() == "two\n"
     assert "Directory and variables stay" in model.requests[0].tools[0].description
     assert "two" in model.requests[2].messages[-2].text
 

@@ -82,7 +82,7 @@ async def test_facts_are_surveyed_then_planned_and_the_plan_stands_before_each_s
         result = await ws.run(WORD, model="scripted", system="oagents")
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "5 m")
         assert (await ws.replay(result.run_id)).answer == "5 m"
-        records = Ledger.of(await ws.events(result.run_id)).records.values()
+        records = Ledger.of(await ws.log.events(result.run_id)).records.values()
     order = [one for one in records if one.kind is EffectKind.REQUEST_MODEL]
     assert [one.effect["purpose"] for one in sorted(order, key=lambda one: one.seq)][:3] == [
         "decision",

@@ -27,7 +27,7 @@ FAILED = {"answer": "No map opened.", "status": "partial", "report": "The site w
 
 async def _invoked(ws: Any, run: str) -> list[str]:
     """The names of the agents that were at work, below the first one."""
-    records = Ledger.of(await ws.events(run)).records.values()
+    records = Ledger.of(await ws.log.events(run)).records.values()
     return [str(one.effect["arguments"]["name"]) for one in records if one.kind is EffectKind.INVOKE_AGENT][1:]
 
 

@@ -50,7 +50,7 @@ async def led(site: Site, lead: Any, *, others: Any = None, **team: Any) -> tupl
     async with Workspace(**given) as ws:
         result = await ws.run(task(site.address), model=by_prompt(**scripts))
         assert (await ws.replay(result.run_id)).answer == result.answer_text
-        return result, await ws.events(result.run_id)
+        return result, await ws.log.events(result.run_id)
 
 
 def asked_for(events: list[Event]) -> list[tuple[str, str]]:
@@ -175,7 +175,7 @@ async def test_the_deep_researcher_reads_the_pages_of_the_claim(site: Site, monk
     given: Any = {"agents": [SCOUT], "settings": settings(site.address, verifier="deep_researcher")}
     async with Workspace(**given, store=MemoryStore()) as ws:
         result = await ws.run(f"How many steps has the tower of {site.address}/towers?", model=by_prompt(**scripts))
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
     assert (result.status, result.answer) == (RunStatus.COMPLETED, "112 steps"), result.report
     assert asked_for(events) == [("scout", "agent"), ("deep_researcher", "verification")]
     assert sorted(filter(None, forms)) == ["You judge", "You read one page", "You read one page"]
@@ -212,7 +212,7 @@ async def test_the_planner_has_the_agents_that_the_settings_choose(chosen: list[
     given = Settings.model_validate({"team": {"agents": chosen}, "sandbox": {"backend": "none"}})
     async with Workspace(store=MemoryStore(), settings=given, agents=[SCOUT, AUDITOR]) as ws:
         result = await ws.run("Rest.", model=by_prompt(planner=lead, agent=lambda request: done("seen")))
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
     assert result.answer == "rested"
     assert seen - {"todo", "done", "python", "open_tools"} == offered
     assert asked_for(events) == [("auditor", "agent")] * ("auditor" in offered)
@@ -249,7 +249,7 @@ async def test_an_agent_of_the_team_that_is_not_there_is_refused() -> None:
             UnknownComponentError, match=r"choose the agent 'deep_reader' for the team \(team.agents\), "
         ):
             await ws.run("Rest.", model=by_prompt(planner=lambda request: done("rested")))
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []
 
 
 # -- the objective changes ---------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ async def test_an_objective_that_changes_in_the_middle(tmp_path: Path, lead: Any
 
         async def speaking(request: ModelRequest) -> ModelResponse:
             if not results(request) and "the deposit" in request.messages[1].text.partition("<original_task>")[0]:
-                await ws.tell((await ws.runs())[0].id, SHIFT)
+                await ws.tell((await ws.runs.list())[0].id, SHIFT)
             return reader(request)
 
         model = by_prompt(planner=lead, agent=speaking, judge=strict)
@@ -365,7 +365,7 @@ async def test_what_the_user_says_reaches_whoever_is_asked_afterwards(tells: lis
             lengths.append(len(shown(request)))
             if len(lengths) == 1:
                 for text in tells:
-                    await ws.tell((await ws.runs())[0].id, text)
+                    await ws.tell((await ws.runs.list())[0].id, text)
             return clerk(request)
 
         result = await ws.run("How much is the deposit?", model=by_prompt(planner=lead, agent=answer))

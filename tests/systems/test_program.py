@@ -99,7 +99,7 @@ async def test_it_gets_the_task_and_prints_the_answer(tmp_path: Path) -> None:
         result = await ws.run("What is 2 + 2? {model}", model="scripted")
         assert (result.status, result.answer, result.steps) == (RunStatus.COMPLETED, "It is 4", 1)
         assert result.cost_usd == 0 and result.usage.requests == 1
-        assert (ws.run_folder(result.run_id) / "made.txt").read_text() == "4"
+        assert (ws.files.folder(result.run_id) / "made.txt").read_text() == "4"
     assert seen(model.requests[0]) == "What is 2 + 2? {model}"
     assert all(b.trust is Trust.UNTRUSTED for m in model.requests[0].messages for b in m.content)
 
@@ -109,10 +109,10 @@ async def test_each_request_is_an_effect_of_its_agent(tmp_path: Path) -> None:
     model = ScriptedModel([say("1"), say("2")])
     async with workspace(tmp_path, model, settings=one(code)) as ws:
         result = await ws.run("Count.", model="scripted")
-        found = Ledger.of(await ws.events(result.run_id)).records
+        found = Ledger.of(await ws.log.events(result.run_id)).records
         kinds = {str(key): record.kind for key, record in found.items()}
         requests = [one for one in found.values() if one.kind is EffectKind.REQUEST_MODEL]
-        text = json.dumps([event.body for event in await ws.events(result.run_id)])
+        text = json.dumps([event.body for event in await ws.log.events(result.run_id)])
         report = await ws.replay(result.run_id)
     assert kinds == {"/#1": "InvokeAgent", "/1.prog#1": "RequestModel", "/1.prog#2": "RequestModel"}
     assert [one.effect["purpose"] for one in requests] == ["decision"] * 2
@@ -131,7 +131,7 @@ async def test_only_named_variables_reach_it_and_their_values_stay_out_of_the_lo
     model = ScriptedModel([say("ok")])
     async with workspace(tmp_path, model, settings=one(code, env=("MINE",)), environ=environ) as ws:
         result = await ws.run("Print.", model="scripted")
-        text = json.dumps([event.body for event in await ws.events(result.run_id)])
+        text = json.dumps([event.body for event in await ws.log.events(result.run_id)])
     assert result.answer == "secret:MINE secret:key of prog False"
     assert "a-very-secret-value" not in text
     assert seen(model.requests[0]) == "my key is secret:MINE"
@@ -141,7 +141,7 @@ async def test_a_long_output_is_cut_and_kept_whole(tmp_path: Path) -> None:
     async with workspace(tmp_path, ScriptedModel([]), settings=one("print('x' * 50_000, end='!')")) as ws:
         result = await ws.run("Print.", model="scripted")
         (artifact,) = result.artifacts
-        assert await ws.artifact(result.run_id, artifact.name) == b"x" * 50_000 + b"!"
+        assert await ws.files.artifact(result.run_id, artifact.name) == b"x" * 50_000 + b"!"
     assert len(result.answer) < 21_000 and "characters left out here" in result.answer and result.answer.endswith("!")
 
 
@@ -156,7 +156,7 @@ async def test_without_a_request_its_cost_is_unknown(tmp_path: Path) -> None:
         result = await ws.run("Print.", model="scripted")
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "elsewhere")
         assert result.cost_usd is None and result.usage.requests == 0 and result.duration_s > 0
-        assert (await ws.result(result.run_id)).cost_usd is None
+        assert (await ws.runs.result(result.run_id)).cost_usd is None
         assert (await ws.replay(result.run_id)).answer == "elsewhere"
     told = python(["-m", "agentorchestra.cli", "cost", "last", "--by", "agent", "--workspace", tmp_path / "ws"])
     assert re.search(r"^prog .* unknown price$", told, re.MULTILINE), told
@@ -217,7 +217,7 @@ async def test_a_cancelled_run_leaves_no_process(tmp_path: Path) -> None:
         run_id = await ws.create("Ask.", model="scripted")
         work = asyncio.create_task(ws.resume(run_id))
         await until(lambda: bool(model.requests))
-        pid = int((ws.run_folder(run_id) / "pid.txt").read_text())
+        pid = int((ws.files.folder(run_id) / "pid.txt").read_text())
         assert psutil.pid_exists(pid)
         await ws.cancel(run_id)
         result = await work
@@ -254,7 +254,7 @@ async def test_the_end_of_the_budget_ends_it_and_a_larger_one_goes_on(tmp_path: 
         assert len(model.requests) < 3
         ended = await ws.resume(result.run_id, budget=Budget(steps=10))
         assert (ended.status, ended.answer, ended.steps) == (RunStatus.COMPLETED, "a\nb\nc", 3)
-        assert (ws.run_folder(result.run_id) / "starts.txt").read_text() == "xx"
+        assert (ws.files.folder(result.run_id) / "starts.txt").read_text() == "xx"
         assert (await ws.replay(result.run_id)).answer == "a\nb\nc"
     assert len(model.requests) == 3  # nothing was asked twice
 
@@ -427,8 +427,8 @@ async def test_killed_and_resumed_it_starts_anew_and_pays_nothing_twice(tmp_path
 
 async def _log(folder: Path) -> list[Any]:
     async with Workspace(folder / "ws", settings=Settings()) as ws:
-        (record,) = await ws.runs()
-        return await ws.events(record.id)
+        (record,) = await ws.runs.list()
+        return await ws.log.events(record.id)
 
 
 @pytest.mark.long
@@ -561,7 +561,7 @@ async def test_what_it_costs_elsewhere_is_unknown_to_the_orchestrator_too(tmp_pa
     settings = settings.model_copy(update={"aorchestra": AOrchestraSettings(executor="prog")})
     async with workspace(tmp_path, _orchestrator(), settings=settings) as ws:
         result = await ws.run("Lead.", model="scripted", system="aorchestra")
-        records = Ledger.of(await ws.events(result.run_id)).records.values()
+        records = Ledger.of(await ws.log.events(result.run_id)).records.values()
         (handed,) = [one for one in records if one.effect["component"].startswith("delegate_task")]
         assert (await ws.replay(result.run_id)).answer == "over"
     assert result.cost_usd is None and result.artifacts[0].size == 30_000
@@ -585,7 +585,7 @@ async def test_its_changes_in_the_folder_are_kept_for_the_environments_on_it(tmp
     async with workspace(tmp_path, model, settings=one(code), systems={"boss": boss}) as ws:
         result = await ws.run("Lead.", model="scripted", system="boss", environments=["files"])
         assert "completed" in result.answer and "first second" in result.answer
-        assert (ws.run_folder(result.run_id) / "b.txt").read_text() == "first second"
-        found = Ledger.of(await ws.events(result.run_id)).records
+        assert (ws.files.folder(result.run_id) / "b.txt").read_text() == "first second"
+        found = Ledger.of(await ws.log.events(result.run_id)).records
         assert [one.mode for one in found.values() if one.kind is EffectKind.SNAPSHOT] == [Mode.REPEATABLE]
         assert (await ws.replay(result.run_id)).answer == result.answer_text

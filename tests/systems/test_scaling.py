@@ -69,7 +69,7 @@ async def test_the_losers_files_are_gone_and_the_winners_stay(tmp_path: Path) ->
     async with workspace(tmp_path, {"candidates": 3}, model) as ws:
         result = await ws.run("Write a file.", environments=["files"])
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "done")
-        folder = ws.run_folder(result.run_id)
+        folder = ws.files.folder(result.run_id)
         assert [path.name for path in folder.rglob("*.txt")] == ["3.txt"]
         assert next(folder.rglob("3.txt")).read_text() == "by 3"
         assert (await ws.replay(result.run_id)).answer == "done"
@@ -408,8 +408,8 @@ async def test_the_requests_are_foreseen(tmp_path: Path, parts: dict[str, Any], 
 
     model = scripted(worker, verifier)
     async with workspace(tmp_path, parts, model, tools=[look]) as ws:
-        foreseen = await ws.foresee("Look.", max_steps=6)
-        assert not model.requests and await ws.runs() == []
+        foreseen = await ws.runs.foresee("Look.", max_steps=6)
+        assert not model.requests and await ws.runs.list() == []
         result = await ws.run("Look.", max_steps=6)
     assert (foreseen.multiple, foreseen.steps) == (multiple, 6)
     # The first step of a beam has fewer courses, the last one is not looked back on.
@@ -419,7 +419,7 @@ async def test_the_requests_are_foreseen(tmp_path: Path, parts: dict[str, Any], 
 
 async def test_limits_bound_what_is_foreseen(tmp_path: Path) -> None:
     async with workspace(tmp_path, {"candidates": 4, "choose": "vote"}, scripted(lambda *_: answer("x"))) as ws:
-        foreseen = await ws.foresee("Look.", max_steps=20, budget=Budget(steps=10, cost_usd=0.5))
+        foreseen = await ws.runs.foresee("Look.", max_steps=20, budget=Budget(steps=10, cost_usd=0.5))
     assert (foreseen.decisions_at_most, foreseen.requests_at_most) == (10, 10)
     assert foreseen.budget == Budget(steps=10, cost_usd=0.5)
 

@@ -53,7 +53,7 @@ async def run(ws: Workspace[None], **options: Any) -> tuple[RunResult, list[Even
         result = await ws.run(TASK, system="panel", **options)
         replayed = await ws.replay(result.run_id)
         assert (replayed.answer, replayed.status) == (result.answer_text, result.status)
-        return result, await ws.events(result.run_id)
+        return result, await ws.log.events(result.run_id)
 
 
 def ways(events: list[Event]) -> list[tuple[str, str]]:
@@ -72,7 +72,7 @@ async def test_a_society_of_the_settings_file(tmp_path: Path, topology: str, exp
     result, events = await run(ws)
     assert (result.status, result.answer) == (RunStatus.COMPLETED, TOGETHER)
     assert ways(events) == expected
-    assert ws.systems["panel"].description == "Knows landings."
+    assert ws.catalog.systems["panel"].description == "Knows landings."
 
 
 async def test_an_agent_of_the_users_leads(tmp_path: Path) -> None:
@@ -138,10 +138,10 @@ async def test_a_run_goes_on_with_the_society_that_it_was_started_with(tmp_path:
     other = PANEL.replace('"clerk", "auditor"', '"editor", "planner"')
     async with workspace(tmp_path, scripted(), other) as ws:
         result = await ws.resume(run_id)
-        assert (result.answer, ways(await ws.events(run_id))) == (TOGETHER, MESH)
+        assert (result.answer, ways(await ws.log.events(run_id))) == (TOGETHER, MESH)
         assert (await ws.replay(run_id)).answer == TOGETHER
         fork = await ws.fork(run_id, at=1)
-        assert ((await ws.resume(fork)).answer, ways(await ws.events(fork))) == (TOGETHER, MESH)
+        assert ((await ws.resume(fork)).answer, ways(await ws.log.events(fork))) == (TOGETHER, MESH)
     async with workspace(tmp_path, scripted(), 'model = "scripted"') as ws:
         with pytest.raises(UnknownComponentError, match="this process does not have panel, which the run was started"):
             await ws.replay(run_id)
@@ -158,8 +158,8 @@ async def test_killed_and_resumed_it_sends_no_message_twice(tmp_path: Path, poin
     told = await asyncio.to_thread(python, [*words, "resume"])
     assert told.startswith(f"completed: {TOGETHER}: ")
     async with ws:
-        (record,) = await ws.runs()
-        assert ways(await ws.events(record.id)) == STAR
+        (record,) = await ws.runs.list()
+        assert ways(await ws.log.events(record.id)) == STAR
 
 
 async def test_a_second_society_in_one_run_is_refused(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ async def test_agents_that_a_run_does_not_have_are_refused_before_it_begins(
     ) as ws:
         with pytest.raises(error, match=said):
             await ws.run(TASK, system="panel")
-        assert not await ws.runs()
+        assert not await ws.runs.list()
 
 
 @pytest.mark.parametrize(

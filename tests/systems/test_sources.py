@@ -57,7 +57,7 @@ async def played(
     async with Workspace(folder / "ws", tools=list(given)) as ws:
         result = await ws.run(task, files=list(files), model=of(system, script, **more), system=system)
         assert (await ws.replay(result.run_id)).answer == result.answer_text
-        return result, purposes(await ws.events(result.run_id))
+        return result, purposes(await ws.log.events(result.run_id))
 
 
 # -- unknown -----------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ async def test_a_page_holds_by_its_address_and_by_the_one_that_led_there() -> No
 
         async with Workspace(store=MemoryStore(), settings=settings(site.address)) as ws:
             result = await ws.run(f"Where is cash on {asked}?", model=ScriptedModel(reader), system="react")
-            assert len(purposes(await ws.events(result.run_id))) == 2
+            assert len(purposes(await ws.log.events(result.run_id))) == 2
     assert [one.source for one in result.sources] == [*named, asked] and result.report == ""
 
 

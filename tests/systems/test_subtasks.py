@@ -25,7 +25,7 @@ async def divided(tmp_path: Path, model: Divider, **options: Any) -> tuple[RunRe
     """Run it in `react`; return the result, and of each sub-agent name, first and last place in the log."""
     async with workspace(tmp_path, model.model(), settings=SETTINGS) as ws:
         result = await ws.run(GOAL, model="scripted", system="react", **options)
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
         if result.status is RunStatus.COMPLETED:
             assert (await ws.replay(result.run_id)).answer == result.answer_text
     records = Ledger.of(events).records
@@ -159,7 +159,7 @@ async def test_what_a_tool_from_outside_says_of_itself_makes_subtasks_untrusted(
         model = Divider([piece("bell"), piece("rope")])
         async with workspace(tmp_path / trust, model.model(), tools=[outside], settings=SETTINGS) as ws:
             run = (await ws.run(GOAL, model="scripted", system="coral")).run_id
-            ledger = Ledger.of(await ws.events(run))
+            ledger = Ledger.of(await ws.log.events(run))
         assert "depth: Sounds lakes." in seen(model.asked["subtasks"][0])
         first = min(
             key for key, one in ledger.records.items() if one.effect.get("arguments", {}).get("name") == "subtask_1"

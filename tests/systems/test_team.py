@@ -63,10 +63,12 @@ async def test_the_planner_sees_its_agents_and_never_their_tools(tmp_path: Path,
         asked = model.requests[0]
         offered = {schema.name: schema for schema in asked.tools}
         agents = {*offered} - {"done", "open_tools", "python"}
-        assert {"deep_analyzer", "deep_researcher", "reporter", "worker", "browser_use"} <= agents <= {*ws.agents}
+        assert (
+            {"deep_analyzer", "deep_researcher", "reporter", "worker", "browser_use"} <= agents <= {*ws.catalog.agents}
+        )
         shown = seen(asked) + "".join(f"{one.name} {one.description} {one.parameters}" for one in asked.tools)
         assert all(name in seen(asked) for name in agents), "all are named in the prompt"
-        held = {tool for name in agents for tool in (ws.agents[name].tools or ())} | {"price_of", "counter_add"}
+        held = {tool for name in agents for tool in (ws.catalog.agents[name].tools or ())} | {"price_of", "counter_add"}
         assert {"search_files", "read_file", "ask_media", "check_quotes"} <= held
         # Names that are plain words of the language besides ("search", "python") prove nothing.
         named = [one for one in held if "_" in one and re.search(rf"\b{one}\b", shown)]
@@ -75,7 +77,7 @@ async def test_the_planner_sees_its_agents_and_never_their_tools(tmp_path: Path,
         for name in agents:
             assert offered[name].parameters["required"] == [], "without a task it gets the user's"
             assert len(offered[name].description.split()) <= 75, name
-        assert (await ws.runs())[0].manifest.system == "agentorchestra"
+        assert (await ws.runs.list())[0].manifest.system == "agentorchestra"
 
 
 async def test_without_tools_of_the_user_there_is_no_worker(tmp_path: Path) -> None:
@@ -85,7 +87,7 @@ async def test_without_tools_of_the_user_there_is_no_worker(tmp_path: Path) -> N
         assert "worker" not in [schema.name for schema in model.requests[0].tools]
         # One run's tools are that run's: the worker is there for it alone.
         await ws.run("Rest.", model=team(lambda r: done("; ".join(s.name for s in r.tools))), tools=[price_of])
-        assert "worker" in (await ws.result((await ws.runs())[0].id)).answer
+        assert "worker" in (await ws.runs.result((await ws.runs.list())[0].id)).answer
 
 
 async def test_the_worker_holds_the_users_tools(tmp_path: Path) -> None:
@@ -162,7 +164,7 @@ async def test_an_objective_changed_while_it_runs(tmp_path: Path, files: list[Pa
             nonlocal told
             if not told:
                 told = True
-                await ws.tell((await ws.runs())[0].id, "I meant the garage, not the deposit.")
+                await ws.tell((await ws.runs.list())[0].id, "I meant the garage, not the deposit.")
             return analyzer(request)
 
         roles: dict[str, Any] = {"analyzer": speaking, "planner": planner}
@@ -191,7 +193,7 @@ async def test_an_answer_with_evidence_ends_the_work(tmp_path: Path, files: list
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "The deposit is 1284 euros.")
         assert [one.model_dump() for one in result.sources] == [DEPOSIT]
         assert [
-            purpose for actor, purpose in requests_of(await ws.events(result.run_id)) if actor != "deep_analyzer"
+            purpose for actor, purpose in requests_of(await ws.log.events(result.run_id)) if actor != "deep_analyzer"
         ] == ["decision"]
         assert (await ws.replay(result.run_id)).answer == result.answer_text
 
@@ -324,7 +326,7 @@ async def test_a_doubted_answer_that_is_kept_says_so(tmp_path: Path, files: list
         result = await ws.run("Is the landlord rich?", files=files, model=team(planner, **doubts))
         assert (result.status, result.answer) == (RunStatus.PARTIAL, "The landlord is rich.")
         assert result.report == "Doubted: nothing speaks of the landlord"
-        purposes = [purpose for _, purpose in requests_of(await ws.events(result.run_id))]
+        purposes = [purpose for _, purpose in requests_of(await ws.log.events(result.run_id))]
         assert purposes.count("judge") == 1  # sent back once; the same answer on the same evidence is not judged again
         assert purposes.count("decision") == 5
         assert (await ws.replay(result.run_id)).answer == result.answer_text
@@ -486,7 +488,7 @@ async def test_analyzers_work_at_the_same_time(tmp_path: Path, files: list[Path]
         result = await ws.run("Deposit and garage?", files=files, model=ScriptedModel(model))
         assert result.answer == "The deposit is 1284 euros. The garage costs 75 euros."
         assert [one.source for one in result.sources] == ["lease.txt", "annex.txt"]
-        assert overlapping(await ws.events(result.run_id), "deep_analyzer")
+        assert overlapping(await ws.log.events(result.run_id), "deep_analyzer")
 
 
 def killed_at(events: list[Event]) -> list[str]:

@@ -61,7 +61,7 @@ async def test_a_sub_agent_has_its_own_prompt_tools_and_branch(tmp_path: Path) -
     async with Workspace(tmp_path / "ws", tools=[double, delegate]) as ws:
         result = await ws.run("Delegate.", model=ScriptedModel(model), system="react")
         assert result.answer == "completed: 14"
-        spans = {event.span: event.actor for event in await ws.events(result.run_id) if event.span}
+        spans = {event.span: event.actor for event in await ws.log.events(result.run_id) if event.span}
         assert spans["/1.react/3.delegate/1.helper#2"] == "helper"
         assert (await ws.replay(result.run_id)).answer == result.answer_text
 
@@ -91,7 +91,9 @@ async def test_a_carve_ends_the_sub_agent_and_not_the_run(tmp_path: Path) -> Non
         result = await ws.run("Delegate.", model=ScriptedModel(model), system="react")
         assert result.status is RunStatus.COMPLETED
         assert result.answer == "budget_exhausted: got far enough"
-        limited = [e for e in await ws.events(result.run_id) if e.body.get("outcome", {}).get("status") == "limited"]
+        limited = [
+            e for e in await ws.log.events(result.run_id) if e.body.get("outcome", {}).get("status") == "limited"
+        ]
         assert len(limited) == 1
 
 
@@ -99,7 +101,7 @@ async def test_a_tool_that_calls_tools(tmp_path: Path) -> None:
     model = ScriptedModel([decide(calls=[call("quadruple", number=3)]), decide(calls=[call("done", answer="12")])])
     async with Workspace(tmp_path / "ws", tools=[double, quadruple]) as ws:
         result = await ws.run("Quadruple three.", model=model, system="react")
-        spans = [event.span for event in await ws.events(result.run_id) if event.type == "completed"]
+        spans = [event.span for event in await ws.log.events(result.run_id) if event.type == "completed"]
         assert "/1.react/3.quadruple#1" in spans and "/1.react/3.quadruple#2" in spans
         assert model.requests[1].messages[-2].text == "12"
 
@@ -147,12 +149,12 @@ async def test_an_answer_built_on_untrusted_content_is_not_trusted(tmp_path: Pat
 
     async with Workspace(tmp_path / "ws", tools=[consult_two]) as ws:
         result = await ws.run("Consult two.", model=ScriptedModel(model), files=[tmp_path / "page.txt"], system="react")
-        completed = {e.span: e.body["outcome"] for e in await ws.events(result.run_id) if e.type == "completed"}
+        completed = {e.span: e.body["outcome"] for e in await ws.log.events(result.run_id) if e.type == "completed"}
         assert completed["/1.react/4.consult_two#1"].get("trust", "untrusted") == "untrusted"
         # Its caller was shown the file.
         assert completed["/1.react/4.consult_two#2"].get("trust", "untrusted") == "untrusted"
         alone = await ws.run("Consult two.", model=ScriptedModel(model), system="react")
-        completed = {e.span: e.body["outcome"] for e in await ws.events(alone.run_id) if e.type == "completed"}
+        completed = {e.span: e.body["outcome"] for e in await ws.log.events(alone.run_id) if e.type == "completed"}
         assert completed["/1.react/3.consult_two#2"]["trust"] == "agent"
         assert completed["/1.react#2"]["trust"] == "agent"  # a model that saw the user's words only
 

@@ -151,7 +151,7 @@ async def worked(folder: Path, place: Path, steps: list[Step], **more: Any) -> t
         result = await workspace.run(workspace.task.instruction, environments=("terminal", "files"))
         assert result.status is RunStatus.COMPLETED, result
         shown = [message.text for message in model.requests[-1].messages if message.role == "tool"]
-        return await workspace.check_task(result.run_id), shown
+        return await workspace.tests.verdict(result.run_id), shown
 
 
 def marked(name: str) -> Any:
@@ -356,7 +356,7 @@ async def test_a_task_that_nobody_worked_on_is_as_it_begins(tmp_path: Path) -> N
 async def test_a_workspace_without_a_task_folder_checks_nothing(tmp_path: Path) -> None:
     async with Workspace(tmp_path, models={"scripted": ScriptedModel([])}, settings=settings()) as workspace:
         with pytest.raises(WorkspaceStateError, match="the workspace has no task folder; set task_folder before"):
-            await workspace.check_task("run_1")
+            await workspace.tests.verdict("run_1")
 
 
 async def test_a_task_needs_a_sandbox_with_machines(tmp_path: Path) -> None:

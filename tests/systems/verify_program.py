@@ -39,7 +39,7 @@ async def work(folder: Path, address: str, what: str) -> None:
         if what == "run":
             result = await ws.run(task(address), model="scripted", seed="verify")
         else:
-            (record,) = await ws.runs()
+            (record,) = await ws.runs.list()
             result = await ws.resume(record.id)
         print(f"{result.status.value}: {result.answer}")
 

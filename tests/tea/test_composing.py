@@ -211,19 +211,19 @@ async def test_a_rewritten_part_is_a_version_that_agents_speak_with(tmp_path: Pa
 
     async with Workspace(tmp_path / "ws", store=MemoryStore(), environ={}) as ws:
         options: dict[str, Any] = {"model": ScriptedModel(model), "system": "react"}
-        names = [one.name for one in await ws.prompt_components.vars("react")]
+        names = [one.name for one in await ws.components.prompts.vars("react")]
         assert names == ["profile", "task_rules", "reasoning_rules"]
         first = await ws.run("Is it?", **options)
-        changed = await ws.prompt_components.setvars("react", {"reasoning_rules": "- Think of the sea."})
+        changed = await ws.components.prompts.setvars("react", {"reasoning_rules": "- Think of the sea."})
         second = await ws.run("Is it?", **options)
         assert "Think of the sea" not in asked[0] and "\n- Think of the sea.\n" in asked[1]
         assert "another way" in asked[0] and "another way" not in asked[1]
         versions = {record.id: record.manifest.prompts["react"].version for record in await whole_runs(ws)}
         assert versions[second.run_id] == changed.version != versions[first.run_id]
         with pytest.raises(PromptError, match="uses budget, which it does not declare"):
-            await ws.prompt_components.setvars("react", {"profile": "{{ budget }}"})
+            await ws.components.prompts.setvars("react", {"profile": "{{ budget }}"})
         with pytest.raises(VersionError, match="has no variable 'rules'; its variables: profile, task_rules"):
-            await ws.prompt_components.setvars("react", {"rules": "x"})
+            await ws.components.prompts.setvars("react", {"rules": "x"})
 
 
 def test_what_stands_behind_the_line_user_goes_into_the_users_message(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ async def test_it_is_one_tool_whose_steps_are_effects(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", tools=[QUOTE]) as ws:
         result = await ws.run('quote(item="pear", currency="USD")', system="react", model="offline")
         assert result.status == "completed" and "13.75 USD: fresh" in result.answer
-        inside = [e for e in await ws.events(result.run_id) if e.branch.endswith(".quote")]
+        inside = [e for e in await ws.log.events(result.run_id) if e.branch.endswith(".quote")]
         assert [e.body["effect"]["component"] for e in inside] == ["offer_of@1.0.0", "convert@1.0.0", "label@1.0.0"]
     result = await probed(tmp_path, probe, tools=[QUOTE])
     assert "('13.75 USD: fresh    ', None), ('12.50 EUR: fresh    ', None)" in result.answer

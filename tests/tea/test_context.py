@@ -65,7 +65,7 @@ async def test_what_fits_a_task(tmp_path: Path) -> None:
         assert (await ws.tcp.retrieve("how much does it cost to buy this, in euros?"))[0].config.name == "price_of"
         assert (await ws.ecp.retrieve("add numbers"))[0].config.name == "counter"
         assert (await ws.acp.retrieve("who sells?", limit=1))[0].config.name == "seller"
-        assert (await ws.prompt_components.retrieve("ReAct baseline"))[0].config.name == "react"
+        assert (await ws.components.prompts.retrieve("ReAct baseline"))[0].config.name == "react"
         assert len(await ws.tcp.retrieve("file", limit=2)) == 2
 
 
@@ -95,12 +95,12 @@ async def test_unknown_names_get_the_nearest(tmp_path: Path) -> None:
 
 async def test_a_workspaces_own_prompt_is_its_own(tmp_path: Path) -> None:
     async with _workspace(tmp_path) as ws:
-        assert (await ws.prompt_components.info("react")).builtin
-        text = ws.prompts.get("react").text
+        assert (await ws.components.prompts.info("react")).builtin
+        text = ws.catalog.prompts.get("react").text
     (tmp_path / "ws" / "prompts").mkdir()
     (tmp_path / "ws" / "prompts" / "react.md").write_text(text + "\nBe brief.\n", encoding="utf-8")
     async with _workspace(tmp_path) as ws:
-        assert not (await ws.prompt_components.info("react")).builtin
+        assert not (await ws.components.prompts.info("react")).builtin
 
 
 def test_first_sentences() -> None:

@@ -210,7 +210,7 @@ async def test_words_from_elsewhere_stay_untrusted(tmp_path: Path) -> None:
         tmp_path, tools=tools, settings=_settings(), models={"scripted": model}, policy=_Allow()
     ) as ws:
         result = await ws.run(TASK)
-        events = [one async for one in ws.log()]
+        events = [one async for one in ws.log.select()]
     lines = [one for one in seen[0].messages[1].content if isinstance(one, TextBlock) and '"found"' in one.text]
     assert [(one.trust, one.source and one.source.ref) for one in lines] == [(Trust.UNTRUSTED, "find_tools")]
     assert result.answer.endswith("4711")
@@ -368,7 +368,7 @@ async def test_with_an_embedder_the_run_embeds_its_questions_alone(tmp_path: Pat
             report = await ws.replay(result.run_id)
             kinds = [
                 e.data.effect["arguments"]
-                async for e in ws.log(LogQuery(runs=(result.run_id,)))
+                async for e in ws.log.select(LogQuery(runs=(result.run_id,)))
                 if isinstance(e.data, EffectStarted) and e.data.effect["kind"] == "Embed"
             ]
         assert result.answer_text == report.answer == "count_violin_islands at Thun: 4711"
@@ -382,7 +382,9 @@ async def test_a_fork_goes_on_with_what_was_open(tmp_path: Path) -> None:
     models = {"scripted": ScriptedModel(finding(seen)), "other": ScriptedModel(finding(seen), name="other")}
     async with Workspace(tmp_path, tools=many(), settings=_settings(), models=models) as ws:
         result = await ws.run(TASK)
-        found = [e.seq async for e in ws.log() if e.type == "completed" and "'opened': ['count_violin" in str(e.data)]
+        found = [
+            e.seq async for e in ws.log.select() if e.type == "completed" and "'opened': ['count_violin" in str(e.data)
+        ]
         fork = await ws.fork(result.run_id, at=found[0], model="other")
         forked = await ws.resume(fork)
     assert forked.answer_text == result.answer_text

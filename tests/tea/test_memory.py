@@ -150,7 +150,7 @@ async def test_a_summary_takes_the_place_of_many_events(tmp_path: Path) -> None:
         options: dict[str, Any] = {"model": ScriptedModel(model), "memory": "short", "session": "s", **REACT}
         for city in ("Oslo", "Rome", "Lima", "Bonn"):
             result = await ws.run(f"How warm is {city}?", **options)
-        everything = [r for run in await ws.runs() for r in await records(ws, run.id)]
+        everything = [r for run in await ws.runs.list() for r in await records(ws, run.id)]
         entries = written(everything)
         summaries = [one for one in entries if one.kind == "summary"]
         assert summaries and all(one.trust is Trust.UNTRUSTED and one.covers for one in summaries)

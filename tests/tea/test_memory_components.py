@@ -36,7 +36,7 @@ def told(request: Any) -> str:
 async def test_a_memory_system_is_registered_changed_and_restored(tmp_path: Path) -> None:
     store = MemoryStore()
     async with Workspace(tmp_path / "ws", store=store, environ={}) as ws:
-        server = ws.memory_components
+        server = ws.components.memories
         assert list(await server.list()) == ["insights", "summary", "window", "workflow"]
         assert (await server.info("window")).metadata["size"] == 30
         await server.register(source=DIARY)
@@ -62,16 +62,16 @@ async def test_a_memory_system_is_registered_changed_and_restored(tmp_path: Path
 
 async def test_a_saved_memory_system_is_used_elsewhere_by_who_stands_for_it(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "a", store=MemoryStore(), environ={}) as ws:
-        await ws.memory_components.register(source=DIARY)
-        await ws.memory_components.save(tmp_path / "memories.json")
+        await ws.components.memories.register(source=DIARY)
+        await ws.components.memories.save(tmp_path / "memories.json")
     options: dict[str, Any] = {"system": "react", "session": "s", "memory": "diary"}
     async with Workspace(tmp_path / "b", store=MemoryStore(), environ={}) as ws:
-        await ws.memory_components.load(tmp_path / "memories.json", trusted=True)
+        await ws.components.memories.load(tmp_path / "memories.json", trusted=True)
         model = ScriptedModel([decide(calls=[call("done", answer="yes")])] * 2)
         for _ in range(2):
             assert (await ws.run("Is it?", model=model, **options)).answer == "yes"
     async with Workspace(tmp_path / "c", store=MemoryStore(), environ={}) as ws:
-        await ws.memory_components.load(tmp_path / "memories.json")
+        await ws.components.memories.load(tmp_path / "memories.json")
         with pytest.raises(
             UnknownComponentError, match=r"memory diary@1\.0\.0 came from elsewhere, and the code of memories"
         ):
@@ -81,5 +81,5 @@ async def test_a_saved_memory_system_is_used_elsewhere_by_who_stands_for_it(tmp_
 async def test_source_that_is_no_memory_system_is_refused(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", store=MemoryStore(), environ={}) as ws:
         with pytest.raises(SourceError, match="begin, step, end"):
-            await ws.memory_components.register(source="class Half:\n    name = 'half'\n")
-        assert "half" not in await ws.memory_components.list()
+            await ws.components.memories.register(source="class Half:\n    name = 'half'\n")
+        assert "half" not in await ws.components.memories.list()

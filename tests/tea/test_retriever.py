@@ -176,7 +176,7 @@ async def test_a_workspace_embeds_through_the_door_and_once(tmp_path: Path) -> N
             async with Workspace(tmp_path, tools=[open_door], settings=settings) as ws:
                 found = await ws.tcp.retrieve("open something", limit=3)
                 assert found[0].config.name == "open_door"
-                kinds = [e.data.effect["kind"] async for e in ws.log() if isinstance(e.data, EffectStarted)]
+                kinds = [e.data.effect["kind"] async for e in ws.log.select() if isinstance(e.data, EffectStarted)]
             texts.append(sum(len(one["input"]) for one in server.requests))
         assert set(kinds) == {"Embed"}
     assert texts[1] == texts[0] + 1

@@ -300,7 +300,7 @@ async def test_a_fusion_is_a_new_entry_that_covers_the_old_one(tmp_path: Path) -
         assert "- sounded 2" in told and "Answer (completed): sounded" in told and "- sounded 1" not in told
         assert (await ws.replay(second.run_id)).answer == "sounded"
         # What is forgotten is not fused again from what it covered.
-        await ws.forget([f"{second.run_id}{three.ref}"])
+        await ws.memory.forget([f"{second.run_id}{three.ref}"])
         await ws.run("Sound cape", session="s")
     assert "sounded 3" not in sailor.decisions[-2] and "sounded 2" not in sailor.decisions[-2]
 
@@ -447,7 +447,9 @@ async def test_a_fork_goes_on_with_what_was_remembered_up_to_there(tmp_path: Pat
     sailor = Sailor()
     async with workspace(tmp_path, sailor, summary=True, retrieval=True, long_term=True) as ws:
         result = await ws.run("Sound pier buoy", session="s")
-        fused = [e.seq for e in await ws.events(result.run_id) if e.type == "completed" and "long_term" in str(e.body)]
+        fused = [
+            e.seq for e in await ws.log.events(result.run_id) if e.type == "completed" and "long_term" in str(e.body)
+        ]
         fork = await ws.fork(result.run_id, at=fused[-1])
         again = await ws.resume(fork)
         assert again.answer == "sounded"

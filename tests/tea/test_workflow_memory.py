@@ -137,13 +137,13 @@ async def test_what_misled_a_task_is_told_no_more(tmp_path: Path) -> None:
             assert (await ws.replay(result.run_id)).answer == result.answer_text
             answers.append(result.answer)
         assert answers == ["QX-4417", "unknown", "QX-4417"]
-        listed = {one.text: one for one in await ws.remembered(kinds=["insight"])}
+        listed = {one.text: one for one in await ws.memory.recall(kinds=["insight"])}
         gone = listed["The atlas lies in the drawer east."]
         assert (gone.misled, gone.why, gone.told) == (1, "The drawer east is locked.", False)
         assert listed["The atlas lies in the drawer west."].told
         # Whoever knows better forgets the doubt: then it is told again.
-        await ws.forget([listed["The drawer east is locked."].ref])
-        assert {one.text for one in await ws.remembered(kinds=["insight"]) if one.told} == {
+        await ws.memory.forget([listed["The drawer east is locked."].ref])
+        assert {one.text for one in await ws.memory.recall(kinds=["insight"]) if one.told} == {
             "The atlas lies in the drawer east.",
             "The atlas lies in the drawer west.",
         }
@@ -267,7 +267,7 @@ async def test_of_rival_steps_the_winners_are_remembered(tmp_path: Path, drive: 
             and steps[0].trust is Trust.UNTRUSTED
         )
         assert (await ws.replay(result.run_id)).answer == "QX-4417"
-        assert [one.text for one in await ws.remembered(kinds=("insight",))] == [
+        assert [one.text for one in await ws.memory.recall(kinds=("insight",))] == [
             "The shelf mark of the atlas is QX-4417."
         ]
 
@@ -278,14 +278,14 @@ async def test_a_fork_knows_what_its_parent_knew_and_teaches_nobody(tmp_path: Pa
         options: dict[str, Any] = {"model": ScriptedModel(model), "memory": "workflow", **REACT}
         await ws.run("Find the shelf mark of the atlas.", **options)
         second = await ws.run("Say the shelf mark of the atlas.", **options)
-        before = await ws.remembered()
+        before = await ws.memory.recall()
         forked = await ws.fork(second.run_id, model=ScriptedModel(model))
         result = await ws.resume(forked)
         assert result.answer == "QX-4417" and (await ws.replay(forked)).answer == "QX-4417"
         assert [one.kind for one in written(await records(ws, forked))].count("insight") >= 1
-        assert await ws.remembered() == before
+        assert await ws.memory.recall() == before
         # What was forgotten is told to no later task, and a fork goes on with what was recorded.
-        await ws.forget([one.ref for one in await ws.remembered(kinds=("insight",))])
+        await ws.memory.forget([one.ref for one in await ws.memory.recall(kinds=("insight",))])
         blind = await ws.run("Say the shelf mark of the atlas.", tools=[], **options)
         assert "QX-4417" not in told(model.requests[-2])
         assert (await ws.replay(second.run_id)).answer == "QX-4417"

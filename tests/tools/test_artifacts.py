@@ -45,9 +45,9 @@ async def read(tmp_path: Path, **arguments: Any) -> str:
 
     async with Workspace(tmp_path / "ws", tools=[long, picture]) as ws:
         result = await ws.run("Read it.", model=ScriptedModel(model), system="react")
-        events = await ws.events(result.run_id)
+        events = await ws.log.events(result.run_id)
         (whole,) = [ref for ref in result.artifacts if ref.name == NAME]
-        assert (await ws.artifact(result.run_id, NAME)).decode() == WHOLE and whole.size == len(WHOLE)
+        assert (await ws.files.artifact(result.run_id, NAME)).decode() == WHOLE and whole.size == len(WHOLE)
         (said,) = [e.body["outcome"] for e in events if e.type == "completed" and e.span == "/1.react#7"]
         assert said.get("trust", "untrusted") == "untrusted"
         return result.answer

@@ -95,9 +95,9 @@ async def asked(
     chosen = Settings(models=models, system="react", **settings)
     async with Workspace(tmp_path / "ws", settings=chosen) as ws:
         result = await ws.run("Look.", files=paths, model=blind(**arguments), roles=roles)
-        before = await ws.events(result.run_id)
+        before = await ws.log.events(result.run_id)
         assert (await ws.replay(result.run_id)).answer == result.answer_text
-        assert len(await ws.events(result.run_id)) == len(before)
+        assert len(await ws.log.events(result.run_id)) == len(before)
     return result
 
 
@@ -180,7 +180,7 @@ async def test_from_wherever_a_run_has_them(tmp_path: Path) -> None:
         async with Workspace(tmp_path / "ws", settings=settings, tools=[draw]) as ws:
             task = f"Look at {wanted[-1]}."
             result = await ws.run(task, files=[archive], model=script, environments=["files"])
-            (ws.run_folder(result.run_id) / "pictures/other.png").unlink()
+            (ws.files.folder(result.run_id) / "pictures/other.png").unlink()
             assert (await ws.replay(result.run_id)).answer == result.answer_text
         sizes = [Image.open(io.BytesIO(data)).size for _, data in media_of(server.requests[0])]
     assert result.answer.startswith("seen"), result.answer

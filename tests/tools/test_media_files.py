@@ -92,7 +92,7 @@ async def test_the_other_tools_say_what_they_are(tmp_path: Path, files: list[Pat
         ]
     )
     async with Workspace(tmp_path / "ws", settings=Settings(system="react")) as ws:
-        assert "transcribe_file" not in ws.tools, "nobody listens: no model is named"
+        assert "transcribe_file" not in ws.catalog.tools, "nobody listens: no model is named"
         result = await ws.run("Look.", files=files, model=script, tools=[describe])
     assert "dot.png: image/png, 69 bytes; dot.png is a picture (image/png)" in result.answer
     assert "talk.wav is a recording (audio/wav): it holds no text that could be searched" in result.answer

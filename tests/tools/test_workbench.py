@@ -516,7 +516,7 @@ async def main():
     async with Workspace(folder, models=models, settings=settings, tools=[note], environ={}, policy=AllowAll()) as ws:
         if first:
             await ws.run("note")
-        (record,) = await ws.runs()
+        (record,) = await ws.runs.list()
         print((await ws.resume(record.id)).answer)
 
 asyncio.run(main())

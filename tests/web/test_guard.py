@@ -178,7 +178,7 @@ async def test_a_bug_is_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise RuntimeError("a secret of the program")
 
     async with served(tmp_path) as web:
-        monkeypatch.setattr(web.ws, "runs", broken)
+        monkeypatch.setattr(web.ws.runs, "list", broken)
         said = await _refused(web, "GET", "/runs", 500)
         assert "this is a bug in agentorchestra: RuntimeError" in said and "secret" not in said
 

@@ -28,7 +28,7 @@ from tests.web.support import TOKEN, Served, script, served
 
 async def started(web: Served, run_id: str) -> list[datetime]:
     """When a run was begun, each time."""
-    return [one.ts for one in await web.ws.events(run_id) if one.type == "driving_started"]
+    return [one.ts for one in await web.ws.log.events(run_id) if one.type == "driving_started"]
 
 
 async def health(web: Served, **wanted: Any) -> Any:
@@ -140,7 +140,7 @@ async def test_the_same_request_again_is_the_same_run(tmp_path: Path) -> None:
         await web.until(run_id, "completed")
         again, head = await post(web, body, "answer-1")
         assert (again["run_id"], again["status"], head["Location"]) == (run_id, "completed", f"/runs/{run_id}")
-        assert [one.id for one in await web.ws.runs()] == [run_id] and len(await started(web, run_id)) == 1
+        assert [one.id for one in await web.ws.runs.list()] == [run_id] and len(await started(web, run_id)) == 1
         other, _ = await post(web, body, "answer-2")
         assert other["run_id"] != run_id
 
@@ -157,7 +157,7 @@ async def test_a_key_stands_for_one_request(tmp_path: Path) -> None:
         # What is refused leaves no key behind.
         await post(web, {"task": ""}, "answer-2", status=422)
         await post(web, {"task": "6 * 7?"}, "answer-2")
-        assert len(await web.ws.runs()) == 2
+        assert len(await web.ws.runs.list()) == 2
 
 
 async def test_a_client_that_hangs_up_while_it_is_answered(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ async def test_a_client_that_hangs_up_while_it_is_answered(tmp_path: Path) -> No
         made = [await post(web, json.loads(body), "answer") for _ in range(2)]
         # The same bytes are sent again: the run is the one that nobody heard of, or the first that was heard of.
         await web.until(made[0][0]["run_id"], "completed")
-        assert len({one["run_id"] for one, _ in made}) == len(await web.ws.runs()) == 1
+        assert len({one["run_id"] for one, _ in made}) == len(await web.ws.runs.list()) == 1
 
 
 async def test_a_full_queue_says_when_to_come_back(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ async def test_of_many_at_once_as_many_are_accepted_as_there_is_room_for(tmp_pat
 
         found = await asyncio.gather(*(status(number) for number in range(20)))
         assert sorted(found) == [202] * 5 + [429] * 15
-        assert len(await web.ws.runs()) == 5
+        assert len(await web.ws.runs.list()) == 5
 
 
 async def test_no_run_is_begun_while_a_request_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +307,7 @@ async def test_runs_that_cannot_go_on_here_do_not_hold_up_the_others(tmp_path: P
         found = await web.get(f"/runs/{strange[0]}")
         assert found["status"] == "created" and found["queued"] and "theirs" in found["refused"]
     async with theirs(tmp_path) as ws:  # they are there for who can
-        assert (await ws.take_up(strange[0])).answer == "theirs"
+        assert (await ws.runs.take_up(strange[0])).answer == "theirs"
 
 
 async def test_a_restarted_server_goes_on_with_what_was_accepted(tmp_path: Path) -> None:
@@ -389,4 +389,4 @@ async def test_nothing_is_lost_while_the_database_is_away(tmp_path: Path, own: P
         for run in (before, made[0]):
             await web.until(run, "completed")
             assert len(await started(web, run)) == 1
-        assert {one.id for one in await web.ws.runs()} == {before, *made} and len({*made}) == 1
+        assert {one.id for one in await web.ws.runs.list()} == {before, *made} and len({*made}) == 1

@@ -77,7 +77,7 @@ async def test_events_are_the_log_and_live_ones_follow(tmp_path: Path) -> None:
             seen += await _read(events)
         assert seen[-1].kind == "end" and seen[-1].id is None
         assert seen[-1].data == {"run_id": run_id, "status": "completed"}
-        log = await web.ws.events(run_id)
+        log = await web.ws.log.events(run_id)
         assert [one.id for one in seen[:-1]] == [one.seq for one in log] == list(range(1, len(log) + 1))
         assert [one.data for one in seen[:-1]] == [one.model_dump(mode="json") for one in log]
         assert [one.kind for one in seen[:-1]] == [one.type for one in log]
@@ -91,7 +91,7 @@ async def test_a_reader_that_comes_back_misses_nothing_and_gets_nothing_twice(tm
             first = await _read(events, 2)
         web.gate.open.set()
         await web.until(run_id, "completed")
-        total = len(await web.ws.events(run_id))
+        total = len(await web.ws.log.events(run_id))
         got: list[int] = [one.id for one in first if one.id is not None]
         for size in itertools.cycle((1, 2, 3)):
             async with web.events(run_id, last=got[-1]) as events:
@@ -159,7 +159,7 @@ async def test_a_question_is_answered(tmp_path: Path) -> None:
         found = await web.until(run_id, "completed")
         assert found["result"]["answer"] == "The tools said: blue"
         assert (await web.post(f"/runs/{run_id}/answer", {"answer": "red"}, status=409))["error_type"] == "AnswerError"
-        (answered,) = [one for one in await web.ws.events(run_id) if one.type == "answered"]
+        (answered,) = [one for one in await web.ws.log.events(run_id) if one.type == "answered"]
         assert answered.body["by"] == "web"
 
 
@@ -276,7 +276,7 @@ async def test_an_answer_and_the_look_for_due_runs_at_the_same_moment(
             found = await web.until(run_id, "completed")
             assert found["result"]["answer"] == f"The tools said: {colour}"
             # The question before the answer, and what was done with it: no job was begun twice.
-            assert [one.type for one in await web.ws.events(run_id)].count("driving_started") == 2
+            assert [one.type for one in await web.ws.log.events(run_id)].count("driving_started") == 2
 
 
 async def test_a_run_is_cancelled_and_goes_on_after_a_resume(tmp_path: Path) -> None:
@@ -410,7 +410,7 @@ async def test_the_end_of_the_server_hands_runs_on_to_the_next_one(tmp_path: Pat
         web.gate.open.set()  # nobody asks for it: it goes on by itself
         found = await web.until(run_id, "completed")
         assert found["result"]["answer"] == "The tools said: the gate is open"
-        ends = [one.data.status for one in await web.ws.events(run_id) if isinstance(one.data, RunEnded)]
+        ends = [one.data.status for one in await web.ws.log.events(run_id) if isinstance(one.data, RunEnded)]
         assert ends == ["running", "completed"]
 
 

@@ -27,7 +27,7 @@ OF_COMMAND = (
 )
 OF_PROGRAM = (
     "import asyncio\nfrom agentorchestra import Workspace\n"
-    "async def run():\n    async with Workspace() as ws:\n        ws._driver.drive = kill\n"
+    "async def run():\n    async with Workspace() as ws:\n        ws.assembly().driver.drive = kill\n"
     f"        await ws.run({TASK!r}, model='offline')\n"
     "asyncio.run(run())\n"
 )
@@ -72,7 +72,7 @@ def test_a_run_that_was_made_for_later_is_not_abandoned(tmp_path: Path) -> None:
 async def test_a_process_that_lives_may_be_about_to_begin(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws") as ws:
         run = await ws.create(TASK, model="offline", begins=True)
-        assert await ws.standings() == {run: "created"}
+        assert await ws.runs.standings() == {run: "created"}
         async with Workspace(tmp_path / "ws") as other:  # anybody may drive it, as before
             assert (await other.resume(run)).status is RunStatus.COMPLETED
 
@@ -80,8 +80,8 @@ async def test_a_process_that_lives_may_be_about_to_begin(tmp_path: Path) -> Non
 async def test_a_log_that_was_changed_is_not_printed_as_lines(tmp_path: Path) -> None:
     async with Workspace(tmp_path / ".agentorchestra") as ws:
         result = await ws.run(TASK, model="offline")
-        whole = [event async for event in ws.log(verify=True)]
-        assert whole == await ws.events(result.run_id)
+        whole = [event async for event in ws.log.select(verify=True)]
+        assert whole == await ws.log.events(result.run_id)
     good = await asyncio.to_thread(python, tmp_path, "-m", "agentorchestra", "log", "--jsonl")
     assert good.returncode == 0 and len(good.stdout.splitlines()) == len(whole)
     with sqlite3.connect(next((tmp_path / ".agentorchestra").glob("*.db*"))) as connection:
@@ -91,7 +91,7 @@ async def test_a_log_that_was_changed_is_not_printed_as_lines(tmp_path: Path) ->
     assert (done.returncode, done.stdout) == (1, "")
     assert f"event 3 of run {result.run_id}" in done.stderr and "Traceback" not in done.stderr
     async with Workspace(tmp_path / ".agentorchestra") as ws:
-        assert len([event async for event in ws.log()]) == len(whole)  # who only looks may look
+        assert len([event async for event in ws.log.select()]) == len(whole)  # who only looks may look
         for limit in (None, 100):
             with pytest.raises(LogChangedError):
-                [event async for event in ws.log(limit=limit, verify=True)]
+                [event async for event in ws.log.select(limit=limit, verify=True)]

@@ -67,7 +67,7 @@ async def test_nothing_of_the_package_grows_with_the_number_of_runs(tmp_path: Pa
 
     async with Workspace(tmp_path) as ws:
         await ws.run("What is 6 * 7?", model="offline")
-        for _ in range(len(ws.tools) + 2 * KEPT):
+        for _ in range(len(ws.catalog.tools) + 2 * KEPT):
             await driven(ws)
         before = counted()
         for _ in range(10):

@@ -45,16 +45,16 @@ async def test_it_is_as_the_log_says(tmp_path: Path) -> None:
     ]
     async with workspace(tmp_path, steps) as ws:
         run = (await ws.run("Write notes.", environments=["files"])).run_id
-        shutil.rmtree(ws.run_folder(run))  # it was driven on another machine
-        written = await ws.export_folder(run, tmp_path / "out")
+        shutil.rmtree(ws.files.folder(run))  # it was driven on another machine
+        written = await ws.files.export(run, tmp_path / "out")
         assert written == (tmp_path / "out", 1, ())
         assert [one.relative_to(tmp_path) for one in (tmp_path / "out").rglob("*.txt")] == [Path("out/notes/a.txt")]
         assert (tmp_path / "out/notes/a.txt").read_text() == "a\n"
-        assert not ws.run_folder(run).exists()
+        assert not ws.files.folder(run).exists()
         with pytest.raises(BundleError, match=r"out is there already; name a folder that is not"):
-            await ws.export_folder(run, tmp_path / "out")
+            await ws.files.export(run, tmp_path / "out")
         with pytest.raises(BundleError, match=r"nowhere/out cannot be written: No such file or directory"):
-            await ws.export_folder(run, tmp_path / "nowhere/out")
+            await ws.files.export(run, tmp_path / "nowhere/out")
     assert {one.name for one in tmp_path.iterdir()} == {"ws", "out"}, "nothing half-written is left"
 
 
@@ -83,8 +83,8 @@ async def test_of_rivals_it_is_the_winners(tmp_path: Path) -> None:
     async with workspace(tmp_path, answer, settings) as ws:
         result = await ws.run("Write a name.", environments=["files"])
         assert result.status is RunStatus.COMPLETED, result.error
-        left = {one.name for one in ws.run_folder(result.run_id).iterdir()}
-        await ws.export_folder(result.run_id, tmp_path / "out")
+        left = {one.name for one in ws.files.folder(result.run_id).iterdir()}
+        await ws.files.export(result.run_id, tmp_path / "out")
         assert {one.name for one in (tmp_path / "out").iterdir()} == left == {"second.txt"}
 
 
@@ -98,9 +98,9 @@ async def test_what_the_log_does_not_have_is_named(tmp_path: Path) -> None:
     ]
     async with workspace(tmp_path, steps, settings) as ws:
         run = (await ws.run("Write.", environments=["files"])).run_id
-        assert await ws.export_folder(run, tmp_path / "out") == (tmp_path / "out", 1, ("large.txt",))
+        assert await ws.files.export(run, tmp_path / "out") == (tmp_path / "out", 1, ("large.txt",))
         assert [one.name for one in (tmp_path / "out").iterdir()] == ["small.txt"]
         other = (await ws.run("Write nothing.")).run_id
         with pytest.raises(BundleError, match=f"the log of run {other} has no folder of it: none of its environments"):
-            await ws.export_folder(other, tmp_path / "none")
+            await ws.files.export(other, tmp_path / "none")
         assert not (tmp_path / "none").exists()

@@ -80,12 +80,12 @@ async def test_files_of_tools_and_of_the_folder_are_written_by_their_names(tmp_p
             ("chart.png", str(out / "chart.png"), "image/png", 6, "draw"),
             ("notes/a.txt", str(out / "notes/a.txt"), "text/plain", 5, "files"),
         ]
-        assert result.folder == str(ws.run_folder(result.run_id))
+        assert result.folder == str(ws.files.folder(result.run_id))
         assert any(one.name.endswith("chatter.txt") for one in result.artifacts)  # it is kept, and is no file of his
-        again = await ws.save_files(result.run_id, out)
+        again = await ws.files.save(result.run_id, out)
         assert (again.written, len(again.files)) == (0, 3)
-        recorded = (await ws.result(result.run_id)).files
-        assert recorded == await ws.files(result.run_id)
+        recorded = (await ws.runs.result(result.run_id)).files
+        assert recorded == await ws.files.of(result.run_id)
         assert [one.path for one in recorded] == [None, None, None]
         report = await ws.replay(result.run_id)
         assert report.answer == "ready"
@@ -140,11 +140,11 @@ async def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_spe
     async with workspace(tmp_path) as ws:
         with pytest.raises(OutFolderError, match=r"cannot be the folder for the files: .* is no folder; name another"):
             await ws.run("draw", out=out, **OPTIONS)
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []
         run_id = await ws.create("draw", **OPTIONS)
         with pytest.raises(OutFolderError):
             await ws.resume(run_id, out=out)
-        assert [one.type for one in await ws.events(run_id)] == ["run_created"]
+        assert [one.type for one in await ws.log.events(run_id)] == ["run_created"]
         await ws.resume(run_id)
     assert (tmp_path / "taken").read_text() == "mine"
 

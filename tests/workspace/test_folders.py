@@ -54,7 +54,7 @@ async def test_one_fact_among_thousands_of_files(tmp_path: Path) -> None:
         assert first.status is RunStatus.COMPLETED and "Ilse Brandt" in first.answer
         (source,) = first.sources
         assert (source.source, source.place) == (name, "line 5")
-        assert len((await ws.runs())[0].manifest.files) == COUNT
+        assert len((await ws.runs.list())[0].manifest.files) == COUNT
         assert first.usage.input_tokens < 15_000  # a prompt that lists them all has a hundred thousand
         read = indexed(tmp_path / "ws")
         kept = set((tmp_path / "ws" / "files").glob("??/*"))
@@ -81,7 +81,7 @@ async def test_a_team_searches_a_folder(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws") as ws:
         result = await ws.run(QUESTION, files=[docs], model="offline")
         assert "Ilse Brandt" in result.answer and result.sources[0].source.startswith("docs/1997/note0007")
-        effects = [e.data.effect for e in await ws.events(result.run_id) if isinstance(e.data, EffectStarted)]
+        effects = [e.data.effect for e in await ws.log.events(result.run_id) if isinstance(e.data, EffectStarted)]
         analyzers = [one for one in effects if str(one.get("component", "")).startswith("deep_analyzer@")]
         assert len(analyzers) == 1
 
@@ -154,7 +154,7 @@ async def test_a_cancelled_start_leaves_no_run(tmp_path: Path, monkeypatch: pyte
             await task
         go_on.set()
         await asyncio.get_running_loop().shutdown_default_executor()
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []
     assert not list((tmp_path / "ws" / "runs").glob("*/files"))
     assert not list((tmp_path / "ws" / "files").glob("??/*"))
 
@@ -168,4 +168,4 @@ async def test_too_many_files_are_refused_before_anything_is_spent(
     async with Workspace(tmp_path / "ws") as ws:
         with pytest.raises(FileInputError, match="30 files were given; at most 20 belong to one task: give fewer"):
             await ws.run(QUESTION, files=[docs], model=model)
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []

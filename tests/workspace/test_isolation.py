@@ -50,7 +50,7 @@ async def test_parallel_runs_have_their_own_tools_and_models(tmp_path: Path) -> 
 
         later = await ws.run("Who?", model=ScriptedModel([plain]), system="react")
         assert later.answer == "nobody"
-        assert "who" not in ws.tools
+        assert "who" not in ws.catalog.tools
 
 
 async def test_a_secret_is_redacted_wherever_it_comes_from(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ async def test_a_secret_is_redacted_wherever_it_comes_from(tmp_path: Path) -> No
     async with Workspace(tmp_path / "ws", tools=[leak], environ={"MYTOK": "very-secret-42"}) as ws:
         result = await ws.run("Leak.", model=ScriptedModel(model), system="react")
         assert result.answer == "token secret:MYTOK"
-        assert "very-secret-42" not in str([event.body for event in await ws.events(result.run_id)])
+        assert "very-secret-42" not in str([event.body for event in await ws.log.events(result.run_id)])
 
 
 class _Redacts(BaseHandler):
@@ -94,7 +94,7 @@ async def test_a_run_cancelled_early_says_so(tmp_path: Path) -> None:
         async for _ in stream:
             break
         await stream.aclose()  # type: ignore[attr-defined]
-        (record,) = await ws.runs()
+        (record,) = await ws.runs.list()
         assert record.status is RunStatus.CANCELLED
 
 

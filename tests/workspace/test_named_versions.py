@@ -72,7 +72,7 @@ async def test_a_run_uses_the_version_that_it_names_and_no_other_run_does(tmp_pa
         manifest = next(one.manifest for one in await whole_runs(ws) if one.id == result.run_id)
         assert manifest.components == {"tool:price_of": version}
         assert manifest.tools["price_of"].version == version
-        called = [e.body["effect"]["component"] for e in await ws.events(result.run_id) if "effect" in e.body]
+        called = [e.body["effect"]["component"] for e in await ws.log.events(result.run_id) if "effect" in e.body]
         assert f"price_of@{version}" in called
 
 
@@ -81,7 +81,7 @@ async def test_a_named_version_holds_in_the_whole_tree_of_a_run(tmp_path: Path) 
     async with shop(tmp_path, models={"scripted": buyer()}, agents=[guide]) as ws:
         named = {"tool:price_of": await cheaper(ws)}
         result = await ws.run(TASK, model="scripted", system="agentorchestra", components=named)
-        called = [e for e in await ws.events(result.run_id) if e.body.get("effect", {}).get("kind") == "InvokeTool"]
+        called = [e for e in await ws.log.events(result.run_id) if e.body.get("effect", {}).get("kind") == "InvokeTool"]
         prices = [e.body["outcome"]["value"] for e in called if e.body["effect"]["component"] == "price_of@1.0.1"]
         assert prices == [10.0] and "guide" in called[0].branch
 
@@ -110,13 +110,13 @@ async def test_a_fork_names_another_version_and_compare_says_where_the_arms_diff
     async with opened(tmp_path) as ws:
         version = await cheaper(ws)
         parent = (await ws.run(TASK, model="scripted", system="react")).run_id
-        log = await ws.events(parent)
+        log = await ws.log.events(parent)
         at = next(e.seq for e in log if e.body.get("effect", {}).get("component") == "price_of@1.0.0") - 1
         old = await ws.fork(parent, at=at)
         new = await ws.fork(parent, at=at, components={"tool:price_of": version})
     async with opened(tmp_path) as ws:
         assert [(await ws.resume(one)).answer for one in (old, new)] == ["12.5 euros", "10.0 euros"]
-        found = await ws.compare(old, new)
+        found = await ws.log.compare(old, new)
         assert found.relation == (
             f"both were forked from {parent} ({old} changed: nothing; {new} changed: component:tool:price_of {version})"
         )
@@ -131,16 +131,16 @@ async def test_a_fork_names_another_version_and_compare_says_where_the_arms_diff
         with pytest.raises(UnknownComponentError, match="does not have the environment 'browser'"):
             await ws.fork(parent, at=at, components={"environment:browser": "1.0.0"})
         prompt = tmp_path / "react.md"
-        prompt.write_text(await ws.prompt_components.source("react"))
+        prompt.write_text(await ws.components.prompts.source("react"))
         with pytest.raises(ForkError, match="'react' is given as a file and as a version"):
             await ws.fork(parent, at=at, components={"prompt:react": "1.0.0"}, prompts={"react": prompt})
 
 
 async def test_a_prompt_that_a_run_names(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
-        parts = {one.name: one.value for one in await ws.prompt_components.vars("react")}
+        parts = {one.name: one.value for one in await ws.components.prompts.vars("react")}
         rules = parts["reasoning_rules"] + "- Write the currency IN CAPITALS.\n"
-        config = await ws.prompt_components.setvars("react", {"reasoning_rules": rules}, candidate=True)
+        config = await ws.components.prompts.setvars("react", {"reasoning_rules": rules}, candidate=True)
         named = {"prompt:react": config.version}
         assert await priced(ws) == "12.5 euros"
         result = await ws.run(TASK, model="scripted", system="react", components=named)
@@ -167,7 +167,7 @@ async def test_versions_that_are_refused_before_anything_is_spent(
         await ws.tcp.archive("price_of", await cheaper(ws))
         with pytest.raises(error, match=sentence):
             await priced(ws, components=components)
-        assert [one for one in await ws.runs() if one.manifest.task == TASK] == []
+        assert [one for one in await ws.runs.list() if one.manifest.task == TASK] == []
 
 
 async def test_a_candidate_with_more_rights_is_refused(tmp_path: Path) -> None:
@@ -204,9 +204,9 @@ async def test_a_registered_candidate_has_no_more_rights_either(tmp_path: Path) 
 
 async def test_an_agent_and_a_memory_that_a_run_names(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws") as ws:
-        await ws.memory_components.register(source=DIARY)
-        code, *_ = await ws.memory_components.vars("diary")
-        config = await ws.memory_components.setvars(
+        await ws.components.memories.register(source=DIARY)
+        code, *_ = await ws.components.memories.vars("diary")
+        config = await ws.components.memories.setvars(
             "diary", {"code": code.value.replace("LINE ", "LINE TWO ")}, candidate=True
         )
         seen: list[str] = []

@@ -149,7 +149,7 @@ async def test_workspaces_have_the_limits(name: str, tmp_path: Path) -> None:
     async with Workspace(tmp_path / "w", preset=name) as ws:
         assert ws.settings.preset == name
         assert {path: value_of(path, ws.settings) for path in STATED[name]} == STATED[name]
-        agents: dict[str, Any] = ws.agents
+        agents: dict[str, Any] = ws.catalog.agents
         assert agents["deep_researcher"].drive.limits == ws.settings.research
         assert agents["deep_analyzer"].drive.limits == ws.settings.analysis
         assert agents["tool_generator"].drive.limits == ws.settings.generator
@@ -201,7 +201,7 @@ async def test_the_orchestrator_has_ten_attempts_and_the_end(tmp_path: Path) -> 
 
     async with Workspace(tmp_path / "w", preset="paper-002-gaia") as ws:
         result = await ws.run("What is it?", model=ScriptedModel(never_done))
-        (record,) = await ws.runs()
+        (record,) = await ws.runs.list()
     assert (record.manifest.system, result.answer, len(decided)) == ("aorchestra", "unknown", 11)
     assert "You have 10 delegations in all." in decided[0]
 

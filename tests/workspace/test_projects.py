@@ -40,7 +40,7 @@ def model(*commands: str) -> ScriptedModel:
 
 async def printed(ws: Workspace[Any], run_id: str) -> list[str]:
     """What the commands of a run printed."""
-    events = [one.data for one in await ws.events(run_id) if one.type in ("started", "completed")]
+    events = [one.data for one in await ws.log.events(run_id) if one.type in ("started", "completed")]
     texts = [getattr(one, "outcome", {}).get("value") for one in events]
     return [one for one in texts if isinstance(one, str)]
 
@@ -97,18 +97,18 @@ async def test_a_run_works_on_a_copy_of_a_dirty_repository_and_its_changes_are_a
             "old mode 100644",
             "new mode 100755",
         ]
-        applied = await ws.apply(result.run_id)
+        applied = await ws.files.apply(result.run_id)
         assert (applied.changed, applied.written) == (("calc.py", "deep/er/bin", "old.txt", "run.sh"), 4)
         fixed = {"calc.py": b"# mine\ndef add(a, b):\n    return a + b\n", "deep/er/bin": b"a\0b"}
         assert files_below(user) == {name: data for name, data in before.items() if name != "old.txt"} | fixed
         assert os.access(user / "run.sh", os.X_OK)
         assert git(user, "log", "--oneline").count("\n") == 0
-        assert (await ws.apply(result.run_id)).written == 0
+        assert (await ws.files.apply(result.run_id)).written == 0
         with pytest.raises(ProjectError, match=r"calc.py had changes that were not committed when the run began"):
-            await ws.apply(result.run_id, branch="fix")
+            await ws.files.apply(result.run_id, branch="fix")
         write(user, {"calc.py": "mine again\n"})
         with pytest.raises(ApplyConflictError, match=r"was changed there: calc.py. Put it back"):
-            await ws.apply(result.run_id)
+            await ws.files.apply(result.run_id)
 
 
 @needs_bubblewrap
@@ -139,7 +139,7 @@ async def test_python_and_bash_work_in_the_folder_of_the_terminal(tmp_path: Path
         assert result.diff.endswith("+++ b/made.txt\n@@ -0,0 +1 @@\n+3\n")
         assert (await ws.replay(result.run_id)).answer == "done"
         first = [
-            one for one in await ws.events(result.run_id) if one.type == "completed" and one.branch.count("/") == 1
+            one for one in await ws.log.events(result.run_id) if one.type == "completed" and one.branch.count("/") == 1
         ]
         fork = await ws.fork(result.run_id, at=first[3].seq)  # after the second call: variables and file are those
         assert (await ws.resume(fork)).diff == result.diff
@@ -167,7 +167,7 @@ async def test_the_copy_is_made_anew_where_it_is_gone(tmp_path: Path) -> None:
     (user / "large.bin").write_bytes(os.urandom(5 << 20))
     async with Workspace(tmp_path / "ws", models={"m": model("sha256sum */*.bin *.bin; echo b >>calc.py")}) as ws:
         run_id = await ws.create("Look", model="m", system="react", project=user)
-        shutil.rmtree(world_folder(ws.runs_folder / run_id, MAIN))  # as on another machine with the same store
+        shutil.rmtree(world_folder(ws.files.root / run_id, MAIN))  # as on another machine with the same store
         result = await ws.resume(run_id)
         (printed_sums,) = await printed(ws, run_id)
         sums = dict(line.split()[::-1] for line in printed_sums.splitlines())
@@ -243,7 +243,7 @@ async def test_an_empty_folder_is_worked_on(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws") as ws:
         result = await ws.run("x", system="react", model=writes, environments=["files"], project=tmp_path / "user")
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "done"), result.error
-        await ws.apply(result.run_id)
+        await ws.files.apply(result.run_id)
     assert (tmp_path / "user" / "hello.txt").read_text() == "hello"
 
 
@@ -268,12 +268,12 @@ async def test_caches_and_ignored_files_that_a_run_made_are_no_changes(tmp_path:
     async with Workspace(tmp_path / "ws") as ws:
         result = await ws.run("x", system="react", model=writer, environments=["files"], project=work)
         assert result.folder is not None and (Path(result.folder) / ("out" if below else "lib/out")).is_dir()
-        changed = await ws.changes(result.run_id)
+        changed = await ws.files.changes(result.run_id)
         wanted = sorted(["new.log", "new.py", [*made][-1]])
         assert [one.path for one in changed.files] == wanted
         assert changed.ignored == ("dist/:made [1].js",)
         assert "kept.js" in result.diff and "made" not in result.diff
-        assert (await ws.apply(result.run_id)).changed == tuple(wanted)
+        assert (await ws.files.apply(result.run_id)).changed == tuple(wanted)
 
 
 async def test_what_is_no_project_is_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ async def test_what_is_no_project_is_refused_before_anything_is_written(tmp_path
                 await ws.create("x", project=project, files=files, system="react")
         plain = await ws.create("x", system="react")
         with pytest.raises(ProjectError, match="works on no folder of yours"):
-            await ws.diff(plain)
+            (await ws.files.changes(plain)).diff()
 
 
 # -- what comes back ---------------------------------------------------------------------------------------------------
@@ -390,16 +390,16 @@ async def test_the_turns_of_a_session_share_a_project_and_what_was_applied_of_th
     async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(steps)}) as ws:
         session = ws.session("calc")
         first = await session.run("Fix it", model="m", system="react", project=user)
-        await ws.apply(first.run_id)
+        await ws.files.apply(first.run_id)
         second = await session.run("Say what it is", project=user)  # the rest is as in the turn before
         assert (await printed(ws, second.run_id))[0].strip() == str(user)
         assert "+    return a + b" in second.diff and "+# sums" in second.diff
-        assert (await ws.apply(second.run_id)).written == 1
+        assert (await ws.files.apply(second.run_id)).written == 1
         assert files_below(user)["calc.py"] == b"# sums\ndef add(a, b):\n    return a + b\n"
         third = await session.run("What is different?")
         write(user, {"calc.py": "mine\n"})
         with pytest.raises(ApplyConflictError, match=r"calc\.py"):
-            await ws.apply(third.run_id)
+            await ws.files.apply(third.run_id)
         other = repository(tmp_path / "other", CALC)
         with pytest.raises(ProjectError, match=r"works on a copy of .*user, and its turns share it"):
             await session.run("Fix that one", project=other)
@@ -413,10 +413,15 @@ async def test_a_fork_has_the_folder_of_its_event_and_changes_of_its_own(tmp_pat
     steps = [*first_two, call("done", answer="done"), *last, call("done", answer="done")]
     async with Workspace(tmp_path / "ws", models={"m": ScriptedModel(steps)}) as ws:
         first = await ws.run("Fix it", model="m", system="react", project=user)
-        keys = [one for one in await ws.events(first.run_id) if one.type == "completed" and one.branch == "/1.react"]
+        keys = [
+            one for one in await ws.log.events(first.run_id) if one.type == "completed" and one.branch == "/1.react"
+        ]
         done = next(one for one in keys if "env:folder" in str(one.body))
         fork = await ws.fork(first.run_id, at=done.seq)
-        assert "+    return a + b" in await ws.diff(fork) and "# first" not in await ws.diff(fork)
+        assert (
+            "+    return a + b" in (await ws.files.changes(fork)).diff()
+            and "# first" not in (await ws.files.changes(fork)).diff()
+        )
         await ws.store.delete_runs([first.run_id])
         result = await ws.resume(fork)
         assert (result.status, "# first" in result.diff, "+# second" in result.diff) == (
@@ -424,7 +429,7 @@ async def test_a_fork_has_the_folder_of_its_event_and_changes_of_its_own(tmp_pat
             False,
             True,
         )
-        await ws.apply(fork)
+        await ws.files.apply(fork)
         assert files_below(user)["calc.py"] == b"def add(a, b):\n    return a + b\n# second\n"
 
 

@@ -81,8 +81,8 @@ async def test_no_program_of_a_repository_runs_at_start_nor_where_its_changes_ar
         (words,) = await printed(ws, result.run_id)
         assert words.split() == [".git", ".gitattributes", ".gitmodules", "a.txt", "sub", "sub", "begin"]
         with pytest.raises(ProjectError, match="names the programs of the filter 'evil', and they are not run: apply"):
-            await ws.apply(result.run_id, branch="fix")
-        await ws.apply(result.run_id)
+            await ws.files.apply(result.run_id, branch="fix")
+        await ws.files.apply(result.run_id)
     assert files_below(user)["a.txt"] == b"2\n"
     assert trap.ran == ""
     git(user, "status")

@@ -54,7 +54,7 @@ async def test_a_turn_goes_on_from_one_that_failed(tmp_path: Path) -> None:
         assert failed.status is RunStatus.FAILED
         result = await ws.run("Which?", session="s", model=ScriptedModel(notary), system="react")
         assert result.answer == "you had []"
-        begins = (await ws.events(result.run_id))[0].body["begins"]
+        begins = (await ws.log.events(result.run_id))[0].body["begins"]
         said = [one["content"][0]["text"] for one in begins["messages"]]
         assert "Choose a number." in said[1] and said[2:] == ["The work on this task stopped here (failed)."]
 
@@ -116,7 +116,7 @@ async def test_a_role_with_an_unknown_model_is_refused_before_anything_is_spent(
     async with Workspace(tmp_path / "ws", settings=settings) as ws:
         with pytest.raises(UnknownModelError, match="no model 'mian', did you mean 'main'"):
             await ws.run("Judge.", roles={"judge": "mian"})
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []
 
 
 async def test_a_run_is_described_by_a_spec_and_its_fields_are_replaced_by_arguments(tmp_path: Path) -> None:

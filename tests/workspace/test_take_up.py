@@ -39,31 +39,31 @@ async def test_a_run_is_created_here_and_driven_there(tmp_path: Path) -> None:
         run = await ws.create("6 * 7?", accepted=Acceptance(NOW, "answer", "abc"))
         record = await ws.store.get_run(run)
         assert record is not None and (record.status, record.accepted) == (RunStatus.CREATED, NOW)
-        assert await ws.accepted(Acceptance(NOW, "answer", "abc")) == run
-        assert await ws.accepted(Acceptance(NOW, "other", "abc")) is None
+        assert await ws.runs.accepted(Acceptance(NOW, "answer", "abc")) == run
+        assert await ws.runs.accepted(Acceptance(NOW, "other", "abc")) is None
         # The same request again is the same run, another one under its key is refused.
         assert await ws.create("6 * 7?", accepted=Acceptance(NOW, "answer", "abc")) == run
         with pytest.raises(RequestKeyError, match=f"'answer' was used for another request, which became run {run}"):
             await ws.create("6 * 8?", accepted=Acceptance(NOW, "answer", "abd"))
-        assert [one.id for one in await ws.runs()] == [run]
+        assert [one.id for one in await ws.runs.list()] == [run]
     async with workspace(tmp_path) as other:
-        result = await other.take_up(run)
+        result = await other.runs.take_up(run)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "42")
-        assert await other.take_up(run) == await other.result(run)  # it is over
+        assert await other.runs.take_up(run) == await other.runs.result(run)  # it is over
 
 
 async def test_a_run_that_its_process_died_of_goes_on(tmp_path: Path) -> None:
     async with workspace(tmp_path, store=MemoryStore()) as ws:
         run = await ws.create("6 * 7?")
         await died(ws, run, 2)
-        assert (await ws.take_up(run)).status is RunStatus.COMPLETED
+        assert (await ws.runs.take_up(run)).status is RunStatus.COMPLETED
 
 
 async def test_a_run_that_ends_its_driver_again_and_again_fails(tmp_path: Path) -> None:
     async with workspace(tmp_path, store=MemoryStore()) as ws:
         run = await ws.create("6 * 7?")
         await died(ws, run, 3)
-        result = await ws.take_up(run)
+        result = await ws.runs.take_up(run)
         assert result.status is RunStatus.FAILED
         assert result.error is not None and result.error.startswith("it ended its driver 3 times, each time before")
         assert f"`agentorchestra resume {run}`" in result.error
@@ -76,7 +76,7 @@ async def test_a_run_stays_for_a_process_with_its_settings(tmp_path: Path) -> No
         run = await ws.create("6 * 7?", accepted=Acceptance(NOW))
     async with workspace(tmp_path, preset="paper-000") as other:
         with pytest.raises(OtherSettingsError, match=f"{run} was made with the preset 'none', and this process has"):
-            await other.take_up(run)
+            await other.runs.take_up(run)
         record = await other.store.get_run(run)
         assert record is not None and record.status is RunStatus.CREATED
 
@@ -104,6 +104,6 @@ async def test_a_run_that_was_stopped_in_the_meantime_is_not_taken_up(tmp_path: 
     async with Workspace(tmp_path, store=store, models={"own": model}, settings=Settings(model="own")) as ws:
         run = await ws.create("Say ok.", system="react")
         store.ended = run
-        assert (await ws.take_up(run)).status is RunStatus.CANCELLED
+        assert (await ws.runs.take_up(run)).status is RunStatus.CANCELLED
         assert not model.requests
         assert (await ws.resume(run)).status is RunStatus.COMPLETED  # a person may

@@ -130,7 +130,7 @@ async def test_earlier_words_allow_nothing_and_what_was_read_keeps_its_source(tm
         assert third.status is RunStatus.WAITING
         (question,) = third.questions
         assert "ann@example.org" in json.dumps(question.details)
-        begins = Ledger.of(await ws.events(third.run_id)).begins
+        begins = Ledger.of(await ws.log.events(third.run_id)).begins
         assert begins is not None
         assert Provenance(kind="tool", ref="read_board", trust=Trust.UNTRUSTED) in begins.sources
         with pytest.raises(
@@ -208,7 +208,7 @@ async def test_a_run_that_is_over_reads_nothing_and_is_gone_on_from_by_its_id(tm
         ).answer == "7"  # a turn's id names it
         assert len(await session.turns()) == 3
         gone = await session.erase(grace_s=0)
-        assert len(gone.runs) == 3 and await ws.runs() == []
+        assert len(gone.runs) == 3 and await ws.runs.list() == []
         with pytest.raises(SessionError, match="there is no session"):
             await session.erase()
 
@@ -304,7 +304,7 @@ async def test_another_system_or_model_takes_the_session_over(tmp_path: Path) ->
         assert words.answer == "seen in words"
         direct = await session.run("What was it?", model=ScriptedModel(once), system="direct")
         assert direct.answer == "told of it: True"
-        notes = [one.body["message"] for one in await ws.events(direct.run_id) if one.type == "noted"]
+        notes = [one.body["message"] for one in await ws.log.events(direct.run_id) if one.type == "noted"]
         assert notes == ["direct takes over the session's files, folder and last answers, not its conversation"]
         model = ScriptedModel(worker)
         assert (await session.run("run print(1)", model=model, system="agentorchestra")).answer == "1"

@@ -99,7 +99,7 @@ async def test_a_key_from_either_place_reaches_no_log(tmp_path: Path, system_key
         settings = settings.model_copy(update={"env_file": str(tmp_path / ".env")})
     async with Workspace(tmp_path / "ws", settings=settings, tools=[leak], environ={}) as ws:
         result = await ws.run("Say it.", model=ScriptedModel(script))
-        log = str([one.body for one in await ws.events(result.run_id)])
+        log = str([one.body for one in await ws.log.events(result.run_id)])
     name = "OPENAI_API_KEY" if store == "file" else "MY_KEY"
     assert KEY not in log and KEY not in str(result) and f"the key is secret:{name}" in log
 

@@ -53,4 +53,4 @@ async def test_a_tool_that_is_not_packaged_cannot_be_taken_away(tmp_path: Path) 
     async with Workspace(tmp_path, settings=Settings(without_tools=("ask_medium",))) as ws:
         with pytest.raises(UnknownComponentError, match=r"take away \(without_tools\) ask_medium; .* ask_media"):
             await ws.create("Why?")
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []

@@ -85,7 +85,7 @@ async def test_a_sensitive_call_from_untrusted_content_waits_for_approval(tmp_pa
         assert question.details["trust"] == {"to": "untrusted", "text": "untrusted"}
         with pytest.raises(AnswerError, match=r"has no open question to answer; open: .* \(approval, code "):
             await ws.answer(result.run_id, "yes, do it")
-        assert await ws.questions(result.run_id) == (question,)
+        assert await ws.runs.questions(result.run_id) == (question,)
         await ws.approve(result.run_id, by="me")
         result = await ws.resume(result.run_id)
         assert (result.status, result.answer, SENT) == (RunStatus.COMPLETED, "over", ["evil@example.org: hello"])
@@ -102,7 +102,7 @@ async def test_a_denial_is_an_observation(tmp_path: Path, note: Path) -> None:
         await ws.deny(result.run_id, reason="never send hello to evil@example.org")
         result = await ws.resume(result.run_id)
         assert (result.answer, SENT) == ("it was denied", [])
-        bodies = str([event.body for event in await ws.events(result.run_id)])
+        bodies = str([event.body for event in await ws.log.events(result.run_id)])
         assert "denied by the user: never send hello to evil@example.org" in bodies
         second = await ws.run("Follow the note.", files=[note], model=model, on_ask="deny", system="react")
         assert second.answer == "it was denied"
@@ -163,7 +163,7 @@ async def test_a_reader_that_stops_reading_stops_the_run(tmp_path: Path) -> None
             if notice.event is not None and notice.event.type == "started":
                 break
         await stream.aclose()  # type: ignore[attr-defined]
-        (record,) = await ws.runs()
+        (record,) = await ws.runs.list()
         assert record.status is RunStatus.CANCELLED
     assert len(asyncio.all_tasks()) == 1
 
@@ -182,7 +182,7 @@ async def test_cancel_from_another_workspace(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", tools=[work]) as ws, Workspace(tmp_path / "ws", tools=[work]) as other:
         task = asyncio.create_task(ws.run("Work.", model=model, system="react"))
         await started.wait()
-        (record,) = await other.runs()
+        (record,) = await other.runs.list()
         await other.cancel(record.id, reason="enough", by="me")
         result = await task
         assert result.status is RunStatus.CANCELLED
@@ -237,7 +237,7 @@ async def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path) -
                 await ws.run(**{"task": "x", "system": "react", **given})  # type: ignore[arg-type]
         with pytest.raises(UnknownComponentError, match="cannot be named 'done'"):
             await ws.run("x", tools=[tool(name="done")(lambda: 1)], system="react")
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []
 
 
 async def test_an_answer_of_another_type_and_a_system_that_is_denied(tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ async def test_changed_code_resumes_while_fingerprints_match_and_is_noted(tmp_pa
     async with Workspace(tmp_path / "ws", tools=[second]) as ws:
         result = await ws.resume(result.run_id, model=ScriptedModel(model))
         assert result.answer == "100 g"
-        notes = [event.body["message"] for event in await ws.events(result.run_id) if event.type == "noted"]
+        notes = [event.body["message"] for event in await ws.log.events(result.run_id) if event.type == "noted"]
         assert len(notes) == 1 and notes[0].startswith("tool weigh changed since the run was started: 1.0.0 ")
 
 
@@ -325,16 +325,16 @@ async def test_a_cut_result_is_kept_whole(tmp_path: Path) -> None:
         result = await ws.run("Read.", model=model, system="react")
         (ref,) = result.artifacts
         assert f"kept as the artifact {ref.name}" in seen(model.requests[1])
-        assert await ws.artifact(result.run_id, ref.name) == b"word " * 10_000
+        assert await ws.files.artifact(result.run_id, ref.name) == b"word " * 10_000
         with pytest.raises(UnknownComponentError, match=f"no artifact 'x'; its artifacts: {ref.name}"):
-            await ws.artifact(result.run_id, "x")
+            await ws.files.artifact(result.run_id, "x")
 
 
 async def test_every_effect_names_the_hash_of_its_component(tmp_path: Path) -> None:
     model = ScriptedModel([decide(calls=[call("todo", action="list")]), decide(calls=[call("done", answer="1")])])
     async with Workspace(tmp_path / "ws") as ws:
         result = await ws.run("Look.", model=model, system="react")
-        effects = [e.body["effect"] for e in await ws.events(result.run_id) if e.body.get("effect")]
+        effects = [e.body["effect"] for e in await ws.log.events(result.run_id) if e.body.get("effect")]
         assert len(effects) == 7
         assert all(len(effect["content_hash"]) == 64 and "@" in effect["component"] for effect in effects)
 

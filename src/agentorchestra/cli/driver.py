@@ -157,7 +157,10 @@ async def drive(
         if ask and at_terminal():
             workspace.asker = TerminalAsker(workspace, run_id, display)
         stop.leave = display.leave if display is not None else stop.leave
-        async with workspace.watch(run_id) as queue, display.following(queue) if display is not None else nullcontext():
+        async with (
+            workspace.runs.watch(run_id) as queue,
+            display.following(queue) if display is not None else nullcontext(),
+        ):
             work = asyncio.create_task(workspace.resume(run_id, budget=budget, pin=pin))
             with stop.aimed_at(work):
                 await asyncio.wait([work])
@@ -165,11 +168,11 @@ async def drive(
                 display.stays = not isinstance(work.exception(), FencedError | UsageError)
         if not work.cancelled():
             return work.result()
-        result = await workspace.result(run_id)
+        result = await workspace.runs.result(run_id)
         if result.status in (RunStatus.CREATED, RunStatus.RUNNING):
             # Stopped before anything was driven: nobody wrote it down yet.
             await workspace.cancel(run_id, reason="stopped at the terminal")
-            result = await workspace.result(run_id)
+            result = await workspace.runs.result(run_id)
         return result
     except UsageError:
         raise
@@ -181,8 +184,8 @@ async def _display(workspace: Workspace[Any], run_id: str, *, talk: bool) -> Dis
     """Return the live picture at a terminal, else a display that prints lines."""
     if live_here() and not talk:
         return LiveDisplay(workspace, run_id)
-    events = await workspace.events(run_id)
-    return PlainDisplay(workspace, run_id, steps=(await workspace.result(run_id)).steps, before=events, talk=talk)
+    events = await workspace.log.events(run_id)
+    return PlainDisplay(workspace, run_id, steps=(await workspace.runs.result(run_id)).steps, before=events, talk=talk)
 
 
 def at_terminal() -> bool:

@@ -144,7 +144,7 @@ async def _land(
     if result.status not in FINAL and result.status not in (*_OUT_OF_BUDGET, RunStatus.FAILED):
         return _Landed()  # it goes on
     try:
-        changes = await workspace.changes(result.run_id)
+        changes = await workspace.files.changes(result.run_id)
     except ProjectError as exc:
         return _Landed((f"error: {one_line(str(exc), 2000)}",), failed=True)
     reasons = {"too large for the diff": changes.left_out, "ignored by Git": changes.ignored}
@@ -159,7 +159,7 @@ async def _land(
     if not wanted and not (ask and _confirmed(len(changes.files), place)):
         return _Landed((*lines, f"to apply it to {place}: {later}"))
     try:
-        applied = await workspace.apply(result.run_id, branch=landing.branch)
+        applied = await workspace.files.apply(result.run_id, branch=landing.branch)
     except ProjectError as exc:
         return _Landed((*lines, f"error: {one_line(str(exc), 2000)}", f"to try again: {later}"), failed=True)
     return _Landed((*lines, applied_line(applied)), applied)

@@ -34,7 +34,7 @@ ROLES = (
 
 def check_roles(workspace: Workspace[Any], roles: tuple[tuple[str, str], ...]) -> None:
     """Refuse a role that no agent plays with an UnknownRoleError. One that only tools give is named in the settings."""
-    own = {*workspace.settings.roles, *(agent.role for agent in workspace.agents.values())}
+    own = {*workspace.settings.roles, *(agent.role for agent in workspace.catalog.agents.values())}
     known = sorted({*ROLES.split(", ")} | own)
     for name, _ in roles:
         if name not in known:
@@ -92,7 +92,7 @@ async def drive_new(
             say(manifest.left_out)
         if manifest.project is not None:
             say(ON_A_COPY.format(manifest.project.path))
-    for note in workspace.notes:
+    for note in workspace.components.notes:
         say(clean(f"warning: {note}"))
     by_default = (spec.budget is None or spec.budget.cost_usd is None) and workspace.settings.budget.cost_usd is None
     if by_default and manifest.budget.cost_usd == DEFAULT_COST_USD:

@@ -90,7 +90,7 @@ class TerminalAsker:
     async def _answered_elsewhere(self, key: str) -> None:
         seen = 0
         while True:
-            for event in await self._workspace.events(self._run, after=seen):
+            for event in await self._workspace.log.events(self._run, after=seen):
                 seen = event.seq
                 if event.type == "answered" and event.body.get("question") == key:
                     return

@@ -140,14 +140,14 @@ async def verdict_on(workspace: Workspace[Any], result: RunResult) -> TaskVerdic
     from agentorchestra.workspace.task_folder import TaskVerdict
 
     try:
-        return await workspace.check_task(result.run_id)
+        return await workspace.tests.verdict(result.run_id)
     except (AgentOrchestraError, OSError) as exc:
         return TaskVerdict(solved=False, reward=0.0, why=f"the tests could not be run: {exc}")
 
 
 async def abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:
     """Return True if whoever drove a run, or was about to, is gone, and no server goes on with it."""
-    return (await workspace.standings([record.id])).get(record.id) == "abandoned"
+    return (await workspace.runs.standings([record.id])).get(record.id) == "abandoned"
 
 
 async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
@@ -155,7 +155,7 @@ async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
     where = f"in the workspace {workspace.folder}"
     wanted = name.strip()
     if wanted == LAST:
-        newest = await workspace.runs(limit=1)
+        newest = await workspace.runs.list(limit=1)
         if not newest:
             raise UnknownRunError(f'there is no run yet {where}; start one with `agentorchestra run "..."`')
         wanted = newest[0].id

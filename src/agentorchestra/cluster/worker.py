@@ -214,7 +214,7 @@ class Worker:
     async def _warm(self) -> None:
         """Import now what the first run would import: whoever takes runs over has no time for it."""
         with contextlib.suppress(AgentOrchestraError):  # what is wrong with the settings, the first run is told
-            await self._ws.foresee("What does a first task need?")
+            await self._ws.runs.foresee("What does a first task need?")
             if isinstance(self._ws.models.client(self._ws.settings.model), PydanticAIClient):
                 await asyncio.to_thread(importlib.import_module, "agentorchestra.models.wire")
 
@@ -321,9 +321,9 @@ class Worker:
         # One that is over, or was stopped by somebody, stays as it is.
         drivers = lost_drivers(await ws.store.load(run_id))
         if not drivers:
-            return (await ws.take_up(run_id)).status
+            return (await ws.runs.take_up(run_id)).status
         async with self._suspects[part].begun(alone=drivers > 1):
-            driving = asyncio.create_task(ws.take_up(run_id), name=f"cluster:{run_id}")
+            driving = asyncio.create_task(ws.runs.take_up(run_id), name=f"cluster:{run_id}")
             while not (driving.done() or self._parts.follows(run_id)) and lost_drivers(await ws.store.load(run_id)):
                 await asyncio.wait({driving}, timeout=_AGAIN_S)
         return (await driving).status
@@ -383,7 +383,7 @@ class Worker:
                 await self._put_back_orphans()
                 for version, count in (await self._jobs.hand_over(await self._members.codes())).items():
                     logger.warning("no worker has the code %s; %d of its runs are for others now", version, count)
-                for run_id in [*await self._ws.due(), *await self._not_in_queue()]:
+                for run_id in [*await self._ws.runs.due(), *await self._not_in_queue()]:
                     if run_id not in refusals:
                         await self._queue(run_id, refusals)
                 if loop.time() - look_at > _ORPHANS_S:

@@ -77,7 +77,7 @@ async def write_bundle(workspace: Workspace[Any], plan: Plan, path: Path) -> int
             for name, text in texts.items():
                 archive.writestr(name, text)
             for run in runs:
-                made = await workspace.export(run, Path(folder) / f"{run}.zip")
+                made = await workspace.log.export(run, Path(folder) / f"{run}.zip")
                 archive.write(made.path, f"runs/{run}.zip")
                 made.path.unlink()
     except BaseException:
@@ -123,7 +123,7 @@ async def read_bundle(workspace: Workspace[Any], path: Path, data: Path | None =
             _check_other(workspace.folder, plan)
             for name in runs:
                 taken = Path(archive.extract(name, folder))
-                await workspace.import_file(taken)
+                await workspace.log.import_file(taken)
                 taken.unlink()
     except (OSError, zipfile.BadZipFile) as exc:
         raise BundleError(f"{path} cannot be read: {exc}; give the file that `eval export --bundle` wrote") from None

@@ -41,10 +41,10 @@ async def check_run(made: Workspace[Any], machine: TaskMachine, run: str) -> Che
         AgentOrchestraError: there is no sandbox, or the machine is not as it was.
     """
     async with on_machine(made, machine) as workspace:
-        verdict = await workspace.check_task(run)
+        verdict = await workspace.tests.verdict(run)
         if not machine.patch:
             return Check(run=run, reward=verdict.reward, why=verdict.why, output=verdict.output)
-        path = workspace.run_folder(run) / machine.patch
+        path = workspace.files.folder(run) / machine.patch
         if path.is_symlink() or not path.is_file() or path.stat().st_size > _MAX_PATCH_BYTES:
             raise EvaluationError(f"the change of {run} cannot be read ({verdict.why}): {verdict.output[-300:]}")
         patch = path.read_bytes().decode(errors="replace")

@@ -84,7 +84,7 @@ async def inspect_log(
         tries.setdefault((one.question, one.arm, one.repeat), []).append(one)
     samples = []
     for score in scores:
-        runs = [(one, await workspace.events(one.result.run_id)) for one in tries.get(_place(score), [])]
+        runs = [(one, await workspace.log.events(one.result.run_id)) for one in tries.get(_place(score), [])]
         samples.append(_sample(questions.by_id[score.question], score, runs))
     asked = dict.fromkeys(model for sample in samples for model in sample.model_usage)
     scored = [arm.name for arm in plan.arms if any(arm.name in (one.scores or {}) for one in samples)]

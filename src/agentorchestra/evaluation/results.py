@@ -152,7 +152,7 @@ async def first_differences(
     for one in scores:
         place = (one.question, one.repeat)
         if one.arm == first and one.run_id and place in runs:
-            parted = (await workspace.compare(one.run_id, runs[place])).difference
+            parted = (await workspace.log.compare(one.run_id, runs[place])).difference
             found[place] = f"{parted.key}: {parted.what}" if parted else ""
     return found
 

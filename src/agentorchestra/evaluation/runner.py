@@ -79,7 +79,7 @@ def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
 
 async def found_runs(workspace: Workspace[Any], plan: Plan) -> dict[Place, RunHead]:
     found: dict[Place, RunHead] = {}
-    for one in await workspace.runs():
+    for one in await workspace.runs.list():
         labels = one.manifest.labels
         if labels.get("evaluation") == plan.name and "arm" in labels:
             found[labels["question"], labels["arm"], int(labels["repeat"]), int(labels["attempt"])] = one
@@ -156,17 +156,17 @@ class Runner:
             if plan.reuse:
                 await self._check_reuse(any_workspace)
             for place, record in self._records.items():
-                self._take(place, record.id, await any_workspace.result(record.id))
+                self._take(place, record.id, await any_workspace.runs.result(record.id))
             if plan.teacher is not None:
                 await self._check_tips(any_workspace)
-            for one in await any_workspace.runs():
+            for one in await any_workspace.runs.list():
                 if one.manifest.labels.get(JUDGES) == plan.name:
-                    self._paid[one.id] = paid(await any_workspace.result(one.id))
+                    self._paid[one.id] = paid(await any_workspace.runs.result(one.id))
             chosen = [one for one in (plan.ids if ids is None else ids) if one not in self._missing]
             for arm in plan.arms:
                 for first in (self._questions[one] for one in chosen[:1]):
                     async with self._on_machine(first, arm, opened[arm.name]) as workspace:
-                        await workspace.foresee(self._spec(first, arm, 0, 0, workspace))
+                        await workspace.runs.foresee(self._spec(first, arm, 0, 0, workspace))
             self._began = time.monotonic()
             if plan.teacher is not None:
                 await self._learn(plan.teacher, opened[plan.teacher.name])
@@ -195,7 +195,7 @@ class Runner:
     async def _check_tips(self, workspace: Workspace[Any]) -> None:
         """Raise EvaluationError where other runs would give tips, too."""
         own = {one.id for place, one in self._records.items() if place[0] in self._plan.tips}
-        for one in await workspace.remembered(kinds=("insight",)):
+        for one in await workspace.memory.recall(kinds=("insight",)):
             if one.task not in own:
                 raise EvaluationError(
                     f"the workspace remembers insights of {one.task}, which gives no tips in {self._plan.name}; ask in "

@@ -146,7 +146,7 @@ class ModelJudge:
         """Return the judge's reply; EvaluationError if it gave none, or the evaluation's budget is reached."""
         place = (self._of, sha256_text(f"{self._plan.judge} {prompt}")[:16])
         before = self._asked.get(place)
-        result = await self._workspace.result(before) if before else None
+        result = await self._workspace.runs.result(before) if before else None
         if result is None or result.status not in FINAL:
             async with self._purse.room() as usd:
                 had = paid(result) or 0.0 if result else 0.0
@@ -177,19 +177,23 @@ async def attempts(workspace: Workspace[Any], plan: Plan) -> list[Attempt]:
     places = sorted((one for one in found if one[0] in order), key=lambda one: (order[one[0]], arms[one[1]], *one[2:]))
     return [
         Attempt(
-            question=q, arm=arm, repeat=repeat, attempt=n, result=await workspace.result(found[q, arm, repeat, n].id)
+            question=q,
+            arm=arm,
+            repeat=repeat,
+            attempt=n,
+            result=await workspace.runs.result(found[q, arm, repeat, n].id),
         )
         for q, arm, repeat, n in places
     ]
 
 
 async def judged(workspace: Workspace[Any], plan: Plan) -> dict[tuple[str, str], str]:
-    labels = {run.id: run.manifest.labels for run in await workspace.runs()}
+    labels = {run.id: run.manifest.labels for run in await workspace.runs.list()}
     return {(label["of"], label["asked"]): run for run, label in labels.items() if label.get(JUDGES) == plan.name}
 
 
 async def judged_usd(workspace: Workspace[Any], plan: Plan) -> float | None:
-    return total([paid(await workspace.result(one)) for one in (await judged(workspace, plan)).values()])
+    return total([paid(await workspace.runs.result(one)) for one in (await judged(workspace, plan)).values()])
 
 
 def total(costs: Iterable[float | None]) -> float | None:
@@ -211,9 +215,9 @@ async def score(
         by_place.setdefault((one.question, one.arm, one.repeat), []).append(one)
     asked, refused = await judged(workspace, plan), _refused(workspace.folder, plan)
     checks = kept_checks(workspace.folder, plan)
-    elsewhere = {run.id for run in await workspace.runs() if run.imported is not None}
+    elsewhere = {run.id for run in await workspace.runs.list() if run.imported is not None}
     runs = sum(paid(one.result) or 0.0 for one in tries)
-    purse = Purse(plan, runs + sum([paid(await workspace.result(one)) or 0.0 for one in asked.values()]))
+    purse = Purse(plan, runs + sum([paid(await workspace.runs.result(one)) or 0.0 for one in asked.values()]))
     slots = asyncio.Semaphore(at_once)
     courses: dict[tuple[str, str, int], list[Course]] = {}
 
@@ -237,7 +241,7 @@ async def score(
         if mark.status == "not_run":
             return mark.model_copy(update={"why": refused.get(each, {}).get(arm, mark.why)})
         tries = by_place[each, arm, repeat]
-        courses[each, arm, repeat] = [course(await workspace.events(one.result.run_id)) for one in tries]
+        courses[each, arm, repeat] = [course(await workspace.log.events(one.result.run_id)) for one in tries]
         if mark.status != "ok":
             return mark
         async with slots:
@@ -355,7 +359,7 @@ async def _said(
     question = questions.by_id[score.question]
     if question.truth is None and question.machine is None:
         return Scored(None, "missing", "the true answer is not public; `agentorchestra eval export` writes the answers")
-    folder = workspace.run_folder(score.run_id)
+    folder = workspace.files.folder(score.run_id)
     answer = Answer(score.answer, folder if folder.is_dir() else None, check)
     said = await questions.scorer_of(question).score(question, answer, judge)
     fits = said.score is None if said.status == "judge_failed" else said.score is not None and 0 <= said.score <= 1

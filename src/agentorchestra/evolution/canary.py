@@ -38,7 +38,7 @@ class Canary:
 async def canaries(workspace: Workspace[Any]) -> list[Canary]:
     """Return the candidates that have a share of the live runs, with the outcomes there are."""
     shares = {}
-    for kind, manager in (("tool", workspace.tcp), ("prompt", workspace.prompt_components)):
+    for kind, manager in (("tool", workspace.tcp), ("prompt", workspace.components.prompts)):
         await manager.access.ready()
         for history in manager.registry.histories(kind):
             if history.shared is not None:
@@ -46,10 +46,10 @@ async def canaries(workspace: Workspace[Any]) -> list[Canary]:
     if not shares:
         return []
     rated = {}
-    async for event in workspace.log(LogQuery(types=("rated",))):
+    async for event in workspace.log.select(LogQuery(types=("rated",))):
         if isinstance(event.data, Rated):
             rated[event.run] = event.data.score
-    runs = sorted(await workspace.runs(), key=lambda run: (run.manifest.created, run.id))
+    runs = sorted(await workspace.runs.list(), key=lambda run: (run.manifest.created, run.id))
     found = []
     for subject, shared in shares.items():
         ended = [

@@ -16,8 +16,8 @@ def managed(workspace: Workspace[Any], subject: str) -> tuple[ContextManager[Any
         "tool": workspace.tcp,
         "environment": workspace.ecp,
         "agent": workspace.acp,
-        "prompt": workspace.prompt_components,
-        "memory": workspace.memory_components,
+        "prompt": workspace.components.prompts,
+        "memory": workspace.components.memories,
     }
     if not found or kind not in managers or not name:
         raise EvolutionError(f"{subject!r} names no component; write KIND:NAME, the kinds are {', '.join(managers)}")

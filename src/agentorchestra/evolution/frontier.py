@@ -420,8 +420,8 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
     async def loss(task: Improvement) -> str:
         trials = []
         for one in task.trials:
-            result = await task.workspace.result(one.run)
-            asked = (await task.workspace.events(one.run))[0].body["manifest"]["task"]
+            result = await task.workspace.runs.result(one.run)
+            asked = (await task.workspace.log.events(one.run))[0].body["manifest"]["task"]
             models = ", ".join(
                 f"{model} {usd(each.cost_usd)}" for model, each in result.usage_by_model.items() if model
             )
@@ -440,7 +440,7 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
             for one in candidates(folder, learning.name)
             if one.version and one.arm in points and one.arm != base.name
         ]
-        text = task.workspace.prompts.get("cost_loss").render(
+        text = task.workspace.catalog.prompts.get("cost_loss").render(
             accuracy=f"{100 * base.share:.0f}", cost=usd(base.usd), trials=trials, tried=tried[-_TRIED:]
         )
         return text[:LONGEST_LOSS]

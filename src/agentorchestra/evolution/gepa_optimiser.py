@@ -106,12 +106,12 @@ class _Adapter:
         return dict.fromkeys(components_to_update, shown)
 
     async def _shown(self, trials: Sequence[Trial]) -> list[dict[str, str]]:
-        tasks = {one.id: one.manifest.task for one in await self._task.workspace.runs()}
+        tasks = {one.id: one.manifest.task for one in await self._task.workspace.runs.list()}
         shown = []
         for one in trials:
             if not one.run:
                 continue
-            result = await self._task.workspace.result(one.run)
+            result = await self._task.workspace.runs.result(one.run)
             said = "nobody could say whether it is right" if one.score is None else f"the score is {one.score:g} of 1"
             shown.append(
                 {
@@ -129,7 +129,7 @@ class _Adapter:
         """Ask a question as a run of its own, or find what was asked."""
         task, workspace = self._task, self._task.workspace
         labels = {**task.labels, "asked": sha256_text(prompt)[:16]}
-        for one in await workspace.runs():
+        for one in await workspace.runs.list():
             if labels.items() <= one.manifest.labels.items():
                 run_id = one.id
                 break

@@ -45,7 +45,7 @@ class BySystem:
             EvolutionError: its run stopped before it could propose; `resume` and the same command go on.
         """
         labels = {**task.labels, "optimiser": self.system}
-        known = [run for run in await task.workspace.runs() if labels.items() <= run.manifest.labels.items()]
+        known = [run for run in await task.workspace.runs.list() if labels.items() <= run.manifest.labels.items()]
         if known:
             run_id = known[0].id
         else:
@@ -81,7 +81,7 @@ class BySystem:
         """Return the evidence of the runs that did worst."""
         ran = [trial for trial in task.trials if trial.run and trial.score is not None]
         worst = sorted(ran, key=lambda one: one.score or 0.0)[:MOST_RUNS]
-        return [evidence_of(await task.workspace.events(one.run), texts, score=one.score) for one in worst]
+        return [evidence_of(await task.workspace.log.events(one.run), texts, score=one.score) for one in worst]
 
 
 async def texts_of(task: Improvement) -> list[Text]:

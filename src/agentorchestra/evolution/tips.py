@@ -56,10 +56,10 @@ async def distil(
         EvolutionError: no run that has ended, more than 20, or the distiller gave nothing.
     """
     reports = await _reports(workspace, [*dict.fromkeys(runs)], scores or {})
-    retired = tuple(one.text for one, _ in await workspace.retired())
+    retired = tuple(one.text for one, _ in await workspace.memory.retired())
     options = Material(runs=tuple(reports), retired=retired).model_dump(mode="json")
     label = sha256_json([options, model or ""])[:16]
-    before = [run for run in await workspace.runs() if run.manifest.labels.get(LABEL) == label]
+    before = [run for run in await workspace.runs.list() if run.manifest.labels.get(LABEL) == label]
     run_id = before[0].id if before else ""
     if not before:
         task = f"Draw tips from {len(reports)} recorded runs."
@@ -78,8 +78,8 @@ async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[s
         raise EvolutionError(f"{len(runs)} runs are to be read, and at most {MOST_RUNS} are at a time; name fewer")
     found = []
     for run_id in runs:
-        events = await workspace.events(run_id)
-        result = await workspace.result(run_id)
+        events = await workspace.log.events(run_id)
+        result = await workspace.runs.result(run_id)
         if result.status not in ENDED:
             raise EvolutionError(f"run {run_id} is {result.status.value}: how it ends is not known; leave it out")
         ledger = Ledger.of(events)
@@ -178,14 +178,14 @@ async def validate(
     arms = [arm.model_copy(update={"name": "with", "settings": {**arm.settings, "parts.tip": ref}}), without]
     name = limits.pop("name", "") or f"tip-{sha256_json([ref, arm.model_dump(mode='json')])[:8]}"
     async with workspaces(folder, without) as workspace:
-        tips = {one.ref: one for one in await workspace.remembered(kinds=("insight",)) if one.told}
+        tips = {one.ref: one for one in await workspace.memory.recall(kinds=("insight",)) if one.told}
         if ref not in tips:
             raise UnknownComponentError(
                 f"no tip {ref!r} is told in this workspace; `agentorchestra memories entries --kind insight` lists them"
             )
         learnt = {one.rpartition("/")[0].partition("/")[0] for one in tips[ref].evidence}
         plan = planned(questions, arms, source=source, data=data, name=name, **limits)
-        for run in await workspace.runs():
+        for run in await workspace.runs.list():
             for each in plan.ids if run.id in learnt else ():
                 if _words(questions.by_id[each].task) == _words(run.manifest.task):
                     raise EvolutionError(
@@ -221,4 +221,4 @@ async def settle(workspace: Workspace[Any], ref: str, judgement: Judgement, evid
         UsageError: no such tip.
     """
     if judgement.verdict == "retired":
-        await workspace.forget([ref], by="validation", retired=f"{judgement.why} ({evidence})")
+        await workspace.memory.forget([ref], by="validation", retired=f"{judgement.why} ({evidence})")

@@ -239,7 +239,7 @@ async def preferences(
             asked for: a run that failed is what is rejected.
     """
     data = Data()
-    every = {one.id: one for one in await workspace.runs()}
+    every = {one.id: one for one in await workspace.runs.list()}
     wanted = wanted.model_copy(update={"statuses": tuple(RunStatus), "min_score": None})
     taken = [one async for one in _taken(workspace, runs, wanted, scores or {}, data)]
     form = _Form(workspace, wanted)
@@ -280,8 +280,8 @@ async def _taken(
 ) -> Any:
     """Yield the runs that are wanted, with their courses; count the others."""
     for run_id in dict.fromkeys(runs):
-        events = await workspace.events(run_id)  # raises for one that is not there
-        result, score = await workspace.result(run_id), scores.get(run_id)
+        events = await workspace.log.events(run_id)  # raises for one that is not there
+        result, score = await workspace.runs.result(run_id), scores.get(run_id)
         usd = paid(result)
         record = await workspace.store.get_run(run_id)
         assert record is not None
@@ -314,7 +314,7 @@ class _Form:
     def __init__(self, workspace: Workspace[Any], wanted: Wanted) -> None:
         self._wanted = wanted
         self._redactor = Redactor(secret_variables(workspace.own.environ))
-        self._tools_prompt = workspace.prompts.get(TOOLS_PROMPT)
+        self._tools_prompt = workspace.catalog.prompts.get(TOOLS_PROMPT)
 
     def records(self, course: Course, data: Data) -> Iterator[tuple[str, tuple[str, ...], Record]]:
         """Yield the records of a course, each with what makes it the same as another one, and its keys."""

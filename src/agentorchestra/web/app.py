@@ -169,7 +169,7 @@ class WebApp:
     async def _warm(self) -> None:
         """Import now what the first run would import: requests would wait for it."""
         with contextlib.suppress(AgentOrchestraError):  # what is wrong with the settings, the first task is told
-            await self._ws.foresee("What does a first task need?")
+            await self._ws.runs.foresee("What does a first task need?")
             if isinstance(self._ws.models.client(self._ws.settings.model), PydanticAIClient):
                 await asyncio.to_thread(importlib.import_module, "agentorchestra.models.wire")
 
@@ -188,7 +188,7 @@ class WebApp:
             self._order("tell", TellBody, self._tell),
             self._order("pause", ReasonBody, self._pause),
             self._order("cancel", ReasonBody, lambda run, body: ws.cancel(run, reason=body.reason, by=_BY)),
-            self._order("resume", ResumeBody, lambda run, body: ws.enqueue(run, budget=body.budget)),
+            self._order("resume", ResumeBody, lambda run, body: ws.runs.enqueue(run, budget=body.budget)),
             Route("/health", self._health, methods=["GET"]),
             Route("/metrics", self._figures, methods=["GET"]),
         ]
@@ -214,7 +214,7 @@ class WebApp:
             body = parsed(data, request, Submission)
             key = _request_key(request)
             acceptance = Acceptance(datetime.now(UTC), key, hashlib.sha256(data).hexdigest())
-            earlier = await self._ws.accepted(acceptance)
+            earlier = await self._ws.runs.accepted(acceptance)
             run_id = earlier or await self._created(body, acceptance)
             brief = {"run_id": run_id, "status": RunStatus.CREATED} if earlier is None else await self._brief(run_id)
             (self._metrics.accepted if earlier is None else self._metrics.repeated).inc()
@@ -274,9 +274,9 @@ class WebApp:
         limit = _number(request.query_params.get("limit"), "limit", _MOST_RUNS)
         if not 1 <= limit <= _MOST_RUNS:
             raise HttpRequestError(f"limit is {limit}; it is from 1 to {_MOST_RUNS}", status=422)
-        until = {run: time.isoformat() for run, time in (await self._ws.waiting_until()).items()}
-        records = await self._ws.runs(limit=limit)
-        standings = await self._ws.standings([record.id for record in records])
+        until = {run: time.isoformat() for run, time in (await self._ws.runs.waiting_until()).items()}
+        records = await self._ws.runs.list(limit=limit)
+        standings = await self._ws.runs.standings([record.id for record in records])
         return JSONResponse(
             {
                 "runs": [
@@ -287,9 +287,9 @@ class WebApp:
 
     async def _show(self, request: Request) -> Response:
         record = await self._record(request.path_params["run_id"])
-        result = await self._ws.result(record.id)
-        standings = await self._ws.standings([record.id])
-        questions = () if record.status in FINAL else await self._ws.questions(record.id)
+        result = await self._ws.runs.result(record.id)
+        standings = await self._ws.runs.standings([record.id])
+        questions = () if record.status in FINAL else await self._ws.runs.questions(record.id)
         return JSONResponse(
             {
                 **_about(record, standings.get(record.id)),
@@ -375,7 +375,7 @@ class WebApp:
         return await read_body(request, model, self._max_body_bytes, self.limits.body_timeout_s)
 
     async def _brief(self, run_id: str) -> dict[str, Any]:
-        return {"run_id": run_id, "status": (await self._ws.result(run_id)).status}
+        return {"run_id": run_id, "status": (await self._ws.runs.result(run_id)).status}
 
 
 def _about(record: RunHead, how: Standing | None) -> dict[str, Any]:

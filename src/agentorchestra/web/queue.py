@@ -150,7 +150,7 @@ class RunQueue:
         free = self.places - len(self._tasks)
         if free <= 0:
             return
-        ready = [run_id for run_id in await self._ws.due() if self._is_free(run_id)]
+        ready = [run_id for run_id in await self._ws.runs.due() if self._is_free(run_id)]
         if len(ready) < free:
             ready += [run_id for run_id in await self._queued(free) if run_id not in ready]
         if self.stopping:
@@ -185,7 +185,7 @@ class RunQueue:
             limit = None  # all that came first are other servers' or refused
 
     async def _drive(self, run_id: str) -> None:
-        result = await self._ws.take_up(run_id, accept=True)
+        result = await self._ws.runs.take_up(run_id, accept=True)
         self.ended[result.status.value] += 1
         self._ends.append(asyncio.get_running_loop().time())
 

@@ -56,6 +56,15 @@ class Own:
     on_tool: OnTool | None = None
     on_model: OnModel | None = None
 
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """The names of the user's own tools, agents and systems, by kind."""
+        return {
+            "tool": (*tools_by_name(self.tools), *self.environments),
+            "agent": tuple(str(getattr(agent, "name", agent)) for agent in self.agents),
+            "system": tuple(self.systems),
+        }
+
 
 @dataclass(frozen=True)
 class Equipment:
@@ -122,6 +131,9 @@ class Catalog:
             self.builtin |= {*named}
         given = tools_by_name(own.tools)
         self.replaced = sorted(self.builtin & {*given})  # names of packaged tools that tools of the user's took
+        self.notes = tuple(
+            f"your tool {name!r} takes the place of the packaged tool {name!r}" for name in self.replaced
+        )
         self.tools |= given
         self.systems = systems(settings) | _programs(settings, own) | _societies(settings, own) | _callables(own)
         for name in settings.team.systems:

@@ -55,6 +55,7 @@ class Components:
         prompts: PromptLibrary,  # packaged, the application's and the workspace's own
         memories: Mapping[str, MemoryFactory],  # packaged and the application's own, by name
         distribution: str,  # the package's version
+        notes: Sequence[str] = (),  # warnings about those at hand
         access: Access,  # how components are called outside of a run
         redact: Callable[[Any], Any] = lambda value: value,  # a JSON value without the values of secrets
         warns: bool = True,  # whether a tool is warned of that does not say what it touches
@@ -64,7 +65,7 @@ class Components:
         may_import: Iterable[str] = (),
     ) -> None:
         self.registry = Registry(store, clock, redact)
-        self._toolkits = tuple(toolkits)
+        self._toolkits, self._notes = tuple(toolkits), tuple(notes)
         self._opened: list[Toolkit] = []
         self._offered: dict[str, tuple[str, ...]] = {}
         self._taken: dict[str, tuple[str, ...]] = {}
@@ -117,8 +118,9 @@ class Components:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Warnings for the tools of open toolkits that were left out or passed over, a sentence each."""
-        return tuple(note for one in self._opened for note in (*one.notes, *self._taken.get(one.name, ())))
+        """Warnings: packaged tools that the user's replace, tools of open toolkits that were left out."""
+        opened = (note for one in self._opened for note in (*one.notes, *self._taken.get(one.name, ())))
+        return (*self._notes, *opened)
 
     async def ready(self, *, toolkits: bool = True) -> None:
         """Open what is not open yet, read what was registered since, register what is at hand and unknown.

@@ -14,16 +14,16 @@ from pydantic import JsonValue
 from agentorchestra.core.clock import Clock
 from agentorchestra.core.content import Block, Source
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
-from agentorchestra.core.errors import NotAllowedError, UnknownRunError
+from agentorchestra.core.errors import NotAllowedError, RequestKeyError, UnknownRunError
 from agentorchestra.core.events import Body, new_event
 from agentorchestra.core.protocols import Acceptance, RunRecord, Store, instance_of
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import FileRef, RunManifest, RunResult, RunStatus, TestsRan
+from agentorchestra.core.spec import FileRef, RunManifest, RunResult
 from agentorchestra.log.store.references import GIVEN
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.direct_calls import DirectCalls
 from agentorchestra.runtime.engine import LocalEngine
-from agentorchestra.runtime.run import Asker, Run, Services, wait_for
+from agentorchestra.runtime.run import Asker, Services, wait_for
 from agentorchestra.runtime.worlds import asked_environment
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.trust.redact import Redactor
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from agentorchestra.tools.files.storage import CarriedFiles
     from agentorchestra.tools.web.search.tool import Engines
     from agentorchestra.workspace.components import Components
+    from agentorchestra.workspace.task_folder import TaskFolder
 
 
 class Host(Protocol):
@@ -46,7 +47,7 @@ class Host(Protocol):
         namespace: of its modules, "" where they have their own names (tea/programs/namespaces.py).
         unsafe_local: programs run without a sandbox.
         mcp_files: files of MCP servers that the command line names.
-        task_place: the folder whose task its runs work on, "" for none.
+        task: that its runs work on.
     """
 
     folder: Path
@@ -58,23 +59,15 @@ class Host(Protocol):
     mcp_files: tuple[Path, ...]
     asker: Asker | None
     deps: Any
+    task: TaskFolder | None
 
     @property
     def run(self) -> Callable[..., Awaitable[RunResult]]:
         """Workspace.run."""
 
     @property
-    def task_place(self) -> str: ...
-
-    @property
     def create(self) -> Callable[..., Awaitable[str]]:
         """Workspace.create."""
-
-    async def accepted(self, request: Acceptance) -> str | None:
-        """Workspace.accepted."""
-
-    async def ended(self, run: Run, status: RunStatus) -> TestsRan | None:
-        """Run the tests of a run that has ended while its environments are still open."""
 
 
 class Composition:
@@ -121,7 +114,7 @@ class Composition:
             own.environ,
             images=self.folder / "images",
             reports=reports,
-            tested=bool(host.task_place),
+            tested=host.task is not None,
         )
         self.catalog = Catalog(
             settings,
@@ -165,6 +158,7 @@ class Composition:
             agents={name: agent for name, agent in catalog.agents.items() if name not in catalog.agents_behind},
             prompts=catalog.prompts,
             memories=catalog.memories,
+            notes=catalog.notes,
             distribution=distribution(),
             access=access,
             redact=self.redact_json,
@@ -199,6 +193,11 @@ class Composition:
         await self.components.close()
         await self.builtin.aclose()
         await self.models.aclose()
+
+    @property
+    def task_place(self) -> str:
+        """The folder whose task its runs work on; "" for none."""
+        return str(self.host.task.path.absolute()) if self.host.task is not None else ""
 
     @property
     def runs_folder(self) -> Path:
@@ -258,6 +257,20 @@ class Composition:
                 f"no run {run_id!r} in this workspace ({self.folder}); `agentorchestra runs` lists them"
             )
         return record
+
+    async def accepted(self, request: Acceptance) -> str | None:
+        """Return the run that was accepted under a request's key, if any; RequestKeyError if for another one."""
+        key = request.key
+        found = None if key is None else await self.store.request(key)
+        if found is None:
+            return None
+        run_id, earlier = found
+        if earlier != request.digest:
+            raise RequestKeyError(
+                f"the key {key!r} was used for another request, which became run {run_id}; send this one under a new "
+                "key, or the earlier one unchanged"
+            )
+        return run_id
 
     async def tell(self, run_id: str, body: Body, *, by: str) -> None:
         """Write from outside into a run's log, and have whoever drives it here look."""

@@ -219,7 +219,7 @@ class RunCreator:
             first_actions="few",
             society=equipment.society,
             components=spec.components,
-            task_folder=self._parts.host.task_place,
+            task_folder=self._parts.task_place,
             policy_plan=settings.policy.plan,
             policy_review=settings.policy.review,
             image=self._image(environments),
@@ -753,7 +753,7 @@ class RunCreator:
             update={
                 "app": host.app,
                 "app_folder": host.app_folder,
-                "task_folder": host.task_place,
+                "task_folder": self._parts.task_place,
                 "project": manifest.project and Project(path="", began=manifest.project.began),
                 "tools": {name: pin_of(equipment.tools.get(name) or made[name]) for name in manifest.tools},
                 "agents": {name: pin_of(catalog.agents[name]) for name in manifest.agents},

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from agentorchestra.core.errors import OutFolderError, StoreError
 from agentorchestra.core.protocols import Store
-from agentorchestra.core.spec import RunFile, RunStatus
+from agentorchestra.core.spec import RunFile, RunResult, RunStatus
 from agentorchestra.environments.beneath import OutsideError, closing, open_file
 from agentorchestra.environments.folder import FOLDER, read_manifest
 from agentorchestra.environments.manifest import Manifest
@@ -69,6 +69,19 @@ async def folder_files(run: Run) -> FolderFiles:
         for one in made[:MOST_FILES]
     )
     return FolderFiles(files, len(made) - len(files) + len(now.left_out))
+
+
+async def check_target(out: str | Path | None) -> None:
+    """Refuse (OutFolderError) a folder that cannot be written, before a run spends anything; None is refused never."""
+    if out is not None:
+        await asyncio.to_thread(check_out, Path(out))
+
+
+async def hand_over(store: Store, result: RunResult, out: str | Path | None) -> RunResult:
+    """Write the files of a run that has ended to where its user wants them; return its result with their paths."""
+    if out is None or result.status in UNDER_WAY:
+        return result
+    return result.model_copy(update={"files": (await save(store, result.files, Path(out))).files})
 
 
 def check_out(out: Path) -> None:

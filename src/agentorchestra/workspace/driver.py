@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.errors import (
-    AgentFailedError,
-    AnswerError,
-    BundleError,
-    OtherSettingsError,
-    OutputError,
-    ProjectError,
-    ReplayError,
-)
+from agentorchestra.core.errors import AgentFailedError, AnswerError, OutputError, ProjectError, ReplayError
 from agentorchestra.core.events import BudgetRaised, Event, RunEnded, new_event
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import RunRecord
@@ -40,12 +30,11 @@ from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import repeat
 from agentorchestra.runtime.hooks import Hooks
 from agentorchestra.runtime.open_environments import CHANGED
-from agentorchestra.runtime.run import Run, active_seconds, current_budget, open_questions, wait_for
-from agentorchestra.runtime.waits import GOES_ON, MOST_LOST, end_undriven, last_end, lost_drivers, not_yet, request_of
+from agentorchestra.runtime.run import Run, current_budget, open_questions, wait_for
+from agentorchestra.runtime.waits import GOES_ON, end_undriven, last_end, not_yet, request_of
 from agentorchestra.runtime.worlds import final_snapshot
 from agentorchestra.workspace.catalog import Equipment, HandlerWrapper, code_digest
 from agentorchestra.workspace.composition import Composition
-from agentorchestra.workspace.delivery import folder_files
 from agentorchestra.workspace.equipment import Equipper, RunObjects
 from agentorchestra.workspace.handlers import Handlers
 from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
@@ -72,12 +61,6 @@ class ReplayReport(BaseModel):
     answer: str = ""
 
 
-class FolderWritten(NamedTuple):
-    path: Path  # where it is
-    files: int  # how many it holds
-    left_out: tuple[str, ...]  # files that were too large for a snapshot: they are where the run was driven
-
-
 class RunDriver:
     """Drives, resumes and replays the runs of a workspace.
 
@@ -97,8 +80,7 @@ class RunDriver:
     async def result(self, run_id: str) -> RunResult:
         record = await self._parts.record(run_id)
         events = await self._parts.store.load(run_id)
-        services = self._handlers.for_run(self._equipper.base())
-        run = Run(services, run_id, record.manifest, events, epoch=None, mode="replay")
+        run = self.recorded(record, events)
         ended = last_end(events)
         if ended is None or ended.status != record.status:
             earlier = ended or RunEnded(status=record.status, active_s=0)
@@ -111,14 +93,13 @@ class RunDriver:
             )
         return await self._with_diff(job.make_result(run_id, record.manifest, ended, run), record, run)
 
-    async def changes(self, run_id: str) -> Changes:
-        """Return what a run changed in its copy of a project, by now; ProjectError if it has none, or it was lost."""
-        record = await self._parts.record(run_id)
-        events = await self._parts.store.load(run_id)
+    def recorded(self, record: RunRecord, events: list[Event]) -> Run:
+        """Return a run as its log has it, to read from."""
         services = self._handlers.for_run(self._equipper.base())
-        return await self._changes(record, Run(services, run_id, record.manifest, events, epoch=None, mode="replay"))
+        return Run(services, record.id, record.manifest, events, epoch=None, mode="replay")
 
-    async def _changes(self, record: RunRecord, run: Run) -> Changes:
+    async def changes(self, record: RunRecord, run: Run) -> Changes:
+        """Return what a run changed in its copy of a project, by now; ProjectError if it has none, or it was lost."""
         from agentorchestra.environments.folder import FOLDER
         from agentorchestra.workspace.changes import changes_of
 
@@ -139,74 +120,10 @@ class RunDriver:
         if record.manifest.project is None or result.status in (RunStatus.CREATED, RunStatus.RUNNING):
             return result
         try:
-            changes = await self._changes(record, run)
+            changes = await self.changes(record, run)
         except ProjectError:  # whoever wants to apply it is told
             return result
         return result.model_copy(update={"diff": await asyncio.to_thread(changes.diff)})
-
-    async def with_files(self, run_id: str) -> RunResult:
-        """Return the result with the files of the run's folder as the log has that now; see Workspace.files."""
-        record = await self._parts.record(run_id)
-        events = await self._parts.store.load(run_id)
-        services = self._handlers.for_run(self._equipper.base())
-        run = Run(services, run_id, record.manifest, events, epoch=None, mode="replay")
-        made = await folder_files(run)
-        ended = RunEnded(status=record.status, active_s=0, files=made.files, more_files=made.more)
-        return job.make_result(run_id, record.manifest, ended, run)
-
-    async def take_up(self, run_id: str, *, accept: bool) -> RunResult:
-        """Drive a run that goes on by itself and that nobody drives; see Workspace.take_up."""
-        parts = self._parts
-        record = await parts.record(run_id)
-        if record.status not in GOES_ON:
-            return await self.result(run_id)
-        self._check_settings(record)
-        if accept and record.accepted is None:
-            await parts.store.accept(run_id, parts.clock.now())
-        lost = lost_drivers(await parts.store.load(run_id))
-        if lost >= MOST_LOST:
-            error = (
-                f"it ended its driver {lost} times, each time before anything more was recorded; "
-                f"`agentorchestra resume {run_id}` tries once more"
-            )
-            await end_undriven(parts.store, parts.engine, parts.clock, run_id, RunStatus.FAILED, error=error)
-            return await self.result(run_id)
-        return await self.resume(run_id, RunObjects(), if_going_on=True)
-
-    async def enqueue(self, run_id: str, budget: Budget | None) -> None:
-        """Let a run that stopped go on in the queue; see Workspace.enqueue."""
-        parts, now = self._parts, self._parts.clock.now()
-        record = await parts.record(run_id)
-        if record.status in FINAL:
-            return
-        epoch = await parts.engine.claim(run_id)
-        try:
-            events = await parts.store.load(run_id)
-            if budget is not None:
-                events = await self._raise_budget(run_id, epoch, record.manifest, events, budget)
-            before = last_end(events) or RunEnded(status=RunStatus.RUNNING, active_s=0.0)
-            cleared: dict[str, Any] = {"error": None, "error_type": None, "waiting_for": [], "until": None}
-            ended = before.model_copy(
-                update={"status": RunStatus.RUNNING, "active_s": round(active_seconds(events), 3), **cleared}
-            )
-            await wait_for(parts.store.append(run_id, epoch, [new_event(ended, ts=now)], status=RunStatus.RUNNING))
-            await parts.store.accept(run_id, now)
-        finally:
-            await parts.engine.release(run_id, epoch)
-
-    def _check_settings(self, record: RunRecord) -> None:
-        """Raise OtherSettingsError if this process would drive a run with other things than it was made with."""
-        manifest, host = record.manifest, self._parts.host
-        for what, wanted, here in (
-            ("preset", manifest.preset, self._parts.settings.preset),
-            ("application", manifest.app or "", host.app or ""),
-            ("task folder", manifest.task_folder, host.task_place),
-        ):
-            if wanted != here:
-                raise OtherSettingsError(
-                    f"run {record.id} was made with the {what} {wanted or 'none'!r}, and this process has "
-                    f"{here or 'none'!r}; drive it where they are the same: `agentorchestra resume {record.id}`"
-                )
 
     async def resume(
         self,
@@ -267,7 +184,7 @@ class RunDriver:
                 if if_going_on and status_of(events) not in GOES_ON:
                     return await self.result(run_id)
                 if budget is not None:
-                    events = await self._raise_budget(run_id, epoch, record.manifest, events, budget)
+                    events = await self.raise_budget(run_id, epoch, record.manifest, events, budget)
                 run = Run(
                     services,
                     run_id,
@@ -330,9 +247,10 @@ class RunDriver:
             for key, record in ledger.records.items()
         )
 
-    async def _raise_budget(
+    async def raise_budget(
         self, run_id: str, epoch: int, manifest: RunManifest, events: list[Event], budget: Budget
     ) -> list[Event]:
+        """Write other limits into the log of a run that is claimed, where they differ; return its events."""
         limits, other = current_budget(manifest, events).model_dump(), budget.model_dump(exclude_none=True)
         if limits | other == limits:
             return events
@@ -477,36 +395,6 @@ class RunDriver:
         """Wait for what streams; the engine has stopped it."""
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def export_folder(self, run_id: str, out: Path) -> FolderWritten:
-        """Write the folder of a run as the log has it; see Workspace.export_folder."""
-        from agentorchestra.environments.folder import FOLDER, write_folder
-
-        record = await self._parts.record(run_id)
-        events = await self._parts.store.load(run_id, verify=True)
-        run = Run(
-            self._handlers.for_run(self._equipper.base()), run_id, record.manifest, events, epoch=None, mode="replay"
-        )
-        ref = final_snapshot(run.ledger, FOLDER)
-        if ref is None:
-            raise BundleError(f"the log of run {run_id} has no folder of it: none of its environments changed one")
-        if ref == CHANGED:
-            raise BundleError(
-                f"how the folder of run {run_id} stands could not be kept when it was last changed; fork the run "
-                "before that: `agentorchestra show` names the action"
-            )
-        if out.exists():
-            raise BundleError(f"{out} is there already; name a folder that is not")
-        try:
-            written = await write_folder(await run.blob(ref), out, BranchContext.root(run))
-        except BaseException as exc:
-            await asyncio.to_thread(shutil.rmtree, out, ignore_errors=True)
-            if isinstance(exc, OSError):
-                raise BundleError(f"{out} cannot be written: {exc.strerror or exc}; name another folder") from exc
-            raise
-        return FolderWritten(
-            out, sum(entry.kind == "file" for entry in written.entries), tuple(one.path for one in written.left_out)
-        )
 
     async def replay(self, run_id: str, objects: RunObjects, *, pin: bool) -> ReplayReport:
         record = await self._parts.record(run_id)

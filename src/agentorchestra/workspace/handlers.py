@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,12 @@ from agentorchestra.core.effects import Effect, EffectKind
 from agentorchestra.core.errors import UnknownComponentError, UsageError
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Handler
+from agentorchestra.core.spec import RunStatus, TestsRan
 from agentorchestra.runtime.code import CodeHandler
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.direct_calls import LiveMapping
 from agentorchestra.runtime.handlers import builtin_handlers
-from agentorchestra.runtime.run import Services
+from agentorchestra.runtime.run import Run, Services
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.trust.policy import DefaultPolicy
 from agentorchestra.workspace.catalog import Equipment, system_purpose
@@ -32,12 +33,17 @@ MAX_THREADS = 32  # plain functions among the tools that run at the same time, o
 
 
 class Handlers:
-    """Makes the services that runs are driven with; `parts`: of the workspace."""
+    """Makes the services that runs are driven with.
 
-    def __init__(self, parts: Composition) -> None:
+    Args:
+        parts: of the workspace.
+        ended: is called when a run has ended, while its environments are still open.
+    """
+
+    def __init__(self, parts: Composition, ended: Callable[[Run, RunStatus], Awaitable[TestsRan | None]]) -> None:
         from agentorchestra.tea.calling.threads import Threads
 
-        self._parts = parts
+        self._parts, self._ended = parts, ended
         self._threads = Threads(MAX_THREADS)
 
     async def aclose(self) -> None:
@@ -120,7 +126,7 @@ class Handlers:
             review_effect=partial(review_effect, kit),
             may_review=partial(may_review, kit),
             granted=granted,
-            ended=host.ended,
+            ended=self._ended,
             folder_files=folder_files,
             elsewhere=parts.engine.elsewhere,
         )
@@ -171,7 +177,7 @@ class Handlers:
         from agentorchestra.tea.programs.handler import ProgramHandler
 
         settings, interpreters = self._parts.settings, self._parts.builtin.interpreters
-        tools = starter(self._parts.host) if equipment.system == SCHEDULE else equipment.tools
+        tools = starter(self._parts) if equipment.system == SCHEDULE else equipment.tools
         memory = MemoryHandler()
         return {
             **builtin_handlers(max_result_chars=settings.max_result_chars),

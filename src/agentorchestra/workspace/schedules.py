@@ -26,7 +26,7 @@ from agentorchestra.runtime.context import BranchContext
 
 if TYPE_CHECKING:
     from agentorchestra.tea.calling.tool import Tool
-    from agentorchestra.workspace.composition import Host
+    from agentorchestra.workspace.composition import Composition
 
 SYSTEM = "schedule"  # what the manifest of a schedule says instead of a system's name
 LABEL = "schedule"  # of the runs that it starts: its name
@@ -136,7 +136,7 @@ async def keep(root: BranchContext[Any], schedule: Schedule) -> None:
             at = next(time_points(schedule.cron, schedule.zone, root.now))
 
 
-def starter(host: Host) -> dict[str, Tool]:
+def starter(parts: Composition) -> dict[str, Tool]:
     """Return the tool that starts the runs of schedules, by its name; only runs of schedules have it."""
     from agentorchestra.tea.calling.tool import tool
 
@@ -149,9 +149,9 @@ def starter(host: Host) -> dict[str, Tool]:
         now = max(point, ctx.now)  # recorded: when the wait ended
         request = Acceptance(now, f"{ctx.run.id} {at}", sha256_json(ctx.manifest.options))
         labels = {**schedule.spec.labels, LABEL: schedule.name}
-        run_id, error = await host.accepted(request) or "", ""
+        run_id, error = await parts.accepted(request) or "", ""
         try:
-            run_id = run_id or await host.create(schedule.spec, labels=labels, accepted=request)
+            run_id = run_id or await parts.host.create(schedule.spec, labels=labels, accepted=request)
         except AgentOrchestraError as exc:  # a file that is gone, a model that is named no more: the schedule goes on
             error = str(exc)
         missed, following = passed(schedule, point, now), next(time_points(schedule.cron, schedule.zone, now))

@@ -98,11 +98,11 @@ class Session:
         if not turns:
             raise SessionError(f"there is no session {self.name!r}; `agentorchestra runs --json` names those there are")
         retention = Retention(runs=turns)
-        foreseen: Collected = await self._ws.gc(retention, grace_s=grace_s, dry_run=True)
+        foreseen: Collected = await self._ws.log.gc(retention, grace_s=grace_s, dry_run=True)
         if foreseen.kept:
             raise SessionError(
                 f"the session {self.name!r} cannot be erased now: {', '.join(foreseen.kept)} is under way, waits, or a "
                 "run that stays was forked from it; end it (`agentorchestra cancel`), or delete the fork first"
             )
-        gone: Collected = foreseen if dry_run else await self._ws.gc(retention, grace_s=grace_s)
+        gone: Collected = foreseen if dry_run else await self._ws.log.gc(retention, grace_s=grace_s)
         return gone

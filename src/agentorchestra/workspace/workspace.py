@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing
 from copy import copy
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self
 
@@ -21,76 +20,45 @@ from typing_extensions import TypeVar, Unpack
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import Clock, SystemClock
 from agentorchestra.core.errors import (
-    AgentOrchestraError,
     AppError,
-    BackupError,
     EmptyTaskError,
-    FencedError,
-    ProjectError,
     RequestKeyError,
     RunOverError,
-    ScheduleError,
     UnknownComponentError,
-    UsageError,
     WorkspaceStateError,
 )
-from agentorchestra.core.events import Event, PauseRequested, Rated, Told
+from agentorchestra.core.events import PauseRequested, Told
 from agentorchestra.core.policy import Policy
-from agentorchestra.core.protocols import Acceptance, Environment, RunHead, RunRecord, Store
-from agentorchestra.core.query import LogQuery
+from agentorchestra.core.protocols import Acceptance, Environment, Store
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import (
-    FINAL,
-    UNTESTED,
-    Out,
-    Question,
-    RunFields,
-    RunFile,
-    RunResult,
-    RunSpec,
-    RunStatus,
-    TestsRan,
-)
-from agentorchestra.log.comparison import Comparison, compare_runs
-from agentorchestra.log.folders import MAIN, WORKED_ON, world_folder
-from agentorchestra.log.ledger import Ledger
-from agentorchestra.log.retention import GRACE_S, Collected, Retention, collect
-from agentorchestra.log.store.pages import selected_events
+from agentorchestra.core.spec import FINAL, Out, Question, RunFields, RunResult, RunSpec, RunStatus
 from agentorchestra.models.function import as_client
-from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.hooks import OnModel, OnStep, OnTool
-from agentorchestra.runtime.run import Asker, Run, open_questions
-from agentorchestra.runtime.waits import GOES_ON, Standing, actors, due_runs, end_undriven, standing, waiting_until
-from agentorchestra.sandbox import Sandbox, Shell
+from agentorchestra.runtime.run import Asker
+from agentorchestra.runtime.waits import GOES_ON, actors, end_undriven
+from agentorchestra.sandbox import Sandbox
 from agentorchestra.tea.programs.namespaces import import_below, namespace_of
-from agentorchestra.workspace.catalog import HandlerWrapper, Own, distribution, tools_by_name
-from agentorchestra.workspace.composition import Composition
-from agentorchestra.workspace.creation import RunCreator
-from agentorchestra.workspace.delivery import UNDER_WAY, FilesSaved, check_out, save
-from agentorchestra.workspace.driver import FolderWritten, ReplayReport, RunDriver
-from agentorchestra.workspace.equipment import Equipper, GivenEquipment, RunObjects, RunOptions, run_request
-from agentorchestra.workspace.handlers import Handlers
+from agentorchestra.workspace.assembly import Assembly
+from agentorchestra.workspace.catalog import Catalog, HandlerWrapper, Own
+from agentorchestra.workspace.delivery import check_target, hand_over
+from agentorchestra.workspace.driver import ReplayReport
+from agentorchestra.workspace.equipment import GivenEquipment, RunObjects, RunOptions, run_request
+from agentorchestra.workspace.memory import Memory
+from agentorchestra.workspace.policy_trials import PolicyTrials
 from agentorchestra.workspace.presets import with_preset
-from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
-from agentorchestra.workspace.schedules import Schedule, ScheduleState, machine_zone, state_of, time_points
+from agentorchestra.workspace.run_files import RunFiles
+from agentorchestra.workspace.run_log import RunLog
+from agentorchestra.workspace.run_tests import RunTests
+from agentorchestra.workspace.runs import Runs, Schedules
 from agentorchestra.workspace.sessions import Session
 from agentorchestra.workspace.settings import load_settings, settings_folder, settings_path
 from agentorchestra.workspace.variables import Variables, variables_of
 
 if TYPE_CHECKING:
-    from agentorchestra.agents.parts.foresight import Foresight
-    from agentorchestra.log.bundle.format import Exported, Imported
-    from agentorchestra.tea.memory.base import Entry, EntryKind, MemoryFactory
-    from agentorchestra.tea.prompts.catalog import PromptLibrary
-    from agentorchestra.tea.prompts.prompt import Prompt
-    from agentorchestra.tea.registry.context import ContextManager
-    from agentorchestra.tea.registry.reach import Affected
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
-    from agentorchestra.trust.trial import RunTrial
-    from agentorchestra.workspace.changes import Applied, Changes
-    from agentorchestra.workspace.probe import Probe
-    from agentorchestra.workspace.task_folder import TaskFolder, TaskVerdict
+    from agentorchestra.workspace.components import Components
+    from agentorchestra.workspace.task_folder import TaskFolder
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -126,6 +94,12 @@ class Workspace(Generic[Deps]):
             soon after; one that raises is warned of once (HookWarning), and its run goes on.
         sandbox: where code that a model wrote runs, in place of what the settings name.
         environ: replaces the process's environment (keys and secrets).
+
+    Attributes, to be used while it is open:
+        runs, files, tests: how runs stand and the queue; what they made; whether it passes.
+        log: all that is recorded: read, compared, carried to another machine, cleaned up.
+        components, catalog: the managers of each kind (`tcp`, `ecp`, `acp` are three of them); today's by name.
+        memory, policy, schedules: what runs remember; other policies tried on them; runs at certain times.
     """
 
     def __init__(
@@ -166,7 +140,6 @@ class Workspace(Generic[Deps]):
         self.env_file: str | None = None  # that is read where the settings name none
         self.task_folder: Path | None = None  # a task whose machine its runs have; set before it is opened
         self.task: TaskFolder | None = None
-        self._verdicts: dict[str, TaskVerdict | Exception] = {}  # of runs whose tests were run at their end here
         self.own = Own(
             tools=tuple(tools),
             environments=dict(environments or {}),
@@ -187,15 +160,25 @@ class Workspace(Generic[Deps]):
             on_model=on_model,
         )
         self._clock = clock or SystemClock()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Have nothing open, and objects of its own for what users call."""
         self._open = False
         self._equipment = GivenEquipment()
         self._clients: list[Any] = []
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.runs = Runs(self.assembly)
+        self.files = RunFiles(self.assembly)
+        self.tests = RunTests(self.assembly)
+        self.schedules = Schedules(self.assembly)
+        self.log = RunLog(self.assembly)
+        self.policy = PolicyTrials(self.assembly)
+        self.memory = Memory(self.assembly)
 
     def another(self) -> Self:
         """Return a workspace that is given the same, not open: an application has one, and its arms several."""
         other = copy(self)
-        other._open, other._equipment, other._clients, other._temporary = False, GivenEquipment(), [], None
+        other._begin()
         return other
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -232,64 +215,47 @@ class Workspace(Generic[Deps]):
         if self.app is None and self.settings.app is not None:
             self.app = self.settings.app
         self.store: Store = self.own.store or store_for(self.settings, self.folder)
-        await self.store.open()
-        try:
-            if self.own.store is not None and not self.folder.exists():
+        async with AsyncExitStack() as stack:  # where a prompt is none, or an agent names what is not there
+            await self.store.open()
+            stack.push_async_callback(self.store.close)
+            base = self.folder
+            if self.own.store is not None and not base.exists():
                 # A workspace without a folder of its own still needs a place for the files of its runs.
-                self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
-            self._compose(self.folder if self._temporary is None else Path(self._temporary.name))
-            await self._composition.check()
+                base = Path(stack.enter_context(TemporaryDirectory(prefix="agentorchestra-")))
+            self._assembly = Assembly(
+                self, self.settings, self.store, base, self._clock, self._equipment, self._clients, self.tests.ended
+            )
+            await self._assembly.parts.check()
             if self.task is not None:
                 from agentorchestra.environments.base import base_for
                 from agentorchestra.workspace.task_folder import need_sandbox
 
                 base_for(self.settings.terminal, self.folder / "images")
-                await need_sandbox(self._composition.builtin.workbench.sandbox)
-        except BaseException:  # a prompt that is none, an agent that names what is not there: nothing stays open
-            await self.store.close()
-            self._remove_temporary()
-            raise
+                await need_sandbox(self._assembly.parts.builtin.workbench.sandbox)
+            self._resources = stack.pop_all()
+        self.engine, self.models = self._assembly.parts.engine, self._assembly.parts.models
         self._open = True
+
+    def assembly(self) -> Assembly:
+        """Return the parts that it is put together from; WorkspaceStateError while it is not open."""
+        if not self._open:
+            raise WorkspaceStateError("the workspace is not open; use `async with Workspace(dir) as ws:`")
+        return self._assembly
 
     def read_variables(self, settings: Settings) -> Variables:
         """Take the variables of the `.env` file and the keyring that the settings name, and return all there are."""
-        found = variables_of(settings, self.own.environ, settings_folder(self.folder), self.env_file)
-        self.own = replace(self.own, environ=found)
-        return found
-
-    def _compose(self, base: Path) -> None:
-        parts = self._composition = Composition(
-            self,
-            self.settings,
-            self.store,
-            base,
-            self._clock,
-            create_calls=lambda: self._creator.create_calls(),
-            services=lambda called: self._handlers.for_calls(called),
-        )
-        self.engine, self.models = parts.engine, parts.models
-        self._handlers = Handlers(parts)
-        self._equipper = Equipper(parts, self._equipment, self._clients)
-        self._creator = RunCreator(parts, self._equipper)
-        self._driver = RunDriver(parts, self._equipper, self._handlers)
-
-    def _remove_temporary(self) -> None:
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
+        variables = variables_of(settings, self.own.environ, settings_folder(self.folder), self.env_file)
+        self.own = replace(self.own, environ=variables)
+        return variables
 
     async def close(self, *, verify: bool = True) -> None:
         """Stop what is driven here, drain the log, release all; idempotent. `verify`: models tell of unused steps."""
         if not self._open:
             return
-        await self._composition.calls.close()
+        await self._assembly.parts.calls.close()
         self._open = False
-        await self.engine.close()
-        await self._driver.close()
-        await self._handlers.aclose()
-        await self._composition.close()
-        await self.store.close()
-        self._remove_temporary()
+        await self._assembly.close()
+        await self._resources.aclose()
         if verify:
             for client in [*self.own.models.values(), *self._clients]:
                 finish = getattr(client, "finish", None)
@@ -302,151 +268,29 @@ class Workspace(Generic[Deps]):
         return self._open
 
     @property
-    def tools(self) -> dict[str, Any]:
-        """The tools by name: the packaged ones, the user's, and what others registered."""
-        return self._composition.catalog.tools
+    def catalog(self) -> Catalog:
+        """The components of its runs by name: the packaged ones, the user's, and what others registered."""
+        return self.assembly().parts.catalog
 
     @property
-    def agents(self) -> dict[str, Any]:
-        """The agents by name."""
-        return self._composition.catalog.agents
-
-    @property
-    def systems(self) -> dict[str, Any]:
-        """The paradigms by name."""
-        return self._composition.catalog.systems
-
-    @property
-    def memories(self) -> dict[str, Any]:
-        """The memory systems by name."""
-        return self._composition.catalog.memories
-
-    @property
-    def prompts(self) -> PromptLibrary:
-        """The prompts."""
-        return self._composition.catalog.prompts
-
-    @property
-    def given(self) -> dict[str, tuple[str, ...]]:
-        """The names of the user's own tools, agents and systems, by kind, open or not."""
-        return {
-            "tool": (*tools_by_name(self.own.tools), *self.own.environments),
-            "agent": tuple(str(getattr(agent, "name", agent)) for agent in self.own.agents),
-            "system": tuple(self.own.systems),
-        }
+    def components(self) -> Components:
+        """The components of every kind, with their versions and life (docs/components.md)."""
+        return self.assembly().parts.components
 
     @property
     def tcp(self) -> TCPServer:
         """The Tool Context Protocol: tools, their versions and life, which fit a task, calls (000, app. C.2.1)."""
-        return self._parts.components.tools
+        return self.components.tools
 
     @property
     def ecp(self) -> ECPServer:
         """The Environment Context Protocol (000, app. C.2.2)."""
-        return self._parts.components.environments
+        return self.components.environments
 
     @property
     def acp(self) -> ACPServer:
         """The Agent Context Protocol (000, app. C.2.3)."""
-        return self._parts.components.agents
-
-    @property
-    def prompt_components(self) -> ContextManager[Prompt]:
-        """The prompts, under the same operations."""
-        return self._parts.components.prompts
-
-    @property
-    def memory_components(self) -> ContextManager[MemoryFactory]:
-        """The memory systems, under the same operations (docs/memory.md)."""
-        return self._parts.components.memories
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Warnings about packaged tools that its own replace, and tools of toolkits left out, in servers' words too."""
-        replaced = (
-            f"your tool {one!r} takes the place of the packaged tool {one!r}" for one in self._parts.catalog.replaced
-        )
-        return (*replaced, *self._parts.components.notes)
-
-    @property
-    def calls_run(self) -> str | None:
-        """The run that holds the calls made outside of runs (`tcp.invoke`, `ecp.invoke`); None before the first."""
-        return self._parts.calls.run_id
-
-    def run_folder(self, run_id: str) -> Path:
-        """Return the folder that the environments of a run work on (`files`, `terminal`, `git`), to look into.
-
-        It need not exist: for a run without environments there is none. Copy what is to be changed: a resume of the
-        run puts it back to where its log says.
-        """
-        return world_folder(self.runs_folder / run_id, MAIN) / WORKED_ON
-
-    async def check_task(self, run_id: str) -> TaskVerdict:
-        """Return whether a run that has ended solved the task of `task_folder`.
-
-        Of a run that ended here, and whose terminal was used, the tests were run at its end, while what its agent left
-        running still ran. Otherwise they are run now, on what it left on the disk.
-
-        Raises:
-            SandboxUnavailableError, WorkspaceStateError (the workspace has no task folder, the tests were stopped).
-        """
-        self._need_open()
-        if self.task is None:
-            raise WorkspaceStateError("the workspace has no task folder; set task_folder before it is opened")
-        held = self._verdicts.get(run_id)
-        if isinstance(held, Exception):
-            raise held
-        return held or await self._tested(self.task, run_id)
-
-    async def _tested(self, task: TaskFolder, run_id: str, shell: Shell | None = None) -> TaskVerdict:
-        from agentorchestra.workspace.task_folder import check
-
-        bench = self._parts.builtin.workbench
-        return await check(
-            task,
-            world_folder(self.runs_folder / run_id, MAIN),
-            settings=self.settings,
-            sandbox=bench.sandbox,
-            limits=bench.limits,
-            images=self._parts.folder / "images",
-            environ=self.own.environ,
-            shell=shell,
-        )
-
-    async def ended(self, run: Run, status: RunStatus) -> TestsRan | None:
-        """Run the tests of a run on its machine, before that is closed; called when a run comes to an end."""
-        if run.manifest.tests and status not in UNTESTED:
-            from agentorchestra.workspace.project_tests import tests_ran
-
-            return await tests_ran(run, self._parts.builtin.workbench.limits.seconds)
-        if self.task is None or not run.manifest.task_folder or status in UNTESTED:
-            return None
-        from agentorchestra.environments.folder import FOLDER
-        from agentorchestra.environments.terminal.environment import Terminal
-
-        live = run.environments.get((MAIN, FOLDER))
-        terminal = live.members.get(Terminal.name) if live is not None else None
-        shell = terminal.tested_shell if isinstance(terminal, Terminal) else None
-        if shell is None:
-            return None
-        self._verdicts[run.id] = WorkspaceStateError(
-            f"the tests of {run.id} were stopped before their end; `agentorchestra resume {run.id}` runs them again"
-        )
-        try:
-            self._verdicts[run.id] = await self._tested(self.task, run.id, shell)
-        except (AgentOrchestraError, OSError) as exc:  # the run itself is not touched by what goes wrong here
-            self._verdicts[run.id] = exc
-        return None
-
-    @property
-    def task_place(self) -> str:
-        """The folder whose task its runs work on; "" for none."""
-        return str(self.task.path.absolute()) if self.task is not None else ""
-
-    @property
-    def runs_folder(self) -> Path:
-        """The folder with the files of the runs."""
-        return self._composition.runs_folder
+        return self.components.agents
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -476,11 +320,11 @@ class Workspace(Generic[Deps]):
             OutFolderError: for an `out` that cannot be written, before anything is spent; and where that is found only
                 when the run has ended (`save_files` writes the files elsewhere).
         """
-        self._need_open()
+        assembly = self.assembly()
         spec, objects = run_request(task, {**options, "output_type": output_type})
-        await self._check_out(out)
-        run_id = await self._creator.create(spec, objects, begins=True)
-        return await self._handed_over(await self._driver.drive(run_id, objects), out)
+        await check_target(out)
+        run_id = await assembly.creator.create(spec, objects, begins=True)
+        return await hand_over(self.store, await assembly.driver.drive(run_id, objects), out)
 
     def session(self, name: str) -> Session:
         """Return a session, whether it has turns by now or not: `await ws.session("offers").run("...")`."""
@@ -513,83 +357,16 @@ class Workspace(Generic[Deps]):
         Raises:
             RequestKeyError: if another request was accepted under the key.
         """
-        self._need_open()
         spec, objects = run_request(task, {**fields, "tools": tools, "output_type": output_type})
         try:
-            return await self._creator.create(
+            return await self.assembly().creator.create(
                 spec, objects, temporary_files=temporary_files, accepted=accepted, begins=begins
             )
         except RequestKeyError:
-            known = None if accepted is None else await self.accepted(accepted)
+            known = None if accepted is None else await self.runs.accepted(accepted)
             if known is None:
                 raise
             return known
-
-    async def accepted(self, request: Acceptance) -> str | None:
-        """Return the run that was accepted under a request's key, if any; RequestKeyError if for another one."""
-        self._need_open()
-        key = request.key
-        found = None if key is None else await self.store.request(key)
-        if found is None:
-            return None
-        run_id, earlier = found
-        if earlier != request.digest:
-            raise RequestKeyError(
-                f"the key {key!r} was used for another request, which became run {run_id}; send this one under a new "
-                "key, or the earlier one unchanged"
-            )
-        return run_id
-
-    async def take_up(self, run_id: str, *, accept: bool = False) -> RunResult:
-        """Drive a run that is created, running or waiting by its id, to its end or to where it waits, as a server does.
-
-        A run that ended the process that drove it several times in a row, without progress, fails instead (a `resume`
-        that a person asks for still tries it again). A run of any other status stays as it is.
-
-        Args:
-            accept: it is a server's from here on: the next one goes on with it after a crash.
-
-        Returns:
-            Its result, as `resume` gives it.
-
-        Raises:
-            FencedError: if another process drives it.
-            OtherSettingsError: if it was made with another application, preset or task folder; it stays in the log
-                for a process that has them.
-            UnknownRunError, UnknownComponentError: as `resume`.
-        """
-        self._need_open()
-        return await self._driver.take_up(run_id, accept=accept)
-
-    async def enqueue(self, run_id: str, *, budget: Budget | None = None) -> None:
-        """Put a run that stopped, and that nobody drives, into the queue: it is `running`, and `take_up` drives it.
-
-        Args:
-            run_id: the run; one that is over stays as it is.
-            budget: other limits from here on.
-
-        Raises:
-            FencedError: if a process drives it.
-        """
-        self._need_open()
-        await self._driver.enqueue(run_id, budget)
-
-    async def standings(self, runs: Sequence[str] | None = None) -> dict[str, Standing]:
-        """Return how each run stands that is created or running, or those of these 1000 at most.
-
-        It is driven, queued, abandoned, or created and not begun; of other statuses there is nothing to say.
-        """
-        return {one.id: standing(one) for one in await self._parts.store.unfinished(runs=runs)}
-
-    async def foresee(self, task: str | RunSpec, **fields: Unpack[RunFields]) -> Foresight:
-        """Return the requests that a run's test-time scaling comes to (docs/scaling.md); nothing is asked or written.
-
-        Args:
-            task, fields: as for `run`.
-        """
-        self._need_open()
-        spec, objects = run_request(task, {**fields, "tools": (), "output_type": None})
-        return await self._creator.foresee(spec, objects)
 
     async def resume(
         self,
@@ -621,10 +398,10 @@ class Workspace(Generic[Deps]):
             OutFolderError, UnknownRunError, UnknownComponentError, FencedError (another process drives it),
             DivergedError, PinError.
         """
-        self._need_open()
+        driver = self.assembly().driver
         objects = RunObjects(model=model, tools=tools, deps=deps, policy=policy, output_type=output_type)
-        await self._check_out(out)
-        return await self._handed_over(await self._driver.resume(run_id, objects, budget=budget, pin=pin), out)
+        await check_target(out)
+        return await hand_over(self.store, await driver.resume(run_id, objects, budget=budget, pin=pin), out)
 
     async def fork(
         self,
@@ -663,82 +440,10 @@ class Workspace(Generic[Deps]):
         Raises:
             ForkError: for an event or a change that does not fit, and for environments that cannot be carried over.
         """
-        self._need_open()
-        fields: RunOptions = {
-            "model": model,
-            "roles": roles,
-            "budget": budget,
-            "labels": labels,
-            "tools": tools,
-            "components": components,
-        }
+        creator = self.assembly().creator
+        fields = RunOptions(model=model, roles=roles, budget=budget, labels=labels, tools=tools, components=components)
         other, objects = run_request("fork", fields)
-        return await self._creator.fork(run_id, at, other, objects, prompts=prompts or {}, outcomes=outcomes or {})
-
-    async def first_affected(self, run_id: str, components: Mapping[str, str]) -> Affected | None:
-        """Return the first effect of a run that other versions of components can change.
-
-        Up to there the run is the same with them. Where the log cannot tell, an earlier effect is named.
-
-        Args:
-            components: the other versions, by `KIND:NAME`, as for `fork`.
-
-        Returns:
-            Its key, and the event to fork at so that it is done anew; None where the change touches nothing.
-
-        Raises:
-            UnknownRunError, UnknownComponentError, VersionError.
-        """
-        events = await self.events(run_id)
-        run_request("fork", {"components": components})  # refuses what names no component
-        await self._parts.ready(toolkits=False)
-        return await self._equipper.first_affected(await self._parts.record(run_id), events, components)
-
-    async def try_policy(self, run_id: str, policy: Policy) -> RunTrial:
-        """Judge each effect of a recorded run again under another policy; no model is asked, and nothing is done.
-
-        Raises:
-            UnknownRunError, RunUnderWayError, EventFormatError, PolicyFileError (the policy fails on an effect).
-        """
-        from agentorchestra.workspace.policy_trial import tried
-
-        return await tried(self._parts, await self._parts.record(run_id), policy)
-
-    async def probe_policy(self, run_id: str, *, budget: Budget | None = None) -> Probe:
-        """Fork a run with other values in the place of untrusted ones, and say which sensitive effects followed them.
-
-        The fork asks the run's model from the first result on that has such a value, and carries out nothing that
-        reaches beyond its own folder (docs/security.md).
-
-        Args:
-            budget: other limits for the fork than the run's.
-
-        Raises:
-            UnknownRunError, RunUnderWayError, ForkError, UnknownComponentError, and what `resume` raises.
-        """
-        from agentorchestra.workspace.policy_trial import refuse_under_way
-        from agentorchestra.workspace.probe import Probe, Prober, compared
-
-        record = await self._parts.record(run_id)
-        await refuse_under_way(self._parts, record)
-        prober = Prober(record.manifest, Ledger.of(await self.store.load(run_id)))
-        if prober.first is None or not prober.acting():
-            return Probe(run_id=run_id)
-        fork = await self.fork(run_id, at=prober.first - 1, budget=budget, labels={"probe": run_id})
-        result = await self._driver.resume(fork, RunObjects(policy=prober), wrap=prober.wrap)
-        return Probe(
-            run_id=run_id,
-            fork=fork,
-            status=result.status,
-            swapped=len(prober.swap),
-            effects=compared(prober, Ledger.of(await self.store.load(fork))),
-            usage=result.usage,
-            error=result.error or "",
-        )
-
-    async def compare(self, run_id: str, other_id: str) -> Comparison:
-        """Return where two runs first differ, and how each goes on from there."""
-        return compare_runs(await self.events(run_id), await self.events(other_id))
+        return await creator.fork(run_id, at, other, objects, prompts=prompts or {}, outcomes=outcomes or {})
 
     async def stream(
         self,
@@ -755,22 +460,15 @@ class Workspace(Generic[Deps]):
         Args:
             task, output_type, out, options: as for `run`; the files are written before the end is told.
         """
-        self._need_open()
+        assembly = self.assembly()
         spec, objects = run_request(task, {**options, "output_type": output_type})
-        await self._check_out(out)
-        run_id = await self._creator.create(spec, objects, begins=True)
-        async with aclosing(self._driver.stream(run_id, objects)) as notices:
+        await check_target(out)
+        run_id = await assembly.creator.create(spec, objects, begins=True)
+        async with aclosing(assembly.driver.stream(run_id, objects)) as notices:
             async for notice in notices:
                 if notice.kind == "end":
-                    notice = notice.model_copy(update={"result": await self._handed_over(notice.result, out)})
+                    notice = notice.model_copy(update={"result": await hand_over(self.store, notice.result, out)})
                 yield notice
-
-    @asynccontextmanager
-    async def watch(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
-        """Give a queue of notices of a run that is about to be driven here."""
-        self._need_open()
-        async with self._driver.watched(run_id) as queue:
-            yield queue
 
     # -- questions -------------------------------------------------------------------------------------------------
 
@@ -783,8 +481,7 @@ class Workspace(Generic[Deps]):
         Raises:
             AnswerError: if there is no such open question, or it asks for an approval.
         """
-        self._need_open()
-        return await self._driver.answer(run_id, answer, question=question, by=by, kind="question")
+        return await self.assembly().driver.answer(run_id, answer, question=question, by=by, kind="question")
 
     async def approve(
         self, run_id: str, *, question: str | None = None, code: str | None = None, by: str = ""
@@ -799,15 +496,13 @@ class Workspace(Generic[Deps]):
         Raises:
             AnswerError: if there is no such open approval, or several and none is named.
         """
-        self._need_open()
-        return await self._driver.answer(run_id, True, question=question, by=by, kind="approval", code=code)
+        return await self.assembly().driver.answer(run_id, True, question=question, by=by, kind="approval", code=code)
 
     async def deny(self, run_id: str, *, reason: str = "", question: str | None = None, by: str = "") -> Question:
         """Deny the oldest (or the named) open approval."""
-        self._need_open()
         # Only True approves: no reason, however it is worded, can be read as a yes.
-        said = reason.strip() or False
-        return await self._driver.answer(run_id, said, question=question, by=by, kind="approval")
+        verdict = reason.strip() or False
+        return await self.assembly().driver.answer(run_id, verdict, question=question, by=by, kind="approval")
 
     async def tell(self, run_id: str, text: str, *, to: str = "", by: str = "") -> None:
         """Add to a running task; the top agent reads it at its next step.
@@ -823,31 +518,26 @@ class Workspace(Generic[Deps]):
         """
         if not text.strip():
             raise EmptyTaskError("there is nothing to tell; give a text")
-        status = (await self._parts.record(run_id)).status
+        parts = self.assembly().parts
+        status = (await parts.record(run_id)).status
         if status in FINAL:
             raise RunOverError(
                 f"run {run_id} is over ({status.value}) and reads nothing more; to go on from it: `agentorchestra run "
                 f'--continue {run_id} "..."`'
             )
-        known = actors(await self.events(run_id))
-        if to and to not in known:
+        names = actors(await self.log.events(run_id))
+        if to and to not in names:
             raise UnknownComponentError(
-                f"run {run_id} has no agent {to!r} yet; its agents: {', '.join(known) or 'none'}"
+                f"run {run_id} has no agent {to!r} yet; its agents: {', '.join(names) or 'none'}"
             )
-        await self._parts.tell(run_id, Told(text=self._parts.redact(text), by=by, to=to), by=by)
-
-    async def rate(self, run_id: str, score: float, *, note: str = "", by: str = "") -> None:
-        """Say how good a run was, from 0 to 1 (else UsageError): the last word is its outcome for evolution."""
-        if not 0 <= score <= 1:
-            raise UsageError(f"the score {score!r} is outside 0 to 1; 1 is as good as it can be")
-        await self._parts.record(run_id)
-        await self._parts.tell(run_id, Rated(score=score, note=self._parts.redact(note), by=by), by=by)
+        await parts.tell(run_id, Told(text=parts.redact(text), by=by, to=to), by=by)
 
     async def cancel(self, run_id: str, *, reason: str = "", by: str = "") -> None:
         """Stop a run, wherever it is driven. A run nobody drives is marked as cancelled at once."""
-        if (await self._parts.record(run_id)).status in FINAL:
+        parts = self.assembly().parts
+        if (await parts.record(run_id)).status in FINAL:
             return
-        await self.engine.cancel(run_id, reason=self._parts.redact(reason), by=by)
+        await self.engine.cancel(run_id, reason=parts.redact(reason), by=by)
         if run_id not in self.engine.driving:
             await end_undriven(self.store, self.engine, self._clock, run_id, RunStatus.CANCELLED)
             self._equipment.ended(run_id)
@@ -861,200 +551,12 @@ class Workspace(Generic[Deps]):
         Returns:
             Its status now: `running` where its driver was asked and what is under way has not ended yet.
         """
-        if (await self._parts.record(run_id)).status in GOES_ON:
-            await self._parts.tell(run_id, PauseRequested(reason=self._parts.redact(reason), by=by), by=by)
+        parts = self.assembly().parts
+        if (await parts.record(run_id)).status in GOES_ON:
+            await parts.tell(run_id, PauseRequested(reason=parts.redact(reason), by=by), by=by)
             if run_id not in self.engine.driving:
                 await end_undriven(self.store, self.engine, self._clock, run_id, RunStatus.PAUSED)
-        return (await self._parts.record(run_id)).status
-
-    async def questions(self, run_id: str) -> tuple[Question, ...]:
-        """Return the open questions of a run, oldest first."""
-        return open_questions(Ledger.of(await self.events(run_id)))
-
-    # -- reading ---------------------------------------------------------------------------------------------------
-
-    async def events(self, run_id: str, *, after: int = 0) -> list[Event]:
-        """Return the run's log."""
-        return await self.store.load(run_id, after=after)
-
-    async def due(self) -> list[str]:
-        """Return the waiting runs that `resume` can go on with: their time, answer or mail has come."""
-        return await due_runs(self._parts.store, self._clock.now())
-
-    async def waiting_until(self) -> dict[str, datetime]:
-        """Return when the first timer of each run that waits for a time is due."""
-        return await waiting_until(self._parts.store)
-
-    async def schedule(
-        self, cron: str, task: str | RunSpec, *, name: str = "", zone: str | None = None, **fields: Unpack[RunFields]
-    ) -> str:
-        """Have a task run again and again (docs/schedule.md); return the id of the run that waits for its times.
-
-        A server, a worker, `agentorchestra schedule run` or `resume --due` starts the runs: each is an ordinary one
-        with the label `schedule`. `pause`, `resume` and `cancel` of the id pause, resume and remove the schedule.
-
-        Args:
-            cron: minute, hour, day of the month, month, day of the week, e.g. `0 9 * * 1-5`.
-            task, fields: as for `run`; files are read when a run begins.
-            name: of the schedule; its id by default.
-            zone: the clock that is meant, e.g. `Europe/Berlin`; by default that of this machine. It is kept.
-
-        Raises:
-            ScheduleError: for times that cannot be read or never come, and a name that another schedule has.
-            MissingExtraError: if the extra `schedule` is not installed.
-        """
-        self._need_open()
-        spec, _ = run_request(task, {**fields})
-        if name and name in {schedule.name for schedule in await self.schedules()}:
-            raise ScheduleError(f"there is a schedule {name!r} already; remove it first, or choose another name")
-        zone = machine_zone(self.own.environ) if zone is None else zone
-        first = next(time_points(cron, zone, self._clock.now()))
-        schedule = Schedule(name=name, cron=cron, zone=zone, first=first, spec=spec)
-        run_id = await self._creator.create_schedule(schedule)
-        with suppress(FencedError):  # a server has it already
-            await self._driver.resume(run_id, RunObjects())
-        return run_id
-
-    async def schedules(self) -> list[ScheduleState]:
-        """Return the schedules that are not removed, oldest first."""
-        over = {*FINAL, RunStatus.CANCELLED}
-        heads = [run for run in await self.runs() if run.manifest.system == SCHEDULE]
-        found = [await self._parts.record(head.id) for head in reversed(heads) if head.status not in over]
-        return [state_of(one, await self.events(one.id), self._clock.now()) for one in found]
-
-    async def runs(self, *, limit: int | None = None) -> list[RunHead]:
-        """Return the workspace's runs, newest first, each with the head of its manifest."""
-        return await self._parts.store.list_runs(limit=limit)
-
-    async def backup(self, target: str | Path) -> None:
-        """Copy the workspace into a new folder while runs go on.
-
-        Raises:
-            BackupError: the target is not free or cannot be written, or the log lies in a database.
-        """
-        from agentorchestra.log.store.sqlite import SqliteStore
-
-        if not isinstance(self.store, SqliteStore):
-            place = getattr(self.store, "place", "memory")
-            raise BackupError(
-                f"the log lies in {place}, not in the folder; copy a database with pg_dump --schema=NAME, and "
-                + (
-                    f"then the objects below {self.settings.artifacts}, e.g. with `aws s3 sync`"
-                    if self.settings.artifacts is not None
-                    else f"the folder {self.folder} with it"
-                )
-            )
-        await self.store.backup(Path(target))
-
-    async def gc(
-        self, retention: Retention | None = None, *, grace_s: float = GRACE_S, dry_run: bool = False
-    ) -> Collected:
-        """Delete runs that are no longer wanted, and folders, files, blobs and unpacked images that no run refers to.
-
-        Args:
-            retention: which runs go, if nobody needs them; none by default.
-            grace_s: blobs, files and folders that are younger stay, in seconds.
-            dry_run: only say what would go.
-        """
-        now, base = self._clock.now(), self._parts.base
-        return await collect(self.store, base, retention or Retention(), now=now, grace_s=grace_s, dry_run=dry_run)
-
-    async def result(self, run_id: str) -> RunResult:
-        """Return the result as the log has it; a run that is not over gives its present status."""
-        self._need_open()
-        return await self._driver.result(run_id)
-
-    async def artifact(self, run_id: str, name: str) -> bytes:
-        """Return the bytes of a file a run produced, or of a cut result; UnknownComponentError with their names."""
-        artifacts = (await self.result(run_id)).artifacts
-        for ref in artifacts:
-            if ref.name == name:
-                return await self.store.get_blob(ref.sha256)
-        known = ", ".join(ref.name for ref in artifacts) or "none"
-        raise UnknownComponentError(f"run {run_id} has no artifact {name!r}; its artifacts: {known}")
-
-    async def files(self, run_id: str) -> tuple[RunFile, ...]:
-        """Return the files that a run made for its user, by their names; of one under way those it has made by now.
-
-        Unlike `RunResult.files` this reads what the log has of the run's folder, also of a run from before that list.
-        """
-        self._need_open()
-        return (await self._driver.with_files(run_id)).files
-
-    async def save_files(self, run_id: str, out: str | Path) -> FilesSaved:
-        """Write the files that a run made for its user into a folder, by their names.
-
-        A folder that is missing is made, for a run without files nothing is. What is there is not written over: a name
-        that other content has gets a number (`chart-2.png`), and where the same content is there nothing is written.
-        No name leads out of the folder.
-
-        Raises:
-            OutFolderError: `out` is a file, or cannot be written.
-        """
-        return await save(self._parts.store, await self.files(run_id), Path(out))
-
-    async def diff(self, run_id: str) -> str:
-        """Return what a run changed in its project's copy by now, as git writes it; ProjectError without one."""
-        self._need_open()
-        return await asyncio.to_thread((await self._driver.changes(run_id)).diff)
-
-    async def changes(self, run_id: str) -> Changes:
-        """Return the same file by file; raise as `diff`."""
-        self._need_open()
-        return await self._driver.changes(run_id)
-
-    async def apply(self, run_id: str, *, branch: str | None = None) -> Applied:
-        """Bring what a run changed into its project: all of it, or nothing. A second time changes nothing more.
-
-        Args:
-            run_id: the run, which is not under way.
-            branch: commit it as a new branch of this name; no file of the project changes then.
-
-        Raises:
-            ApplyConflictError: what the run changed was changed in the project meanwhile.
-            ProjectError: the run works on no project, is under way, or came from elsewhere; the project cannot be
-                written; the branch cannot be made.
-        """
-        from agentorchestra.workspace.changes import apply, commit
-
-        record = await self._parts.record(run_id)
-        if record.status in (RunStatus.CREATED, RunStatus.RUNNING):
-            raise ProjectError(f"run {run_id} is {record.status.value}; apply what it changed when it has stopped")
-        project = record.manifest.project
-        if record.imported is not None or (project is not None and not project.path):
-            raise ProjectError(f"run {run_id} came from elsewhere, and the folder that it names is not meant here")
-        changes = await self.changes(run_id)
-        if branch is None:
-            earlier = [await self.changes(one) for one in await self._earlier_on_project(record)]
-            return await asyncio.to_thread(apply, changes, self.runs_folder / run_id, earlier)
-        message = f"{record.manifest.task.splitlines()[0][:70]}\n\nBy agentorchestra, run {run_id}\n"
-        return await asyncio.to_thread(commit, changes, branch, message)
-
-    async def _earlier_on_project(self, record: RunRecord) -> list[str]:
-        """Return the turns before a run that worked on the same copy of a project, the newest first."""
-        found, project = list[str](), record.manifest.project
-        while (previous := record.manifest.previous) is not None:
-            before = await self._parts.store.get_run(previous)
-            if before is None or before.manifest.project != project:
-                break
-            found.append(previous)
-            record = before
-        return found
-
-    async def _check_out(self, out: str | Path | None) -> None:
-        if out is not None:
-            await asyncio.to_thread(check_out, Path(out))
-
-    async def _handed_over(self, result: RunResult, out: str | Path | None) -> RunResult:
-        """Write the files of a run that has ended to where its user wants them."""
-        if out is None or result.status in UNDER_WAY:
-            return result
-        saved = await save(self._parts.store, result.files, Path(out))
-        return result.model_copy(update={"files": saved.files})
-
-    async def tokens(self, run_id: str) -> tuple[SourceTokens, ...]:
-        """Return a run's input tokens by the source of what stood in its prompts, the largest first."""
-        return tokens_by_source(Ledger.of(await self.events(run_id)))
+        return (await parts.record(run_id)).status
 
     async def replay(
         self, run_id: str, *, tools: Sequence[Any] = (), deps: Any = None, model: Any = None, pin: bool = False
@@ -1069,132 +571,7 @@ class Workspace(Generic[Deps]):
             DivergedError: at the first effect that differs.
             ReplayError: if the replay asks for other keys than were recorded.
         """
-        self._need_open()
-        return await self._driver.replay(run_id, RunObjects(model=model, tools=tools, deps=deps), pin=pin)
-
-    # -- to and from elsewhere -------------------------------------------------------------------------------------
-
-    async def export(self, run_id: str, out: str | Path | None = None, *, files: bool = True) -> Exported:
-        """Write a run with everything that a replay on another machine needs into one file (docs/bundles.md).
-
-        Args:
-            run_id: the run; of one that is being driven, what is recorded by now.
-            out: the file; RUN.zip in the current folder by default.
-            files: take the files given with its task along.
-
-        Raises:
-            BundleError: if the file cannot be written, or would hold a secret.
-        """
-        from agentorchestra.log.bundle.exporter import export_run
-        from agentorchestra.log.bundle.origin import origin_of
-        from agentorchestra.log.bundle.secrets import secret_variables
-
-        record = await self._parts.record(run_id)
-        program = Path(self.app_folder or self.folder.absolute().parent)
-        if files:
-            await self._parts.fetch_files(run_id, record.manifest.files)
-        return await export_run(
-            self.store,
-            record,
-            Path(out if out is not None else f"{run_id}.zip"),
-            files=self._parts.carried() if files else None,
-            secrets=secret_variables(self.own.environ) | self._parts.secrets(),
-            origin=await asyncio.to_thread(origin_of, self.settings, distribution(), program),
-        )
-
-    async def export_folder(self, run_id: str, out: str | Path) -> FolderWritten:
-        """Write the folder of a run into a new one, as it stands by the log: on any machine, whoever drove the run.
-
-        Raises:
-            BundleError: if `out` is there already or cannot be written, or the log has no folder of the run.
-        """
-        return await self._driver.export_folder(run_id, Path(out))
-
-    async def import_file(self, path: str | Path) -> list[Imported]:
-        """Take the run of a bundle, or whole logs as `agentorchestra log --jsonl` writes them, into this workspace.
-
-        Everything is checked before anything is written, and nothing that comes in is executed, then or by `replay`.
-
-        Raises:
-            BundleError: for a file that does not fit, and for a run that is here already and is another.
-        """
-        from agentorchestra.log.bundle.importer import import_file
-
-        parts = self._parts
-        found = await import_file(
-            parts.store, Path(path), kept=parts.carried(), folder=parts.base, now=parts.clock.now()
-        )
-        for one in found:
-            if not one.left_out:
-                await parts.share_files((await parts.record(one.run_id)).manifest.files)
-        return found
-
-    async def log(
-        self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None, verify: bool = False
-    ) -> AsyncIterator[Event]:
-        """Yield events of any runs, oldest run first: the paper's tracer, by session, task, record, index (000, C.1.1).
-
-        Args:
-            task: only of runs whose task has this text in it, whatever the case.
-            limit: only the last ones, so many.
-            verify: check that each is the one that was recorded.
-
-        Raises:
-            LogChangedError: with `verify`, for one that is not.
-        """
-        wanted = wanted or LogQuery()
-        if task is not None:
-            runs = [run.id for run in await self.runs() if task.casefold() in run.manifest.task.casefold()]
-            held = runs if wanted.runs is None else [run for run in runs if run in wanted.runs]
-            wanted = wanted.model_copy(update={"runs": tuple(held)})
-        async for event in selected_events(self.store, wanted, limit, verify=verify):
-            yield event
-
-    async def remembered(
-        self,
-        query: str = "",
-        *,
-        kinds: Sequence[EntryKind] = ("summary", "insight"),
-        agent: str = "",
-        limit: int | None = None,
-    ) -> list[Entry]:
-        """Return what the workspace's runs remember, newest first; of insights those that hold now.
-
-        Args:
-            query: only what fits it, best first.
-            kinds: `event`, `summary`, `insight`.
-            agent: only what this agent wrote.
-            limit: at most so many.
-        """
-        from agentorchestra.tea.memory.handler import fitting
-        from agentorchestra.tea.memory.records import remembered
-
-        found = [one for one, _ in await remembered(self._parts.store, kinds) if agent in ("", one.agent)][::-1]
-        return fitting(found, query, limit or len(found)) if query else found[:limit]
-
-    async def forget(self, names: Sequence[str], *, by: str = "", retired: str = "") -> list[str]:
-        """Have entries never be told again, by their `ref`; the log keeps them.
-
-        Args:
-            names: their `ref`.
-            retired: of tips that a validation found to be of no use, on which evidence; "" for anything else.
-
-        Returns:
-            The references of all that is forgotten now: an insight that was found several times is several entries.
-
-        Raises:
-            UsageError: for a name that there is not; nothing is forgotten then.
-        """
-        from agentorchestra.tea.memory.records import forget
-
-        return await forget(self._parts.store, names, clock=self._clock, by=by, retired=retired)
-
-    async def retired(self) -> list[tuple[Entry, str]]:
-        """Return the tips that a validation retired, each with its evidence (docs/evolution.md)."""
-        from agentorchestra.tea.memory.records import Reader
-
-        self._need_open()
-        return await Reader(self.store).retired()
+        return await self.assembly().driver.replay(run_id, RunObjects(model=model, tools=tools, deps=deps), pin=pin)
 
     # -- without async ---------------------------------------------------------------------------------------------
 
@@ -1218,17 +595,6 @@ class Workspace(Generic[Deps]):
             )
         result: RunResult = _run_anywhere(work)
         return result
-
-    # -- parts -----------------------------------------------------------------------------------------------------
-
-    def _need_open(self) -> None:
-        if not self._open:
-            raise WorkspaceStateError("the workspace is not open; use `async with Workspace(dir) as ws:`")
-
-    @property
-    def _parts(self) -> Composition:
-        self._need_open()
-        return self._composition
 
 
 def _run_anywhere(work: Callable[[], Any]) -> Any:

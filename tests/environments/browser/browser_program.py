@@ -45,7 +45,7 @@ async def main(folder: Path, address: str) -> str:
     )
     async with Workspace(folder, settings=settings, policy=AllowAll()) as ws:
         model = ScriptedModel(decide)
-        runs = await ws.runs()
+        runs = await ws.runs.list()
         if runs:
             result = await ws.resume(runs[0].id, model=model)
         else:

@@ -75,9 +75,9 @@ class Hand:
     @property
     def folder(self) -> Path:
         """The folder of the run that these calls are in."""
-        run = self.ws.calls_run
+        run = self.ws.runs.calls
         assert run is not None
-        return self.ws.run_folder(run)
+        return self.ws.files.folder(run)
 
 
 @asynccontextmanager

@@ -115,7 +115,7 @@ async def test_a_password_is_filled_in_by_its_name_and_stands_nowhere(tmp_path: 
         async with Workspace(tmp_path, models=model, settings=chosen, environ=given) as ws:
             result = await ws.run(f"What is my balance at {site.address}/account?", environments=["browser"])
             assert result.answer == "1,204 shells", result
-            kept = "\n".join([event.model_dump_json() for event in await ws.events(result.run_id)])
+            kept = "\n".join([event.model_dump_json() for event in await ws.log.events(result.run_id)])
     said = "\n".join(shown)
     assert "'HOME' is no secret for" in said and "the secrets of" in said
     assert PASSWORD not in said and PASSWORD not in kept

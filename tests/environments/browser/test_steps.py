@@ -148,7 +148,7 @@ async def test_one_step_is_asked_about_and_the_others_are_done_once(tmp_path: Pa
             result = await ws.resume(result.run_id)
             assert result.status is RunStatus.COMPLETED and "not done: 3. click" in result.answer, result
             assert [one["name"] for one in site.forms] == [word]
-            records = Ledger.of(await ws.events(result.run_id)).records.values()
+            records = Ledger.of(await ws.log.events(result.run_id)).records.values()
             actions = [one.effect["arguments"].get("action") for one in records if one.effect["kind"] == ACTION]
             assert [actions.count(name) for name in ("input_text", "click", "go_to_url")] == [1, 2, 2]
 

@@ -34,7 +34,7 @@ async def main(folder: Path) -> str:
     """Start the run, or go on with the one that is there."""
     async with Workspace(folder, settings=Settings(prompt_tool_chars=0)) as ws:
         model = ScriptedModel(decide)
-        runs = await ws.runs()
+        runs = await ws.runs.list()
         if runs:
             result = await ws.resume(runs[0].id, model=model)
         else:

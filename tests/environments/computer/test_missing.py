@@ -15,4 +15,4 @@ async def test_missing_programs_are_told_before_a_run(tmp_path: Path, monkeypatc
     async with Workspace(tmp_path / "ws") as ws:
         with pytest.raises(MissingExtraError, match="the desktop needs Xvfb and openbox"):
             await ws.run("x", environments=["computer"])
-        assert await ws.runs() == []
+        assert await ws.runs.list() == []

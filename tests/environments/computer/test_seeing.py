@@ -85,6 +85,6 @@ async def test_a_model_finds_what_it_sees(tmp_path: Path, sees: bool) -> None:
     async with Workspace(tmp_path / "ws", settings=Settings(system="react", in_view_chars=0)) as ws:
         result = await ws.run("Which code?", files=[program], model=model, environments=["computer"])
         assert result.status == RunStatus.COMPLETED, result.error
-        folder = ws.run_folder(result.run_id).parent
+        folder = ws.files.folder(result.run_id).parent
     assert result.answer == ((folder / "computer" / "code.txt").read_text() if sees else "nothing to be seen")
     assert [one.name for one in folder.iterdir()] == ["computer"], "the display's folder is gone"

@@ -58,7 +58,7 @@ async def test_an_instance_remembers_and_a_resume_asks_nothing_again(tmp_path: P
         assert result.answer == "['-', '-', 'one', '-', '-', 'one three']"
         assert len(model.requests) == 3
         await ws.replay(result.run_id, model=ScriptedModel(remembers))
-        actors = {event.actor for event in await ws.events(result.run_id)}
+        actors = {event.actor for event in await ws.log.events(result.run_id)}
         assert {"scribe.anna", "scribe.bert", "scribe"} <= actors
 
 

@@ -86,10 +86,10 @@ async def test_an_imported_run_executes_nothing_of_an_environment_made_of_tools(
     async with Workspace(tmp_path / "one", environments={"panel": panel()}) as ws:
         result = await ws.run("panel_press()", system="react", model="offline")
         assert result.status == "completed" and result.answer.startswith("1")
-        await ws.export(result.run_id, tmp_path / "run.zip")
+        await ws.log.export(result.run_id, tmp_path / "run.zip")
     CALLED.clear()
     async with Workspace(tmp_path / "two", environments={"panel": panel()}) as ws:
-        await ws.import_file(tmp_path / "run.zip")
+        await ws.log.import_file(tmp_path / "run.zip")
         report = await ws.replay(result.run_id)
         assert report.answer == result.answer_text
     assert CALLED == []

@@ -135,7 +135,7 @@ async def test_a_listed_page_is_read_without_a_question(site: Site, tmp_path: Pa
         result = await ws.run("Who kept the lighthouse?", model=model, system="react", on_ask="wait")
         assert (result.status, result.questions) == (RunStatus.COMPLETED, ())
         assert [one.path for one in site.requests] == [AUTOMATION]
-        trial = await ws.try_policy(result.run_id, DefaultPolicy())
+        trial = await ws.policy.judge(result.run_id, DefaultPolicy())
         assert [one.now for one in trial.effects if one.name == "fetch"] == ["allowed"]
         assert (await ws.replay(result.run_id)).answer == "read"
         assert len(site.requests) == 1

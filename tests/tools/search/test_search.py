@@ -381,7 +381,7 @@ async def test_what_is_no_engine_is_refused(site: Site, tmp_path: Path) -> None:
 
 async def test_without_engines_there_is_no_search(site: Site, tmp_path: Path) -> None:
     async with workspace(tmp_path, settings(site)) as ws:
-        assert not {"search", "archived_page"} & {*ws.tools}
+        assert not {"search", "archived_page"} & {*ws.catalog.tools}
 
 
 @pytest.mark.long

@@ -92,7 +92,7 @@ async def _model(chat: Chat, rest: str) -> None:
 
 async def _system(chat: Chat, rest: str) -> None:
     """[NAME]: have another system work from the next turn on."""
-    systems, agents = chat.talk.workspace.systems, chat.talk.workspace.agents
+    systems, agents = chat.talk.workspace.catalog.systems, chat.talk.workspace.catalog.agents
     if rest and rest not in {*systems, *agents}:
         raise ChatError(f"there is no system {rest!r}; {did_you_mean(rest, {*systems, *agents}, '/system lists them')}")
     chat.talk.options["system"] = rest or None
@@ -109,7 +109,7 @@ async def _files(chat: Chat, rest: str) -> None:
     attached = chat.talk.last.manifest.files if chat.talk.last is not None else ()
     lines = [f"{one.name} ({plural(one.size, 'byte')}), from you" for one in attached]
     for number, turn in enumerate(await chat.talk.turns(), 1):
-        made = (await chat.talk.workspace.result(turn.id)).files
+        made = (await chat.talk.workspace.runs.result(turn.id)).files
         lines += [f"{one.name} ({plural(one.size, 'byte')}), made in turn {number} by {one.made_by}" for one in made]
     await chat.screen.show(*lines or ["no files yet; a message attaches one with @PATH"])
 
@@ -187,7 +187,7 @@ async def _show(chat: Chat, rest: str) -> None:
     from agentorchestra.log.conversation import conversation
 
     workspace, record = chat.talk.workspace, _last(chat)
-    events, result = await workspace.events(record.id), await workspace.result(record.id)
+    events, result = await workspace.log.events(record.id), await workspace.runs.result(record.id)
     await chat.screen.show(*Work(RunView.of(events), result.answer_text, conversation(events)).lines())
 
 
@@ -198,7 +198,7 @@ async def _open(chat: Chat, rest: str) -> None:
     from agentorchestra.log.conversation import conversation
 
     workspace, record = chat.talk.workspace, _last(chat)
-    events, result = await workspace.events(record.id), await workspace.result(record.id)
+    events, result = await workspace.log.events(record.id), await workspace.runs.result(record.id)
     shown = await pictures(result.files, workspace.store.get_blob)
     page = render(RunView.of(events), record, result, gone=False, talk=conversation(events), pictures=shown)
     path = (chat.saved / f"{record.id}.html").absolute()
@@ -222,9 +222,9 @@ async def _save(chat: Chat, rest: str) -> None:
     if path.exists():
         raise ChatError(f"{path} is there already; name another file: /save FILE")
     for turn in await chat.talk.turns():
-        result = await chat.talk.workspace.result(turn.id)
+        result = await chat.talk.workspace.runs.result(turn.id)
         answer = result.answer_text or f"({turn.status.value})"
-        words = "\n\n".join([turn.manifest.task, *Ledger.of(await chat.talk.workspace.events(turn.id)).heard()])
+        words = "\n\n".join([turn.manifest.task, *Ledger.of(await chat.talk.workspace.log.events(turn.id)).heard()])
         parts += ["## You", words, "## Answer", answer, "\n".join(account_lines(result, answer)).strip()]
     await _write(chat, path, "\n\n".join(filter(None, parts)) + "\n")
 
@@ -234,7 +234,7 @@ async def _paid(chat: Chat, turn: RunHead) -> Usage:
     record: RunHead | None = turn
     usage = Usage()
     while record is not None and not usage.requests:
-        usage = (await chat.talk.workspace.result(record.id)).usage
+        usage = (await chat.talk.workspace.runs.result(record.id)).usage
         record = await chat.talk.workspace.store.get_run(record.parent_run) if record.parent_run is not None else None
     return usage
 

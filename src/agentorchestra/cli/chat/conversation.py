@@ -36,7 +36,7 @@ class Conversation:
 
     async def others(self) -> list[tuple[list[RunHead], str]]:
         """Return the turns of the workspace's other conversations, the newest first, each with how its end stands."""
-        talks, standings = await conversations(self.workspace.store), await self.workspace.standings()
+        talks, standings = await conversations(self.workspace.store), await self.workspace.runs.standings()
         ends = [(turns, turns[-1]) for turns in talks if self.last is None or turns[-1].id != self.last.id]
         return [(turns, standings.get(end.id, end.status.value)) for turns, end in ends]
 

@@ -192,7 +192,7 @@ class Chat:
             await self.screen.show("the session went on elsewhere meanwhile; this turn goes on from there")
         if before is None and record.manifest.project is not None:
             await self.screen.show(ON_A_COPY.format(record.manifest.project.path))
-        for line in (record.manifest.left_out, *self.talk.workspace.notes):
+        for line in (record.manifest.left_out, *self.talk.workspace.components.notes):
             if line:
                 await self.screen.show(f"warning: {line}")
         self.drive(record)
@@ -218,7 +218,7 @@ class Chat:
     async def _resumed(self, run_id: str) -> RunResult:
         if self._stopping:
             await self.talk.workspace.cancel(run_id, **_STOPPED)
-            return await self.talk.workspace.result(run_id)
+            return await self.talk.workspace.runs.result(run_id)
         return await self.talk.workspace.resume(run_id)
 
     async def _driven(self, record: RunRecord, work: asyncio.Task[RunResult]) -> None:
@@ -226,11 +226,11 @@ class Chat:
         try:
             display = TurnDisplay(workspace, record.id, screen)
             workspace.asker = ChatAsker(self, record.id, display)
-            async with workspace.watch(record.id) as queue, display.following(queue):
+            async with workspace.runs.watch(record.id) as queue, display.following(queue):
                 await asyncio.wait([work])
             if work.cancelled():  # before anything was driven
                 await workspace.cancel(record.id, **_STOPPED)
-            result = await workspace.result(record.id) if work.cancelled() else work.result()
+            result = await workspace.runs.result(record.id) if work.cancelled() else work.result()
             self.talk.last = await workspace.store.get_run(record.id)
             await screen.show(*await self._account(result, display.answer))
             if result.diff and result.status not in _OPEN:
@@ -267,11 +267,11 @@ class Chat:
     async def _settle_changes(self, result: RunResult, record: RunRecord) -> None:
         """Show what a turn changed in its copy of a project, and apply it if the user says so."""
         workspace, project = self.talk.workspace, record.manifest.project
-        changes = await workspace.changes(result.run_id)
+        changes = await workspace.files.changes(result.run_id)
         show_diff(result.diff)
         prompt = f"Apply the changes of {plural(len(changes.files), 'file')} to {project and project.path}? y or n: "
         if not self.denies and await self._agreed(prompt):
-            await self.screen.show(applied_line(await workspace.apply(result.run_id)))
+            await self.screen.show(applied_line(await workspace.files.apply(result.run_id)))
         else:
             await self.screen.show(f"not applied; to apply it later: {command('apply', result.run_id, self.folder)}")
 
@@ -286,7 +286,7 @@ class Chat:
 
     async def _unread(self, run_id: str) -> list[str]:
         """Return what was queued for a turn, and came too late for it."""
-        ledger = Ledger.of(await self.talk.workspace.events(run_id))
+        ledger = Ledger.of(await self.talk.workspace.log.events(run_id))
         queued = Counter(one.text for _, one in ledger.told if one.by == "chat" and not one.to)
         return [*(queued - Counter(ledger.heard())).elements()]
 

@@ -110,8 +110,8 @@ async def _approved(
     workspace: Workspace[Any], run_id: str, question: str | None, code: str | None, folder: Path
 ) -> Question:
     """Approve the call with this code; without one, the only open call, once it was shown at the terminal."""
-    if code is None and (await workspace.result(run_id)).status not in FINAL:
-        open_ = [one for one in await workspace.questions(run_id) if one.code and question in (None, one.key)]
+    if code is None and (await workspace.runs.result(run_id)).status not in FINAL:
+        open_ = [one for one in await workspace.runs.questions(run_id) if one.code and question in (None, one.key)]
         if len(open_) == 1 and at_terminal():
             (shown,) = open_
             said = await TerminalAsker(workspace, run_id)(shown)
@@ -156,7 +156,7 @@ async def _settle(
                 return print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
             if not await _taken_up(workspace, record.id, settled):
                 holder = _holder(await workspace.store.job(record.id))
-        result = await workspace.result(record.id)
+        result = await workspace.runs.result(record.id)
     if no_resume or stopped is not None:
         so = "" if stopped is None else f"the run stays {stopped.value}; "
         say(f"{so}to go on: {command('resume', record.id, folder)}")
@@ -192,7 +192,7 @@ async def _go_on(
 
 async def _stopped(workspace: Workspace[Any], run_id: str) -> RunStatus | None:
     """Return the status of a run that somebody stopped: only a resume starts it again."""
-    status = (await workspace.result(run_id)).status
+    status = (await workspace.runs.result(run_id)).status
     return status if status in (RunStatus.PAUSED, RunStatus.CANCELLED) else None
 
 
@@ -205,5 +205,5 @@ def _holder(job: Job | None) -> str:
 
 async def _taken_up(workspace: Workspace[Any], run_id: str, question: Question) -> bool:
     branch, _, number = question.key.rpartition("#")
-    events = await workspace.events(run_id)
+    events = await workspace.log.events(run_id)
     return any(event.type == "completed" and (event.branch, str(event.n)) == (branch, number) for event in events)

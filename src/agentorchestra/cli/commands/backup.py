@@ -35,6 +35,6 @@ async def backup(dest: Path, as_json: bool, folder: Path) -> int:
     if not exists(folder):
         raise NoWorkspaceError(f"{folder} holds no workspace yet; name the one to copy with --workspace")
     async with opened(folder, app=False) as workspace:
-        await workspace.backup(dest)
+        await workspace.log.backup(dest)
     emit_either(as_json, {"path": str(dest)}, str(dest))
     return 0

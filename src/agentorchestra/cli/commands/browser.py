@@ -170,8 +170,8 @@ class Hand:
         emit(clean(f"error: {sentence}"))
 
     def made(self) -> Path | None:
-        run_id = self._workspace.calls_run
-        folder: Path | None = self._workspace.run_folder(run_id) if run_id is not None else None
+        run_id = self._workspace.runs.calls
+        folder: Path | None = self._workspace.files.folder(run_id) if run_id is not None else None
         return folder if folder is not None and folder.is_dir() and any(folder.iterdir()) else None
 
 

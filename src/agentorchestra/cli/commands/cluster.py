@@ -94,7 +94,7 @@ async def submit(
     async with opened(folder) as workspace, Jobs(workspace) as jobs:
         if again is not None:
             run_id = (await find_run(workspace, again)).id
-            await workspace.enqueue(run_id, budget=spec.budget)
+            await workspace.runs.enqueue(run_id, budget=spec.budget)
             await jobs.submit(run_id)
         else:
             spec = spec.model_copy(update={"labels": own})

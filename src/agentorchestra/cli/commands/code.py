@@ -109,8 +109,8 @@ async def apply(run: str, branch: str | None, dry_run: bool, as_json: bool, fold
 
     async with opened_run(folder, run) as (workspace, record):
         if dry_run:
-            changes = await workspace.changes(record.id)
-            done = await asyncio.to_thread(is_applied, changes, workspace.run_folder(record.id))
+            changes = await workspace.files.changes(record.id)
+            done = await asyncio.to_thread(is_applied, changes, workspace.files.folder(record.id))
             diff = await asyncio.to_thread(changes.diff)
             if as_json:
                 emit_json({"run_id": record.id, "diff": diff, "is_applied": done})
@@ -119,7 +119,7 @@ async def apply(run: str, branch: str | None, dry_run: bool, as_json: bool, fold
             else:
                 show_diff(diff)
             return 0
-        applied = await workspace.apply(record.id, branch=branch)
+        applied = await workspace.files.apply(record.id, branch=branch)
     if as_json:
         emit_json({"run_id": record.id, **applied._asdict(), "folder": str(applied.folder)})
     else:

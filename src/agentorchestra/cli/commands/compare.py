@@ -33,7 +33,7 @@ async def compare(first: str, second: str, as_json: bool, folder: Path) -> int:
     Effects are matched by key, so it does not matter which of two agents at work at the same time wrote first.
     """
     async with opened_run(folder, first) as (workspace, record):
-        found = await workspace.compare(record.id, (await find_run(workspace, second)).id)
+        found = await workspace.log.compare(record.id, (await find_run(workspace, second)).id)
     emit_either(as_json, found, _lines(found))
     return 0 if found.difference is None else 1
 

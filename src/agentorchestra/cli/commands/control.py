@@ -36,7 +36,7 @@ async def cancel(run: str, reason: str, as_json: bool, folder: Path) -> int:
             now, line = record.status, f"{record.id} is over already ({record.status.value}); nothing was changed"
         else:
             await workspace.cancel(record.id, reason=reason, by="cli")
-            now = (await workspace.result(record.id)).status
+            now = (await workspace.runs.result(record.id)).status
             line = f"the process that drives {record.id} was asked to stop; see {command('show', record.id, folder)}"
             if now is RunStatus.CANCELLED:
                 line = f"{record.id} is cancelled; to go on after all: {command('resume', record.id, folder)}"
@@ -111,7 +111,7 @@ async def tell(run: str, text: str, to: str, no_resume: bool, as_json: bool, fol
     async with opened_run(folder, run, app=going_on, driven=going_on) as (workspace, record):
         await workspace.tell(record.id, text, to=to, by="cli")
         gone = await abandoned(workspace, record)
-        now = (await workspace.result(record.id)).status
+        now = (await workspace.runs.result(record.id)).status
         if going_on and now is RunStatus.WAITING:
             ask = record.manifest.on_ask != "deny"
             result = await drive(workspace, record.id, folder=folder, as_json=as_json, ask=ask)

@@ -94,7 +94,7 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     sources: list[SourceTokens] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
+            records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs.list()
             views = {record.id: (record, list[Charge]()) for record in records}
             # Of all runs no list of ids: a database takes 32,766 parameters at most.
             async for view in _views(workspace, tuple(views) if runs else None):
@@ -116,7 +116,7 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
 async def _views(workspace: Workspace[Any], runs: tuple[str, ...] | None) -> AsyncIterator[RunView]:
     """Yield the view of each run that began: one log after the other, without the manifest that no cost depends on."""
     view = RunView()
-    async for event in workspace.log(LogQuery(runs=runs, first=2)):
+    async for event in workspace.log.select(LogQuery(runs=runs, first=2)):
         if event.run != view.run_id:
             if view.run_id:
                 yield view

@@ -334,7 +334,7 @@ def _components(folder: Path, settings: Settings | None, workspace: Workspace[An
     async def compose() -> tuple[int, list[Check]]:
         checks = []
         async with workspace.another() as opened:
-            managers = (opened.tcp, opened.ecp, opened.acp, opened.prompt_components, opened.memory_components)
+            managers = (opened.tcp, opened.ecp, opened.acp, opened.components.prompts, opened.components.memories)
             for manager in managers:
                 refusals, failures = await manager.examine()
                 checks += [Check(name, "fail", one_line(why, 1000), "no run can begin until then") for why in refusals]

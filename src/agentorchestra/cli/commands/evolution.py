@@ -307,7 +307,7 @@ async def rate(run_id: str, score: float, note: str, as_json: bool, folder: Path
     from agentorchestra.evolution.canary import check_canaries
 
     async with opened(folder) as workspace:
-        await workspace.rate(run_id, score, note=note, by="user")
+        await workspace.runs.rate(run_id, score, note=note, by="user")
         lines = await check_canaries(workspace)
     if lines or as_json:
         emit_either(as_json, {"run_id": run_id, "score": score, "canaries": lines}, "\n".join(lines))

@@ -92,7 +92,7 @@ async def export(
     async with opened(folder, app=False) as workspace:
         runs = [(await find_run(workspace, one)).id for one in names] or await _runs(workspace, scores)
         chosen = []
-        for one in await workspace.runs():
+        for one in await workspace.runs.list():
             has = one.manifest.labels
             fits = system in (None, one.manifest.system) and {*labels} <= {*has.items()}
             if one.id in runs and fits and one.manifest.system != CALLS and JUDGES not in has:
@@ -110,5 +110,5 @@ async def export(
 
 async def _runs(workspace: Workspace[Any], scores: dict[str, float | None]) -> list[str]:
     """Return the runs of an evaluation, by their scores and with their forks; of the workspace where there are none."""
-    every = await workspace.runs()
+    every = await workspace.runs.list()
     return [one.id for one in every if not scores or one.id in scores or one.parent_run in scores]

@@ -42,10 +42,10 @@ async def files(run: str, out: Path | None, as_json: bool, folder: Path) -> int:
     """
     missing: tuple[str, ...] = ()
     async with opened_run(folder, run) as (workspace, record):
-        made = await workspace.files(record.id)
-        made_in = workspace.run_folder(record.id)
+        made = await workspace.files.of(record.id)
+        made_in = workspace.files.folder(record.id)
         if out is not None:
-            saved = await workspace.save_files(record.id, out)
+            saved = await workspace.files.save(record.id, out)
             made, missing = saved.files, saved.missing
     if as_json:
         lies = str(made_in) if made_in.is_dir() else None

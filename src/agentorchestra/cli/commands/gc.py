@@ -95,7 +95,7 @@ async def gc(
             if session is not None:
                 done = await workspace.session(session).erase(grace_s=grace.total_seconds(), dry_run=dry_run)
             else:
-                done = await workspace.gc(retention, grace_s=grace.total_seconds(), dry_run=dry_run)
+                done = await workspace.log.gc(retention, grace_s=grace.total_seconds(), dry_run=dry_run)
     emit_either(as_json, asdict(done), _said(done))
     return 0
 

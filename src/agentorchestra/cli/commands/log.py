@@ -114,7 +114,7 @@ async def log(
         async with opened(folder, app=False) as workspace:
             runs = tuple([(await find_run(workspace, name)).id for name in names])
             query = wanted.model_copy(update={"runs": runs}) if names else wanted
-            async for event in workspace.log(query, task=task, limit=limit, verify=as_lines):
+            async for event in workspace.log.select(query, task=task, limit=limit, verify=as_lines):
                 found += 1
                 waiting.append(event)
                 if len(waiting) >= _TOGETHER and not as_json:

@@ -142,7 +142,7 @@ def _registered(place: _Place) -> dict[str, str]:
     taken |= {"done": "tool", **dict.fromkeys(builtin_tools(place.folder).tools, "tool")}
     taken |= dict.fromkeys(builtin_agents(), "agent") | dict.fromkeys(systems(), "system")
     if place.workspace is not None:
-        for kind, names in place.workspace.given.items():
+        for kind, names in place.workspace.own.names.items():
             taken |= dict.fromkeys(names, kind)
     return taken
 

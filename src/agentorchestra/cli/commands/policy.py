@@ -66,7 +66,7 @@ async def try_(file: Path, runs: tuple[str, ...], as_json: bool, folder: Path) -
             ids = [(await find_run(workspace, one)).id for one in runs] if runs else await workspace.store.run_ids()
             for run_id in dict.fromkeys(ids):
                 try:
-                    trials.append(await workspace.try_policy(run_id, policy))
+                    trials.append(await workspace.policy.judge(run_id, policy))
                 except RunUnderWayError:
                     if runs:
                         raise
@@ -146,7 +146,7 @@ async def probe(run: str, budget_usd: float | None, timeout_s: float | None, as_
     nothing that reaches beyond its own folder: a call that RUN made too is answered from the log, any other is denied.
     """
     async with opened_run(folder, run, app=True, driven=True) as (workspace, record):
-        found = await workspace.probe_policy(record.id, budget=Budget(cost_usd=budget_usd, active_s=timeout_s))
+        found = await workspace.policy.probe(record.id, budget=Budget(cost_usd=budget_usd, active_s=timeout_s))
     emit_either(as_json, found, _probe_lines(found))
     if found.followed:
         return 1

@@ -100,7 +100,7 @@ async def resume(
 
     async def go_on(workspace: Workspace[Any], run_id: str) -> RunResult:
         if abandoned:
-            return await workspace.take_up(run_id)
+            return await workspace.runs.take_up(run_id)
         return await workspace.resume(run_id, budget=budget, pin=pin)
 
     async def copy(workspace: Workspace[Any], result: RunResult) -> HandedOver:
@@ -122,13 +122,15 @@ async def resume(
     if exists(folder):
         async with opened(folder, unsafe_local=unsafe_local) as workspace:
             if abandoned:
-                waiting = [one for one, standing in (await workspace.standings()).items() if standing == "abandoned"]
+                waiting = [
+                    one for one, standing in (await workspace.runs.standings()).items() if standing == "abandoned"
+                ]
             else:
-                waiting = await workspace.due()
+                waiting = [*await workspace.runs.due()]
             # How a workspace has to be opened for each of them: with which preset, on which task's machine.
             needs = {
                 run.id: (run.manifest.preset, str(task_folder_of(run) or ""))
-                for run in await workspace.runs()
+                for run in await workspace.runs.list()
                 if run.id in waiting
             }
             own = [run_id for run_id in waiting if needs[run_id] == (workspace.settings.preset, "")]

@@ -202,7 +202,7 @@ def run(
             from agentorchestra.evolution.canary import check_canaries
 
             if dry_run:
-                foreseen = await workspace.foresee(spec)
+                foreseen = await workspace.runs.foresee(spec)
                 emit_either(as_json, foreseen, _said(foreseen))
                 return 0
             for note in own.notes if own is not None and not (as_json or quiet) else ():
@@ -249,7 +249,7 @@ async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str
         try:
             return (await find_run(workspace, wanted)).id
         except UnknownRunError:
-            names = {run.manifest.session for run in await workspace.runs() if run.manifest.session}
+            names = {run.manifest.session for run in await workspace.runs.list() if run.manifest.session}
             guess = did_you_mean(wanted, names, "`agentorchestra runs` lists them, --session NAME begins one")
             raise SessionError(f"there is no session and no run {wanted!r} to go on from; {guess}") from None
     return wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
     "abandoned" is a run whose process died, also before it began: nobody drives it until it is resumed. "queued" is
     one that a server took on, and that waits for a place there, or for the next server.
     """
-    records: list[RunHead] = []
+    records: Sequence[RunHead] = []
     standings: dict[str, Standing] = {}
     until: dict[str, datetime] = {}
     if exists(folder):
@@ -42,9 +43,9 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
             if session is not None:
                 records = (await workspace.session(session).turns())[::-1][:limit]
             else:
-                records = await workspace.runs(limit=limit)
-            standings = await workspace.standings()
-            until = await workspace.waiting_until()
+                records = await workspace.runs.list(limit=limit)
+            standings = await workspace.runs.standings()
+            until = await workspace.runs.waiting_until()
     if as_json:
         emit_json([_row(one, standings.get(one.id), until=until.get(one.id)) for one in records])
     elif records:

@@ -84,8 +84,8 @@ async def add(cron: str, task: str, name: str, zone: str | None, as_json: bool, 
     `agentorchestra schedule run`, `serve`, `worker`, or `resume --due`.
     """
     async with opened(folder) as workspace:
-        run_id = await workspace.schedule(cron, described(task, **given), name=name, zone=zone)
-        (made,) = [schedule for schedule in await workspace.schedules() if schedule.run_id == run_id]
+        run_id = await workspace.schedules.add(cron, described(task, **given), name=name, zone=zone)
+        (made,) = [schedule for schedule in await workspace.schedules.list() if schedule.run_id == run_id]
     emit_either(as_json, made, made.name)
     if not as_json:
         say(f"its first run begins at {local_time(made.next)}, started by {_DRIVERS}; its clock: {made.zone}")
@@ -97,10 +97,10 @@ async def add(cron: str, task: str, name: str, zone: str | None, as_json: bool, 
 @workspace_option
 async def list_(as_json: bool, folder: Path) -> int:
     """List the schedules: name, times, what comes next, what the last one was, what was missed."""
-    found: list[ScheduleState] = []
+    found: Sequence[ScheduleState] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            found = await workspace.schedules()
+            found = await workspace.schedules.list()
     emit_either(as_json, found, [line for one in found for line in (_line(one), *map("  {}".format, _news(one)))])
     if not found and not as_json:
         say(f'no schedules in {folder}; make one with `agentorchestra schedule "0 9 * * *" TASK`')
@@ -119,14 +119,14 @@ def _change(name: str, text: str) -> click.Command:
         if not exists(folder):  # opening one would make it
             _named([], wanted)
         async with opened(folder, app=name == "resume") as workspace:
-            before = _named(await workspace.schedules(), wanted)
+            before = _named(await workspace.schedules.list(), wanted)
             if name == "pause":
                 await workspace.pause(before.run_id, by="cli")
             elif name == "remove":
                 await workspace.cancel(before.run_id, reason="the schedule was removed", by="cli")
             else:
                 await workspace.resume(before.run_id)
-            kept = [schedule for schedule in await workspace.schedules() if schedule.run_id == before.run_id]
+            kept = [schedule for schedule in await workspace.schedules.list() if schedule.run_id == before.run_id]
         (now,) = kept or [before.model_copy(update={"status": "removed"})]
         emit_either(as_json, now, [_line(now), *(_news(now) if now.count > before.count else ())])
         return 0
@@ -147,7 +147,7 @@ async def run(folder: Path) -> int:
 
     class Queue(RunQueue):
         async def _drive(self, run_id: str) -> None:
-            result = await workspace.take_up(run_id, accept=True)
+            result = await workspace.runs.take_up(run_id, accept=True)
             self.ended[result.status.value] += 1
             lines = await lines_of_schedules(workspace, [run_id])
             say("\n".join(lines)) if lines else emit(summary_line(result))
@@ -155,7 +155,9 @@ async def run(folder: Path) -> int:
     with logs_in_lines("agentorchestra.web"):
         async with opened(folder) as workspace:
             queue = Queue(workspace)
-            say(f"waiting for the times of {plural(len(await workspace.schedules()), 'schedule')}; Ctrl-C stops it")
+            say(
+                f"waiting for the times of {plural(len(await workspace.schedules.list()), 'schedule')}; Ctrl-C stops it"
+            )
             try:
                 await queue.work()
             finally:
@@ -170,10 +172,10 @@ async def queued_by_schedules(workspace: Workspace[Any], *, waiting: bool) -> li
     """
     from agentorchestra.workspace.schedules import LABEL, SYSTEM
 
-    queued = {run for run, standing in (await workspace.standings()).items() if standing == "queued"}
+    queued = {run for run, standing in (await workspace.runs.standings()).items() if standing == "queued"}
     return [
         run.id
-        for run in reversed(await workspace.runs())
+        for run in reversed(await workspace.runs.list())
         if run.id in queued
         and (run.manifest.system == SYSTEM if waiting else LABEL in run.manifest.labels)
         and run.manifest.preset == workspace.settings.preset
@@ -182,11 +184,11 @@ async def queued_by_schedules(workspace: Workspace[Any], *, waiting: bool) -> li
 
 async def lines_of_schedules(workspace: Workspace[Any], runs: Sequence[str]) -> list[str]:
     """Return what the schedules among some runs started last, and what they missed, as lines."""
-    found = await workspace.schedules() if runs else []
+    found = await workspace.schedules.list() if runs else []
     return [clean(f"{one.name}: {line}") for one in found if one.run_id in runs for line in _news(one)]
 
 
-def _named(states: list[ScheduleState], name: str) -> ScheduleState:
+def _named(states: Sequence[ScheduleState], name: str) -> ScheduleState:
     """Return the schedule of this name, id or beginning of an id; raise ScheduleError for none and for several."""
     fitting = states[-1:] if name == "last" else [one for one in states if name in (one.name, one.run_id)]
     fitting = fitting or [one for one in states if name and one.run_id.startswith(name)]

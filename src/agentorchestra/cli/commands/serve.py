@@ -86,7 +86,7 @@ def serve(
                 if token is None:
                     emit(f"token: {app.token}")
                 say(f"serving {folder}; Ctrl-C stops it")
-                gone = sum(standing == "abandoned" for standing in (await workspace.standings()).values())
+                gone = sum(standing == "abandoned" for standing in (await workspace.runs.standings()).values())
                 if gone and workspace.settings.serve.take_up != "all":
                     say(f"{gone} runs are abandoned; to go on with them: agentorchestra resume --abandoned")
                 await serve_app(app, listener)

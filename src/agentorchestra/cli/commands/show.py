@@ -105,8 +105,8 @@ async def show(
         raise click.UsageError("--model is for --patterns; give both, or leave it out")
 
     async with opened_run(folder, run) as (workspace, record):
-        events = await workspace.events(record.id)
-        result = await workspace.result(record.id)
+        events = await workspace.log.events(record.id)
+        result = await workspace.runs.result(record.id)
         gone = await abandoned(workspace, record)
         shown: dict[str, str] = {}
         if page is not None:
@@ -141,7 +141,7 @@ async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool)
 
     result = None
     async with opened_run(folder, run, app=model is not None) as (workspace, record):
-        talk = conversation(await workspace.events(record.id))
+        talk = conversation(await workspace.log.events(record.id))
         if talk is None:
             raise UsageError(
                 f"the agents of run {record.id} ({record.manifest.system}) do not write to each other, so there are no "

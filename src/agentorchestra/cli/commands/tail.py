@@ -50,7 +50,7 @@ async def tail(run: str, as_json: bool, folder: Path) -> int:
                 if now is None:
                     raise UnknownRunError(f"run {record.id} is no longer in {folder}")
                 gone = await abandoned(workspace, now)
-                for event in await workspace.events(record.id, after=seen):
+                for event in await workspace.log.events(record.id, after=seen):
                     seen = event.seq
                     if as_json:
                         read = emit_json(event.model_dump(mode="json"), indent=None)
@@ -64,7 +64,7 @@ async def tail(run: str, as_json: bool, folder: Path) -> int:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_S):
                         await news.wait()
-        result = await workspace.result(record.id)
+        result = await workspace.runs.result(record.id)
     if gone:
         say(f"the process that drove {record.id} is gone; to go on: {command('resume', record.id, folder)}")
         return exit_code(RunStatus.PAUSED)

@@ -54,7 +54,7 @@ async def export(run: str, out: Path | None, files: bool, written: Path | None, 
         if out is not None or not files:
             raise UsageError("--folder writes the run's folder and no file: leave out --out and --no-files")
         async with opened_run(folder, run) as (workspace, record):
-            made = await workspace.export_folder(record.id, written)
+            made = await workspace.files.export(record.id, written)
         emit_either(as_json, {**made._asdict(), "path": str(made.path)}, str(made.path))
         if not as_json:
             say(f"{record.id}: {plural(made.files, 'file')}")
@@ -62,7 +62,7 @@ async def export(run: str, out: Path | None, files: bool, written: Path | None, 
                 say(clean(f"{name} was too large for the log: it lies where the run was driven"))
         return 0
     async with opened_run(folder, run) as (workspace, record):
-        done = await workspace.export(record.id, out, files=files)
+        done = await workspace.log.export(record.id, out, files=files)
     emit_either(as_json, {**done._asdict(), "path": str(done.path)}, str(done.path))
     if not as_json:
         say(
@@ -97,7 +97,7 @@ async def import_(file: Path, as_json: bool, folder: Path) -> int:
     shown and replayed without the tools it used. To go on with it (`resume`), they must be here.
     """
     async with opened(folder, app=False) as workspace:
-        done = await workspace.import_file(file)
+        done = await workspace.log.import_file(file)
     if as_json:
         emit_json([one._asdict() for one in done])
         return 0

@@ -49,7 +49,7 @@ class Display:
     async def catch_up(self) -> None:
         """Take in what the log has that was not seen yet."""
         async with self._reading:
-            for event in await self._workspace.events(self._run, after=self._seen):
+            for event in await self._workspace.log.events(self._run, after=self._seen):
                 self._seen = event.seq
                 self._event(event)
 

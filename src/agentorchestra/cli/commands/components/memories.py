@@ -43,7 +43,7 @@ async def entries(
     found: list[Entry] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            found = await workspace.remembered(query, kinds=kinds or _TOLD, agent=agent, limit=limit)
+            found = await workspace.memory.recall(query, kinds=kinds or _TOLD, agent=agent, limit=limit)
     emit_either(as_json, [{"name": one.ref, **one.model_dump(mode="json")} for one in found], map(_line, found))
     if not found and not as_json:
         say(f"nothing that fits is remembered in {folder}; runs remember with --memory")
@@ -75,8 +75,8 @@ async def forget(
         async with opened(folder, app=False) as workspace:
             wanted = names
             if every:
-                wanted = tuple(one.ref for one in await workspace.remembered(kinds=kinds or _TOLD, agent=agent))
-            gone = await workspace.forget(wanted)
+                wanted = tuple(one.ref for one in await workspace.memory.recall(kinds=kinds or _TOLD, agent=agent))
+            gone = await workspace.memory.forget(wanted)
     emit_either(as_json, gone, f"{number(len(gone))} {'entry is' if len(gone) == 1 else 'entries are'} forgotten")
     return 0
 

@@ -60,7 +60,7 @@ async def list_(kind: str | None, under: str | None, as_json: bool, folder: Path
             found += [await server.info(name) for name in names]
             broken = server.failures().items()
             failures |= {(what, name): why for name, why in broken if within is None or name in names}
-        for note in workspace.notes:
+        for note in workspace.components.notes:
             say(clean(f"warning: {note}"))
     if as_json:
         emit_json([{**one.model_dump(mode="json"), "failure": failures.get((one.kind, one.name))} for one in found])

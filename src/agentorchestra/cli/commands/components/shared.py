@@ -62,7 +62,7 @@ reason_option = click.option(
 
 
 def servers(workspace: Workspace[Any], kind: str | None) -> dict[str, Any]:
-    every = (workspace.tcp, workspace.ecp, workspace.acp, workspace.prompt_components, workspace.memory_components)
+    every = (workspace.tcp, workspace.ecp, workspace.acp, workspace.components.prompts, workspace.components.memories)
     return {name: one for name, one in zip(KINDS, every, strict=True) if kind in (None, name)}
 
 

@@ -1,0 +1,142 @@
+"""The log of a workspace: read, compared, cleaned up, and on its way to other machines (`ws.log`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentorchestra.core.errors import BackupError
+from agentorchestra.core.events import Event
+from agentorchestra.core.query import LogQuery
+from agentorchestra.log.comparison import Comparison, compare_runs
+from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.retention import GRACE_S, Collected, Retention, collect
+from agentorchestra.log.store.pages import selected_events
+from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
+from agentorchestra.workspace.assembly import Facet
+from agentorchestra.workspace.catalog import distribution
+
+if TYPE_CHECKING:
+    from agentorchestra.log.bundle.format import Exported, Imported
+
+
+class RunLog(Facet):
+    """The log of a workspace, in which all its runs are."""
+
+    async def events(self, run_id: str, *, after: int = 0) -> list[Event]:
+        """Return the run's log."""
+        return await self._parts.store.load(run_id, after=after)
+
+    async def select(
+        self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None, verify: bool = False
+    ) -> AsyncIterator[Event]:
+        """Yield events of any runs, oldest run first: the paper's tracer, by session, task, record, index (000, C.1.1).
+
+        Args:
+            task: only of runs whose task has this text in it, whatever the case.
+            limit: only the last ones, so many.
+            verify: check that each is the one that was recorded.
+
+        Raises:
+            LogChangedError: with `verify`, for one that is not.
+        """
+        wanted = wanted or LogQuery()
+        if task is not None:
+            heads = await self._parts.store.list_runs()
+            runs = [run.id for run in heads if task.casefold() in run.manifest.task.casefold()]
+            held = runs if wanted.runs is None else [run for run in runs if run in wanted.runs]
+            wanted = wanted.model_copy(update={"runs": tuple(held)})
+        async for event in selected_events(self._parts.store, wanted, limit, verify=verify):
+            yield event
+
+    async def tokens(self, run_id: str) -> tuple[SourceTokens, ...]:
+        """Return a run's input tokens by the source of what stood in its prompts, the largest first."""
+        return tokens_by_source(Ledger.of(await self.events(run_id)))
+
+    async def compare(self, run_id: str, other_id: str) -> Comparison:
+        """Return where two runs first differ, and how each goes on from there."""
+        return compare_runs(await self.events(run_id), await self.events(other_id))
+
+    async def export(self, run_id: str, out: str | Path | None = None, *, files: bool = True) -> Exported:
+        """Write a run with everything that a replay on another machine needs into one file (docs/bundles.md).
+
+        Args:
+            run_id: the run; of one that is being driven, what is recorded by now.
+            out: the file; RUN.zip in the current folder by default.
+            files: take the files given with its task along.
+
+        Raises:
+            BundleError: if the file cannot be written, or would hold a secret.
+        """
+        from agentorchestra.log.bundle.exporter import export_run
+        from agentorchestra.log.bundle.origin import origin_of
+        from agentorchestra.log.bundle.secrets import secret_variables
+
+        parts = self._parts
+        record = await parts.record(run_id)
+        program = Path(parts.host.app_folder or parts.folder.absolute().parent)
+        if files:
+            await parts.fetch_files(run_id, record.manifest.files)
+        return await export_run(
+            parts.store,
+            record,
+            Path(out if out is not None else f"{run_id}.zip"),
+            files=parts.carried() if files else None,
+            secrets=secret_variables(parts.host.own.environ) | parts.secrets(),
+            origin=await asyncio.to_thread(origin_of, parts.settings, distribution(), program),
+        )
+
+    async def import_file(self, path: str | Path) -> list[Imported]:
+        """Take the run of a bundle, or whole logs as `agentorchestra log --jsonl` writes them, into this workspace.
+
+        Everything is checked before anything is written, and nothing that comes in is executed, then or by `replay`.
+
+        Raises:
+            BundleError: for a file that does not fit, and for a run that is here already and is another.
+        """
+        from agentorchestra.log.bundle.importer import import_file
+
+        parts = self._parts
+        carried, now = parts.carried(), parts.clock.now()
+        imports = await import_file(parts.store, Path(path), kept=carried, folder=parts.base, now=now)
+        for run in imports:
+            if not run.left_out:
+                await parts.share_files((await parts.record(run.run_id)).manifest.files)
+        return imports
+
+    async def backup(self, target: str | Path) -> None:
+        """Copy the workspace into a new folder while runs go on.
+
+        Raises:
+            BackupError: the target is not free or cannot be written, or the log lies in a database.
+        """
+        from agentorchestra.log.store.sqlite import SqliteStore
+
+        store, artifacts = self._parts.store, self._parts.settings.artifacts
+        if not isinstance(store, SqliteStore):
+            place = getattr(store, "place", "memory")
+            raise BackupError(
+                f"the log lies in {place}, not in the folder; copy a database with pg_dump --schema=NAME, and "
+                + (
+                    f"then the objects below {artifacts}, e.g. with `aws s3 sync`"
+                    if artifacts is not None
+                    else f"the folder {self._parts.folder} with it"
+                )
+            )
+        await store.backup(Path(target))
+
+    async def gc(
+        self, retention: Retention | None = None, *, grace_s: float = GRACE_S, dry_run: bool = False
+    ) -> Collected:
+        """Delete runs that are no longer wanted, and folders, files, blobs and unpacked images that no run refers to.
+
+        Args:
+            retention: which runs go, if nobody needs them; none by default.
+            grace_s: blobs, files and folders that are younger stay, in seconds.
+            dry_run: only say what would go.
+        """
+        parts, retention = self._parts, retention or Retention()
+        now = parts.clock.now()
+        return await collect(parts.store, parts.base, retention, now=now, grace_s=grace_s, dry_run=dry_run)

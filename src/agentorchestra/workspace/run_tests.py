@@ -1,0 +1,84 @@
+"""The tests of runs: those of their task's folder and those of their project (`ws.tests`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from agentorchestra.core.errors import AgentOrchestraError, WorkspaceStateError
+from agentorchestra.core.spec import UNTESTED, RunStatus, TestsRan
+from agentorchestra.log.folders import MAIN, world_folder
+from agentorchestra.runtime.run import Run
+from agentorchestra.sandbox import Shell
+from agentorchestra.workspace.assembly import Assembly, Facet
+
+if TYPE_CHECKING:
+    from agentorchestra.workspace.task_folder import TaskFolder, TaskVerdict
+
+
+class RunTests(Facet):
+    """The tests that are run on what runs left."""
+
+    def __init__(self, assembly: Callable[[], Assembly]) -> None:
+        super().__init__(assembly)
+        self._verdicts: dict[str, TaskVerdict | Exception] = {}  # of runs whose tests were run at their end here
+
+    async def verdict(self, run_id: str) -> TaskVerdict:
+        """Return whether a run that has ended solved the task of `task_folder`.
+
+        Of a run that ended here, and whose terminal was used, the tests were run at its end, while what its agent left
+        running still ran. Otherwise they are run now, on what it left on the disk.
+
+        Raises:
+            SandboxUnavailableError, WorkspaceStateError (the workspace has no task folder, the tests were stopped).
+        """
+        task = self._parts.host.task
+        if task is None:
+            raise WorkspaceStateError("the workspace has no task folder; set task_folder before it is opened")
+        held = self._verdicts.get(run_id)
+        if isinstance(held, Exception):
+            raise held
+        return held or await self._tested(task, run_id)
+
+    async def _tested(self, task: TaskFolder, run_id: str, shell: Shell | None = None) -> TaskVerdict:
+        from agentorchestra.workspace.task_folder import check
+
+        bench = self._parts.builtin.workbench
+        return await check(
+            task,
+            world_folder(self._parts.runs_folder / run_id, MAIN),
+            settings=self._parts.settings,
+            sandbox=bench.sandbox,
+            limits=bench.limits,
+            images=self._parts.folder / "images",
+            environ=self._parts.host.own.environ,
+            shell=shell,
+        )
+
+    async def ended(self, run: Run, status: RunStatus) -> TestsRan | None:
+        """Run the tests of a run on its machine, before that is closed; called when a run comes to an end."""
+        if status in UNTESTED:
+            return None
+        if run.manifest.tests:
+            from agentorchestra.workspace.project_tests import tests_ran
+
+            return await tests_ran(run, self._parts.builtin.workbench.limits.seconds)
+        task = self._parts.host.task if run.manifest.task_folder else None
+        if task is None:
+            return None
+        from agentorchestra.environments.folder import FOLDER
+        from agentorchestra.environments.terminal.environment import Terminal
+
+        live = run.environments.get((MAIN, FOLDER))
+        terminal = live.members.get(Terminal.name) if live is not None else None
+        shell = terminal.tested_shell if isinstance(terminal, Terminal) else None
+        if shell is None:
+            return None
+        self._verdicts[run.id] = WorkspaceStateError(
+            f"the tests of {run.id} were stopped before their end; `agentorchestra resume {run.id}` runs them again"
+        )
+        try:
+            self._verdicts[run.id] = await self._tested(task, run.id, shell)
+        except (AgentOrchestraError, OSError) as exc:  # the run itself is not touched by what goes wrong here
+            self._verdicts[run.id] = exc
+        return None
