@@ -28,7 +28,7 @@ class Dying(SqliteStore):
 async def main():
     folder = Path(sys.argv[1])
     async with Workspace(folder, store=Dying(folder), environ={}) as ws:
-        await ws.import_file(sys.argv[2])
+        await ws.log.import_file(sys.argv[2])
 
 asyncio.run(main())
 """
