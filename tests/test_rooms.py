@@ -89,7 +89,7 @@ def test_rooms_use_only_what_they_may() -> None:
 
 def test_a_wrong_import_is_found(tmp_path: Path) -> None:
     package = tmp_path / "agentorchestra"
-    for room in ("core", "tea"):
+    for room in ("agents", "core", "tea"):
         (package / room).mkdir(parents=True)
         (package / room / "__init__.py").write_text("")
     (package / "__init__.py").write_text("")
