@@ -5,8 +5,8 @@
         submit_answer(answer)  ─> the end
 
 No workflow is written here. That society is one among others: users name other agents, and let one of theirs lead
-(`[societies.NAME]`). The star (who is not the orchestrator reaches only the orchestrator) is kept by the mail
-room (`core/mail.py`); messages, threads and waits are effects.
+(`[societies.NAME]`). The star (who is not the orchestrator reaches only the orchestrator) is kept by `core/mail.py`.
+Its substance is in `agents/society/` (messages, threads, turns) and `runtime/mail_room.py`; both act by effects.
 """
 
 from __future__ import annotations

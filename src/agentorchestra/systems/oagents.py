@@ -4,8 +4,8 @@
                                                   ^                                        │
                                                   └── every few steps: what was observed ──┘
 
-What it searches for is looked at again and searched in other words too (3.1.2).
-Each part (`agents/parts/`) can be switched off, changed, and put into another system, by the settings `[parts]` alone.
+Its substance is in `agents/parts/`, and for its searches, which are looked at again (3.1.2), in `agents/search/`.
+Each part can be switched off, changed, and put into another system, by the settings `[parts]` alone.
 It is one agent that reasons and acts in turn, as `react`, with the parts below. Acting by programs, as in the paper's
 own runs, is the run's `action = "code"`.
 """
