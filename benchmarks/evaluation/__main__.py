@@ -21,7 +21,7 @@ from typing import Any
 
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import Settings
-from agentorchestra.evaluation.plan import Arm, keep, planned
+from agentorchestra.evaluation.plan import Arm, keep, make_plan
 from agentorchestra.evaluation.questions import load_set
 from agentorchestra.evaluation.runner import Runner
 from agentorchestra.evaluation.scores import score
@@ -43,10 +43,10 @@ async def measure(folder: Path, questions: int, latency_s: float, at_once: int) 
         return str(int(number) + 1)
 
     def workspace(where: Path, arm: Arm) -> Workspace[Any]:
-        return Workspace(where, settings=arm.settled(Settings(model="slow")), models={"slow": ScriptedModel(reply)})
+        return Workspace(where, settings=arm.merge(Settings(model="slow")), models={"slow": ScriptedModel(reply)})
 
     arm = Arm(name="direct", system="direct")
-    plan = keep(folder / "workspace", planned(load_set("local", data), [arm], data=str(data), name="benchmark"))
+    plan = keep(folder / "workspace", make_plan(load_set("local", data), [arm], data=str(data), name="benchmark"))
 
     async def asking() -> None:
         await Runner(folder / "workspace", plan, plan.load(), workspaces=workspace, at_once=at_once).run()

@@ -96,7 +96,7 @@ async def evolved(folder: Path, name: str, seed: int, evaluations: int) -> tuple
         free = Price(input=0, output=0)
         return Workspace(
             where,
-            settings=settings if arm is None else arm.settled(settings),
+            settings=settings if arm is None else arm.merge(settings),
             models={
                 one: ScriptedModel(reply, profile=ModelProfile(model=one, price=free))
                 for one, reply in (("worker", worker), ("improver", improver))

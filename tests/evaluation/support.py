@@ -14,8 +14,8 @@ from examples.tasks.task import names
 
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import ModelProfile, Price, Settings
-from agentorchestra.evaluation.plan import Arm, Plan, keep, planned
-from agentorchestra.evaluation.questions import Answer, EvalQuestion, Judge, Scored, load_set
+from agentorchestra.evaluation.plan import Arm, EvalPlan, keep, make_plan
+from agentorchestra.evaluation.questions import EvalAnswer, EvalQuestion, Judge, Scored, load_set
 from agentorchestra.evaluation.runner import Ending, Progress, Runner
 from agentorchestra.evaluation.scores import Score, score
 from agentorchestra.testing import ScriptedModel
@@ -188,15 +188,15 @@ class Trial:
         self.requests: list[tuple[str, str]] = []
         self.progress: list[Progress] = []
 
-    def plan(self, *arms: Arm, set_: str = "local", **fields: Any) -> Plan:
-        made = planned(load_set(set_, self.data), arms, source=set_, data=str(self.data), name="trial", **fields)
+    def plan(self, *arms: Arm, set_: str = "local", **fields: Any) -> EvalPlan:
+        made = make_plan(load_set(set_, self.data), arms, source=set_, data=str(self.data), name="trial", **fields)
         return keep(self.folder, made)
 
     def workspace(self, folder: Path, arm: Arm | None = None) -> Workspace[Any]:
         settings = Settings(system="direct", model=next(iter(self.models)))
         return Workspace(
             folder,
-            settings=settings if arm is None else arm.settled(settings),
+            settings=settings if arm is None else arm.merge(settings),
             systems=self.systems,
             models={name: self._scripted(name) for name in self.models},
         )
@@ -209,7 +209,7 @@ class Trial:
         price = self.price or Price(input=0, output=0)
         return ScriptedModel(reply, name=name, profile=ModelProfile(model=name, price=price))
 
-    async def run(self, plan: Plan, *, at_once: int = 4, again: bool = False) -> Ending:
+    async def run(self, plan: EvalPlan, *, at_once: int = 4, again: bool = False) -> Ending:
         runner = Runner(
             self.folder,
             plan,
@@ -221,7 +221,7 @@ class Trial:
         )
         return await runner.run()
 
-    async def score(self, plan: Plan) -> list[Score]:
+    async def score(self, plan: EvalPlan) -> list[Score]:
         async with self.workspace(self.folder) as workspace:
             return await score(workspace, plan, plan.load(), workspaces=self.workspace)
 
@@ -231,7 +231,7 @@ class Asks:
 
     judged = True
 
-    async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
+    async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         assert judge is not None
         said = await judge(f"Question: {question.task} True answer: {question.truth} Answer: {answer.text}")
         if said not in ("yes", "no"):

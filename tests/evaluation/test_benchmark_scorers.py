@@ -13,7 +13,7 @@ from agentorchestra.core.errors import EvaluationError
 from agentorchestra.evaluation.benchmarks import judged
 from agentorchestra.evaluation.benchmarks.gaia import says_the_same
 from agentorchestra.evaluation.benchmarks.gpqa import letter
-from agentorchestra.evaluation.questions import Answer, EvalQuestion, Scored, find_scorer
+from agentorchestra.evaluation.questions import EvalAnswer, EvalQuestion, Scored, find_scorer
 
 
 async def score(
@@ -28,7 +28,7 @@ async def score(
         return left.pop(0)
 
     question = EvalQuestion("q1", "What is the capital of Varn?", truth=truth, metadata=metadata)
-    found = await find_scorer(scorer).score(question, Answer(answer), judge if replies else None)
+    found = await find_scorer(scorer).score(question, EvalAnswer(answer), judge if replies else None)
     assert not left
     return found, asked
 

@@ -11,7 +11,7 @@ import pytest
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.evaluation.benchmarks.pages import ANSWER_PAGES
-from agentorchestra.evaluation.plan import Arm, planned
+from agentorchestra.evaluation.plan import Arm, make_plan
 from agentorchestra.evaluation.questions import load_set
 from agentorchestra.evaluation.runner import Runner
 from agentorchestra.evaluation.scores import judged_usd, score
@@ -76,7 +76,7 @@ async def test_a_benchmark_from_its_data_to_its_scores(
     monkeypatch.setattr("inspect_evals.constants.INSPECT_EVALS_CACHE_PATH", tmp_path / "cache")
     data = benchmark_data.WRITERS[name](tmp_path / "data")
     arm = Arm(name="one", model="solver")
-    plan = planned(load_set(name, data), [arm], source=name, data=str(data), name="trial", judge="judge")
+    plan = make_plan(load_set(name, data), [arm], source=name, data=str(data), name="trial", judge="judge")
     folder = tmp_path / "workspace"
 
     def workspace(where: Path, of: Arm | None = None) -> Workspace[Any]:
@@ -84,7 +84,7 @@ async def test_a_benchmark_from_its_data_to_its_scores(
         price = Price(input=1, output=1)
         return Workspace(
             where,
-            settings=of.settled(settings) if of else settings,
+            settings=of.merge(settings) if of else settings,
             models={
                 each: ScriptedModel(function, profile=ModelProfile(model=each, price=price))
                 for each, function in (("solver", solves), ("judge", judges))
@@ -92,7 +92,7 @@ async def test_a_benchmark_from_its_data_to_its_scores(
         )
 
     ending = await Runner(folder, plan, plan.load(), workspaces=workspace).run()
-    assert (ending.asked, ending.refused) == (3, {})
+    assert (ending.runs, ending.refusals) == (3, {})
     async with workspace(folder) as ws:
         scores = await score(ws, plan, plan.load())
         cost = await judged_usd(ws, plan)
@@ -105,4 +105,4 @@ async def test_a_benchmark_from_its_data_to_its_scores(
     # What the set knows of its answers besides is nowhere in the workspace, log and blobs included.
     files = [one for one in folder.rglob("*") if one.is_file()]
     assert files and not [one for one in files if b"CANARY" in one.read_bytes()]
-    assert {*ANSWER_PAGES} <= {*arm.settled(Settings()).web.deny}
+    assert {*ANSWER_PAGES} <= {*arm.merge(Settings()).web.deny}

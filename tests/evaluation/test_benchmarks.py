@@ -20,7 +20,7 @@ import pytest
 from agentorchestra.core.errors import EvaluationError, MissingExtraError
 from agentorchestra.evaluation.benchmarks import gpqa
 from agentorchestra.evaluation.benchmarks.data import need, rows
-from agentorchestra.evaluation.plan import Arm, planned
+from agentorchestra.evaluation.plan import Arm, make_plan
 from agentorchestra.evaluation.questions import SOURCES, QuestionSet, load_set
 from tests.evaluation import benchmark_data
 
@@ -128,7 +128,7 @@ def test_another_seed_is_another_order_and_another_version(tmp_path: Path) -> No
     assert [one.metadata["seed"] for one in other.questions] == [7] * 3
     assert [one.metadata["order"] for one in other.questions] != [one.metadata["order"] for one in usual.questions]
     assert other.version != usual.version == load_set("gpqa-diamond", data, gpqa.SEED).version
-    plan = planned(other, [Arm(name="a")], data=str(data), choices_seed=7)
+    plan = make_plan(other, [Arm(name="a")], data=str(data), choices_seed=7)
     assert plan.load().version == other.version
     with pytest.raises(
         EvaluationError, match="aime-2024 has no choices to shuffle; leave --choices-seed out, which is"

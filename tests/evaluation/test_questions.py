@@ -10,8 +10,8 @@ import pytest
 
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.evaluation.answers import CONTAINS, EXACT, LIST, NUMBER
-from agentorchestra.evaluation.plan import Arm, planned, sampled
-from agentorchestra.evaluation.questions import Answer, EvalQuestion, QuestionSet, find_scorer, load_set
+from agentorchestra.evaluation.plan import Arm, draw, make_plan
+from agentorchestra.evaluation.questions import EvalAnswer, EvalQuestion, QuestionSet, find_scorer, load_set
 from tests.evaluation.support import sums, write_set
 
 LINE = {"id": "a", "question": "Why?", "answer": "so"}
@@ -85,7 +85,7 @@ def test_a_question_that_cannot_be_asked_is_a_fault_of_its_own(
     with pytest.raises(
         EvaluationError, match=r"none of the 1 chosen questions of local can be asked; the first: the f"
     ):
-        planned(load_set("local", tmp_path), [Arm(name="one")])
+        make_plan(load_set("local", tmp_path), [Arm(name="one")])
 
 
 def test_data_that_are_not_there_or_no_lines_of_json_are_refused(tmp_path: Path) -> None:
@@ -109,34 +109,36 @@ def test_data_that_are_not_there_or_no_lines_of_json_are_refused(tmp_path: Path)
 def test_a_sample_is_spread_over_the_groups_and_the_same_for_a_seed(tmp_path: Path) -> None:
     questions = load_set("local", sums(tmp_path, 40, levels=4)).questions
     group = {one.id: one.group for one in questions}
-    chosen = sampled(questions, 10, 7)
-    assert chosen == sampled(questions, 10, 7) != sampled(questions, 10, 8)
+    chosen = draw(questions, 10, 7)
+    assert chosen == draw(questions, 10, 7) != draw(questions, 10, 8)
     assert sorted(Counter(group[one] for one in chosen).values()) == [2, 2, 3, 3]
     assert chosen == [one for one in group if one in chosen]
-    assert sampled(questions, 40, 1) == [*group]
+    assert draw(questions, 40, 1) == [*group]
     with pytest.raises(EvaluationError, match="a sample of 41 cannot be drawn from 40 questions"):
-        sampled(questions, 41, 1)
+        draw(questions, 41, 1)
 
 
 def test_a_plan_without_sense_is_refused(tmp_path: Path) -> None:
     questions = load_set("local", sums(tmp_path, 2))
     one = Arm(name="one")
     with pytest.raises(EvaluationError, match="the arms are named one, one; give each one its own name"):
-        planned(questions, [one, one])
+        make_plan(questions, [one, one])
     with pytest.raises(EvaluationError, match="the arms are named nothing"):
-        planned(questions, [])
+        make_plan(questions, [])
     with pytest.raises(EvaluationError, match="the name 'a/b' is not made of letters"):
-        planned(questions, [one], name="a/b")
+        make_plan(questions, [one], name="a/b")
     with pytest.raises(EvaluationError, match="repeats is 0: "):
-        planned(questions, [one], repeats=0)
+        make_plan(questions, [one], repeats=0)
     with pytest.raises(EvaluationError, match="a budget over all questions needs a limit for each run"):
-        planned(questions, [one], budget_usd=1)
+        make_plan(questions, [one], budget_usd=1)
     with pytest.raises(EvaluationError, match="does not hold one question: its runs may cost up to 2; raise"):
-        planned(questions, [one, Arm(name="two")], budget_usd=1.5, question_usd=1)
+        make_plan(questions, [one, Arm(name="two")], budget_usd=1.5, question_usd=1)
     judged = QuestionSet("mine", (EvalQuestion("a", "Why?", "so"),), "simpleqa")
     with pytest.raises(EvaluationError, match="the question 'a' is scored by a judge; name its model with --judge"):
-        planned(judged, [one])
-    assert planned(questions, [one]).name == planned(questions, [one]).name != planned(questions, [one], seed=1).name
+        make_plan(judged, [one])
+    assert (
+        make_plan(questions, [one]).name == make_plan(questions, [one]).name != make_plan(questions, [one], seed=1).name
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,10 +156,10 @@ def test_a_plan_without_sense_is_refused(tmp_path: Path) -> None:
 async def test_a_rule_takes_what_means_the_same(scorer: Any, truth: Any, right: list[str], wrong: list[str]) -> None:
     question = EvalQuestion("a", "Why?", truth)
     for text, status in [*((one, "ok") for one in right), *((one, "wrong") for one in wrong)]:
-        said = await scorer.score(question, Answer(text), None)
+        said = await scorer.score(question, EvalAnswer(text), None)
         assert (said.status, said.score) == (status, 1.0 if status == "ok" else 0.0), text
 
 
 async def test_a_rule_needs_the_true_answer() -> None:
     with pytest.raises(EvaluationError, match="the question 'a' has no public answer; export the answers instead"):
-        await find_scorer("exact").score(EvalQuestion("a", "Why?"), Answer("so"), None)
+        await find_scorer("exact").score(EvalQuestion("a", "Why?"), EvalAnswer("so"), None)

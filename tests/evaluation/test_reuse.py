@@ -33,7 +33,7 @@ async def test_a_tool_that_one_question_made_serves_those_after_it(tmp_path: Pat
     trial = Trial(tmp_path, {"m": model.answer})
     plan = trial.plan(MAKER, suite="000-sec5.2")
     ending = await trial.run(plan, at_once=4)
-    assert (ending.asked, ending.refused) == (3, {})
+    assert (ending.runs, ending.refusals) == (3, {})
     assert model.asked.count("written") == 1
     scores = await trial.score(plan)
     assert [(one.status, one.made, one.found, one.reused) for one in scores] == [
@@ -70,4 +70,4 @@ def test_reuse_is_measured_of_one_arm_that_is_asked_once(tmp_path: Path) -> None
         trial.plan(Arm(name="one", reuse=True), repeats=3)
     arm = Arm(name="one", reuse=True, settings={"generator.keep": "run"})
     with pytest.raises(EvaluationError, match=r"may learn from another; leave it out, it is .workspace"):
-        arm.settled(Settings())
+        arm.merge(Settings())

@@ -16,9 +16,9 @@ from agentorchestra.core.settings import Price, Settings
 from agentorchestra.core.spec import AgentResult
 from agentorchestra.evaluation.export import gaia_lines
 from agentorchestra.evaluation.plan import Arm, amend, read
-from agentorchestra.evaluation.questions import SCORERS, Answer, EvalQuestion, Judge, Scored
+from agentorchestra.evaluation.questions import SCORERS, EvalAnswer, EvalQuestion, Judge, Scored
 from agentorchestra.evaluation.report import figures, html, latex, markdown
-from agentorchestra.evaluation.results import compared, forecast, outcome, power_lines, stop_after, tables, values
+from agentorchestra.evaluation.results import comparison, forecast, outcome, power_lines, stop_after, tables, values
 from agentorchestra.evaluation.runner import alone
 from agentorchestra.evaluation.scores import Score, attempts, judged_usd
 from agentorchestra.evaluation.statistics import mean
@@ -35,13 +35,13 @@ async def test_two_models_are_compared_question_by_question(tmp_path: Path) -> N
     trial = Trial(tmp_path, BOTH)
     plan = trial.plan(GOOD, POOR, repeats=2)
     ending = await trial.run(plan)
-    assert (ending.asked, ending.refused, ending.left_out) == (28, {}, ())
+    assert (ending.runs, ending.refusals, ending.left_out) == (28, {}, ())
     assert len(trial.requests) == 28
     assert (trial.progress[-1].done, trial.progress[-1].total) == (28, 28)
     scores = await trial.score(plan)
     assert mean(values(scores, "good")).value == 1
     assert mean(values(scores, "poor")).value == pytest.approx(5 / 7)
-    gain, pairs = compared(scores, "good", "poor")
+    gain, pairs = comparison(scores, "good", "poor")
     assert gain.value == pytest.approx(2 / 7)
     assert {one.question for one, _ in pairs} == {"q5", "q6"}
     named = {one.title: one for one in tables(plan, scores)}
@@ -64,7 +64,7 @@ async def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
     await trial.run(plan)
     asked_before = len(trial.requests)
     ending = await trial.run(plan)
-    assert ending.asked == 0
+    assert ending.runs == 0
     assert len(trial.requests) == asked_before == 8
 
 
@@ -101,7 +101,7 @@ async def test_a_crash_on_every_tenth_question_is_reported_and_the_rest_goes_on(
     trial = Trial(tmp_path, {"good": adds}, systems={"brittle": brittle})
     plan = trial.plan(Arm(name="brittle", system="brittle"))
     ending = await trial.run(plan)
-    assert ending.asked == 12
+    assert ending.runs == 12
     scores = await trial.score(plan)
     by_outcome = {one.question: outcome(one) for one in scores}
     assert {one for one, what in by_outcome.items() if what == "error"} == {"q0", "q10"}
@@ -111,8 +111,8 @@ async def test_a_crash_on_every_tenth_question_is_reported_and_the_rest_goes_on(
     assert [what for one, what in by_outcome.items() if one not in ("q0", "q10")] == ["right"] * 10
     assert mean(values(scores, "brittle")).value == pytest.approx(10 / 12)
     broken = False
-    assert (await trial.run(plan)).asked == 0
-    assert (await trial.run(plan, again=True)).asked == 2
+    assert (await trial.run(plan)).runs == 0
+    assert (await trial.run(plan, again=True)).runs == 2
     assert {one.question for one in await trial.score(plan) if outcome(one) == "error"} == {"q10"}
 
 
@@ -196,19 +196,19 @@ def test_an_arm_has_its_settings_and_learns_nothing() -> None:
         {"generator": {"keep": "workspace"}, "parts": {"tips": True, "plan": "once"}, "max_steps": 7}
     )
     arm = Arm(name="one", settings={"parts.plan": "none"})
-    made = arm.settled(settings)
+    made = arm.merge(settings)
     assert (made.generator.keep, made.parts.tips, made.parts.plan, made.max_steps) == ("run", False, "none", 7)
     assert "huggingface.co/datasets" in made.web.deny
     with pytest.raises(EvaluationError, match=r"the arm one sets parts\.tips = true, and the evaluation says what one"):
-        Arm(name="one", settings={"parts.tips": True}).settled(settings)
+        Arm(name="one", settings={"parts.tips": True}).merge(settings)
     with pytest.raises(EvaluationError, match=r"the arm one sets web.user_agent\.x, and user_agent holds no further"):
-        Arm(name="one", settings={"web.user_agent.x": 3}).settled(Settings.model_validate({"web": {"user_agent": "a"}}))
+        Arm(name="one", settings={"web.user_agent.x": 3}).merge(Settings.model_validate({"web": {"user_agent": "a"}}))
     with pytest.raises(EvaluationError, match="the arm one: max_stepz = 3 does not fit"):
-        Arm(name="one", settings={"max_stepz": 3}).settled(settings)
+        Arm(name="one", settings={"max_stepz": 3}).merge(settings)
     with pytest.raises(
         EvaluationError, match=r"agents\.planner\.memory is 'workflow', which serves the whole workspace"
     ):
-        Arm(name="one").settled(Settings.model_validate({"agents": {"planner": {"memory": "workflow"}}}))
+        Arm(name="one").merge(Settings.model_validate({"agents": {"planner": {"memory": "workflow"}}}))
 
 
 async def test_a_pilot_forecasts_cost_and_power(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ async def test_a_refusal_and_a_scorer_that_fails_are_told_apart_from_wrong_answe
 
         judged = False
 
-        async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
+        async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
             if question.id == "q3":
                 raise ValueError("no such table")
             return Scored(7.0, "ok") if question.id == "q4" else Scored.of(answer.text == question.truth)
@@ -299,7 +299,7 @@ async def test_a_refusal_and_a_scorer_that_fails_are_told_apart_from_wrong_answe
     trial = Trial(tmp_path, {"picky": picky})
     plan = trial.plan(Arm(name="picky"))
     ending = await trial.run(plan)
-    assert (ending.asked, ending.refused) == (6, {})
+    assert (ending.runs, ending.refusals) == (6, {})
     scores = await trial.score(plan)
     assert [outcome(one) for one in scores] == ["right", "unanswered", "error", "undecided", "undecided", "right"]
     assert scores[2].why == "the provider refused the request (400)"
@@ -314,7 +314,7 @@ async def test_a_question_that_cannot_be_asked_is_missing_and_the_rest_goes_on(t
     trial = Trial(tmp_path, {"good": adds})
     plan = trial.plan(GOOD, repeats=2)
     ending = await trial.run(plan)
-    assert (ending.asked, [*ending.missing]) == (4, ["q1", "q0~2"])
+    assert (ending.runs, [*ending.missing]) == (4, ["q1", "q0~2"])
     assert (trial.progress[-1].done, trial.progress[-1].total) == (4, 4)
     scores = await trial.score(plan)
     by_question = {one.question: (outcome(one), one.status, one.score) for one in scores}
@@ -405,7 +405,7 @@ async def test_what_cannot_be_made_into_a_run_is_reported_with_its_question(tmp_
     trial = Trial(tmp_path, {"good": adds})
     plan = trial.plan(GOOD)
     ending = await trial.run(plan)
-    (why,) = ending.refused.values()
+    (why,) = ending.refusals.values()
     assert "empty.pdf" in why
     scores = await trial.score(plan)
     assert [(outcome(one), one.why) for one in scores] == [("right", ""), ("not run", why), ("right", "")]
@@ -422,7 +422,7 @@ async def test_one_process_asks_at_a_time(tmp_path: Path) -> None:
     ):
         await trial.run(plan)
     assert trial.requests == []
-    assert (await trial.run(plan)).asked == 2
+    assert (await trial.run(plan)).runs == 2
 
 
 async def test_a_report_shows_hostile_answers_as_text(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from agentorchestra.evaluation.statistics import (
     independent_spread,
     majority,
     mean,
-    paired,
     pass_at_k,
     power_of,
+    question_gains,
     sample_size,
     sequential,
     spread_of,
@@ -97,7 +97,7 @@ def test_the_exact_test_with_repeats_counts_every_way_to_swap() -> None:
     """Against all 2^n ways, one by one."""
     chance = random.Random(7)
     first, second = ({str(q): [float(chance.random() < p) for _ in range(3)] for q in range(9)} for p in (0.8, 0.4))
-    pairs = [round(one * 3) for one in paired(first, second).values()]
+    pairs = [round(one * 3) for one in question_gains(first, second).values()]
     ways = [
         abs(sum(sign * one for sign, one in zip(signs, pairs, strict=True)))
         for signs in itertools.product((1, -1), repeat=len(pairs))
@@ -216,7 +216,7 @@ def simulated(suites: int) -> None:
         held += alone.low <= base <= alone.high
         same = drawn(chance, questions, repeats, base, 0)
         false += difference(*same).p <= 0.05
-        stopped += sequential(paired(*same).values())[-1] <= 0.05
+        stopped += sequential(question_gains(*same).values())[-1] <= 0.05
     error = 2.6 * (0.05 * 0.95 / suites) ** 0.5  # of a share of 0.95, in 99 of 100 simulations
     assert found / suites >= named - 0.03 - (0 if suites >= 2_000 else 0.05)
     assert abs(covered / suites - 0.95) <= error + 0.01

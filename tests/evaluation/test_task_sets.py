@@ -124,7 +124,7 @@ async def test_the_tests_of_a_task_decide_and_run_once(tmp_path: Path) -> None:
     trial = Trial(tmp_path, {"worker": works(commands, seen)})
     plan = trial.plan(WORKER, set_="terminal-bench-2")
     ending = await trial.run(plan)
-    assert (ending.asked, ending.refused, [*ending.missing]) == (2, {}, ["rebuild-kernel"])
+    assert (ending.runs, ending.refusals, [*ending.missing]) == (2, {}, ["rebuild-kernel"])
     assert (trial.progress[-1].done, trial.progress[-1].total) == (2, 2)
     scores = await trial.score(plan)
     by_id = {one.question: one for one in scores}
@@ -147,7 +147,7 @@ async def test_the_tests_of_a_task_decide_and_run_once(tmp_path: Path) -> None:
         limits = [one.manifest.budget.active_s for one in await whole_runs(workspace)]
     assert limits == [90.0, 90.0]
     assert await trial.score(plan) == scores
-    assert (await trial.run(plan)).asked == 0
+    assert (await trial.run(plan)).runs == 0
     # Elsewhere the verdicts are those of the bundle.
     bundle = tmp_path / "trial.zip"
     async with trial.workspace(trial.folder) as workspace:
@@ -237,7 +237,7 @@ async def test_a_change_is_handed_to_the_harness_and_its_verdict_taken_back(
     trial = Trial(tmp_path, {"worker": works({"counted twice": change, "empty shelf": "cat jars.py"})})
     plan = trial.plan(WORKER, set_="swe-bench-verified")
     ending = await trial.run(plan)
-    assert (ending.asked, ending.refused, [*ending.missing]) == (2, {}, ["varn__mill-3"])
+    assert (ending.runs, ending.refusals, [*ending.missing]) == (2, {}, ["varn__mill-3"])
     scores = await trial.score(plan)
     assert [(one.status, one.score) for one in scores] == [("judge_failed", None), ("missing", 0.0), ("missing", None)]
     assert scores[0].why == "the set's own harness has not scored the change yet"

@@ -12,7 +12,7 @@ import pytest
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.evaluation.plan import PLAN, Arm, Plan, folder_of, read
+from agentorchestra.evaluation.plan import PLAN, Arm, EvalPlan, folder_of, read
 from agentorchestra.evaluation.results import tables
 from agentorchestra.testing import call, decide
 from tests.evaluation.support import Trial, sums
@@ -40,7 +40,7 @@ async def test_a_split_apart_teaches_the_arms_that_take_tips(tmp_path: Path) -> 
     assert (len(plan.tips), len(plan.ids), {*plan.tips} & {*plan.ids}) == (3, 4, set())
     assert {plan.load().by_id[one].group for one in plan.tips} == {"1", "2", "3"}
     ending = await trial.run(plan)
-    assert (ending.asked, ending.refused) == (3 + 8, {})
+    assert (ending.runs, ending.refusals) == (3 + 8, {})
     assert (trial.progress[-1].done, trial.progress[-1].total) == (11, 11)
     scores = await trial.score(plan)
     right = {arm: {one.question for one in scores if one.arm == arm and one.score} for arm in ("plain", "tipped")}
@@ -49,7 +49,7 @@ async def test_a_split_apart_teaches_the_arms_that_take_tips(tmp_path: Path) -> 
     settings = {what: value for what, value in tables(plan, scores)[-1].rows}  # noqa: C416
     assert settings["tips from"] == f"3 other questions: {', '.join(plan.tips)}"
     before = len(trial.requests)
-    assert (await trial.run(plan)).asked == 0
+    assert (await trial.run(plan)).runs == 0
     assert len(trial.requests) == before
 
 
@@ -70,7 +70,7 @@ def test_tips_that_cannot_be_are_refused(tmp_path: Path) -> None:
         trial.plan(PLAIN, tips=2)
     with pytest.raises(EvaluationError, match="all 3 questions would give tips, and none be asked; give a"):
         trial.plan(TIPPED, tips=3)
-    plan: Plan = trial.plan(TIPPED, tips=1)
+    plan: EvalPlan = trial.plan(TIPPED, tips=1)
     file = folder_of(trial.folder, plan.name) / PLAN
     written = json.loads(file.read_text(encoding="utf-8")) | {"tips": [plan.ids[0]]}
     file.write_text(json.dumps(written), encoding="utf-8")

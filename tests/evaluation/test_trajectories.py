@@ -16,8 +16,8 @@ from agentorchestra.evaluation.plan import Arm
 from agentorchestra.evaluation.report import bars, distribution, figures, html, plot
 from agentorchestra.evaluation.results import (
     ATTEMPTS,
-    PARTED,
-    Point,
+    PARTINGS,
+    CostPoint,
     Table,
     published_points,
     report_tables,
@@ -66,8 +66,8 @@ async def test_a_tool_without_arguments_is_counted(tmp_path: Path) -> None:
     async with Workspace(tmp_path, tools=[tide]) as ws:
         ran = await ws.run("How is the tide?", model=model, system="react")
         found = course(await ws.log.events(ran.run_id))
-    assert found.called == {"tide", "done"}
-    assert not found.made and not found.delegations
+    assert found.calls == {"tide", "done"}
+    assert not found.tools and not found.delegations
 
 
 async def test_agents_that_were_asked_are_counted_without_those_below_them(tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_what_was_published_stands_in_the_plot(tmp_path: Path) -> None:
     sums(tmp_path / "data", 2)
     plan = Trial(tmp_path, {"good": adds}).plan(Arm(name="react"), suite="002-table3")
     others = published_points(plan)
-    assert Point("Ours, Gemini-3-Flash", 0.79, 0.8) in others
+    assert CostPoint("Ours, Gemini-3-Flash", 0.79, 0.8) in others
     assert len(others) == 13
-    svg = plot([Point("react", 0.1, 0.5)], others)
+    svg = plot([CostPoint("react", 0.1, 0.5)], others)
     assert svg.count("<circle") == 14
     assert "empty circles: published" in svg
     assert published_points(plan.model_copy(update={"suite": "004-table7"})) == []
@@ -148,7 +148,7 @@ def test_where_two_settings_of_one_system_first_differ_is_said_of_each_question(
         async with trial.workspace(trial.folder) as workspace:
             return {one.title: one for one in await report_tables(workspace, plan, scores)}
 
-    parted = asyncio.run(evaluated())[PARTED]
+    parted = asyncio.run(evaluated())[PARTINGS]
     assert parted.head == ("id", "plain and again", "plain and fields")
     assert [row[1] for row in parted.rows] == ["equal"] * 4
     assert [row[2].partition(": ")[0] for row in parted.rows] == ["/1.react#2"] * 4

@@ -22,7 +22,7 @@ from agentorchestra.evaluation.questions import load_set
 from agentorchestra.evolution.checks import HeldApart, check_changes
 from agentorchestra.evolution.evolver import held_apart
 from agentorchestra.evolution.optimiser import Change
-from agentorchestra.evolution.record import Source
+from agentorchestra.evolution.record import QuestionSource
 from tests.evaluation.support import write_set
 
 RULES = Variable(
@@ -170,7 +170,7 @@ def test_an_evolution_holds_its_validation_apart(tmp_path: Path) -> None:
         {"id": "q3", "question": "What was learnt from may be written down.", "answer": "Weston"},
     ]
     questions = load_set("local", write_set(tmp_path, lines))
-    apart = held_apart(Source(set="local", data=str(tmp_path), version=questions.version, ids=("q1", "q2")))
+    apart = held_apart(QuestionSource(set="local", data=str(tmp_path), version=questions.version, ids=("q1", "q2")))
     for text in ("It is Northam.", "See Easton.", "Know which town lies north of the river."):
         assert apart.stands_in(text)
     assert not apart.stands_in("Weston. What was learnt from may be written down.")

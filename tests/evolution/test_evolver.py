@@ -86,7 +86,7 @@ class Shop:
         return Workspace(
             folder,
             tools=[cents_of],
-            settings=settings if arm is None else arm.settled(settings),
+            settings=settings if arm is None else arm.merge(settings),
             models={"worker": self._counted("worker", worker), "mender": self._counted("mender", self.mender)},
         )
 

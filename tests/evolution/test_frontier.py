@@ -123,7 +123,7 @@ class Trials:
             "strong": self._model("strong", adds(strong=True), 40),
             "thinker": self._model("thinker", self.optimising, 1),
         }
-        return Workspace(folder, tools=[add], models=models, settings=arm.settled(settings) if arm else settings)
+        return Workspace(folder, tools=[add], models=models, settings=arm.merge(settings) if arm else settings)
 
     def _model(self, name: str, reply: Any, price: float) -> ScriptedModel:
         def counted(request: ModelRequest) -> Any:

@@ -291,7 +291,7 @@ class Questions:
 
         models = {"clerk": ScriptedModel(counted, name="clerk"), "reader": ScriptedModel(reader, name="reader")}
         settings = Settings(system="react", model="clerk")
-        return Workspace(folder, models=models, tools=[ask], settings=arm.settled(settings) if arm else settings)
+        return Workspace(folder, models=models, tools=[ask], settings=arm.merge(settings) if arm else settings)
 
     async def judged(self, ref: str, **limits: Any) -> Judgement:
         questions = load_set("local", self.data)

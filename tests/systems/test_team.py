@@ -425,8 +425,8 @@ async def test_nobody_is_asked_for_a_short_form_unless_the_settings_say_so(tmp_p
     assert record is not None and not record.manifest.shorten
     before = record.manifest.model_dump(mode="json", exclude={"shorten"})
     assert RunManifest.model_validate(before).shorten  # a run from before there was the setting
-    assert Arm(name="one").settled(Settings()).team.shorten
-    assert not Arm(name="one").settled(Settings(team=TeamSettings(shorten=False))).team.shorten
+    assert Arm(name="one").merge(Settings()).team.shorten
+    assert not Arm(name="one").merge(Settings(team=TeamSettings(shorten=False))).team.shorten
 
 
 async def test_a_plain_answer_has_the_sources_of_the_agents_that_were_asked(tmp_path: Path, files: list[Path]) -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from agentorchestra.core.errors import EvaluationError
-from agentorchestra.evaluation.questions import Answer, EvalQuestion, Judge, Scored
+from agentorchestra.evaluation.questions import EvalAnswer, EvalQuestion, Judge, Scored
 
 MATCHES = Callable[[str, tuple[str, ...]], bool]  # whether an answer says what the true answers say
 
 
 @dataclass(frozen=True)
-class Rule:
+class RuleScorer:
     """A scorer that needs nobody to judge.
 
     Attributes:
@@ -27,7 +27,7 @@ class Rule:
     says: str
     judged: bool = False
 
-    async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
+    async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         if question.truth is None:
             raise EvaluationError(f"the question {question.id!r} has no public answer; export the answers instead")
         truth = (question.truth,) if isinstance(question.truth, str) else question.truth
@@ -67,23 +67,25 @@ def same(answer: str, truth: str) -> bool:
 
 def entries(text: str) -> list[str]:
     """Return the entries of a list that is written with commas or semicolons."""
-    return [one.strip() for one in re.split(r"[;,]", text)]
+    return [entry.strip() for entry in re.split(r"[;,]", text)]
 
 
 def _is_list(answer: str, truth: tuple[str, ...]) -> bool:
     """Return whether the answer has the same entries in the same order."""
-    wanted = list(truth) if len(truth) > 1 else entries(truth[0])
-    given = entries(answer)
-    return len(given) == len(wanted) and all(map(same, given, wanted))
+    expected = list(truth) if len(truth) > 1 else entries(truth[0])
+    actual = entries(answer)
+    return len(actual) == len(expected) and all(map(same, actual, expected))
 
 
 def _contains(answer: str, truth: tuple[str, ...]) -> bool:
     """Return whether each true answer stands in the answer, in words of its own."""
     text = plain(answer)
-    return all(re.search(rf"(?<!\w){re.escape(plain(one))}(?!\w)", text) for one in truth)
+    return all(re.search(rf"(?<!\w){re.escape(plain(key))}(?!\w)", text) for key in truth)
 
 
-EXACT = Rule(lambda answer, truth: any(plain(answer) == plain(one) for one in truth), "one of")
-NUMBER = Rule(lambda answer, truth: any(number(one) is not None and same(answer, one) for one in truth), "the number")
-LIST = Rule(_is_list, "the list")
-CONTAINS = Rule(_contains, "a text with")
+EXACT = RuleScorer(lambda answer, truth: any(plain(answer) == plain(key) for key in truth), "one of")
+NUMBER = RuleScorer(
+    lambda answer, truth: any(number(key) is not None and same(answer, key) for key in truth), "the number"
+)
+LIST = RuleScorer(_is_list, "the list")
+CONTAINS = RuleScorer(_contains, "a text with")

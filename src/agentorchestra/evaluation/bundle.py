@@ -30,12 +30,12 @@ from pydantic import ValidationError
 
 from agentorchestra.core.errors import BundleError, EvaluationError
 from agentorchestra.evaluation.checks import CHECKS
-from agentorchestra.evaluation.plan import PLAN, Plan, folder_of, read, write
-from agentorchestra.evaluation.questions import Check
+from agentorchestra.evaluation.plan import PLAN, EvalPlan, folder_of, read, write
+from agentorchestra.evaluation.questions import MachineCheck
 from agentorchestra.evaluation.report import markdown
-from agentorchestra.evaluation.results import COUNTED, outcome, report_tables
-from agentorchestra.evaluation.runner import REFUSED, found_runs
-from agentorchestra.evaluation.scores import SCORES, Score, judged, kept_scores, scored
+from agentorchestra.evaluation.results import VALID, outcome, report_tables
+from agentorchestra.evaluation.runner import REFUSALS, found_runs
+from agentorchestra.evaluation.scores import SCORES, Score, has_scores, judge_runs, kept_scores
 from agentorchestra.log.bundle.secrets import Watch, secret_variables
 from agentorchestra.workspace import Workspace
 
@@ -43,11 +43,11 @@ KIND = "agentorchestra evaluation"
 FORMAT = 1
 HEADER, REPORT = "evaluation.json", "report.md"
 _RUN = re.compile(r"runs/run_[0-9A-Z]{26}\.zip")
-_TEXTS = (CHECKS, HEADER, PLAN, REFUSED, REPORT, SCORES)
+_TEXTS = (CHECKS, HEADER, PLAN, REFUSALS, REPORT, SCORES)
 _MAX_TEXT_BYTES = 256 * 1024**2  # of a member that is read whole
 
 
-async def write_bundle(workspace: Workspace[Any], plan: Plan, path: Path) -> int:
+async def write_bundle(workspace: Workspace[Any], plan: EvalPlan, path: Path) -> int:
     """Write an evaluation with all its runs into one file that only its owner can read; return how many runs.
 
     Args:
@@ -56,9 +56,8 @@ async def write_bundle(workspace: Workspace[Any], plan: Plan, path: Path) -> int
     Raises:
         BundleError: the file is there or cannot be written, or something secret would be in it.
     """
-    runs = sorted(
-        {one.id for one in (await found_runs(workspace, plan)).values()} | {*(await judged(workspace, plan)).values()}
-    )
+    runs = {head.id for head in (await found_runs(workspace, plan)).values()}
+    runs |= {*(await judge_runs(workspace, plan)).values()}
     watch, texts = Watch(secret_variables(workspace.own.environ)), await _texts(workspace, plan)
     for name, text in texts.items():
         watch.check(text.encode(), f"its {name}")
@@ -76,32 +75,32 @@ async def write_bundle(workspace: Workspace[Any], plan: Plan, path: Path) -> int
         ):
             for name, text in texts.items():
                 archive.writestr(name, text)
-            for run in runs:
-                made = await workspace.log.export(run, Path(folder) / f"{run}.zip")
-                archive.write(made.path, f"runs/{run}.zip")
-                made.path.unlink()
+            for run in sorted(runs):
+                export = await workspace.log.export(run, Path(folder) / f"{run}.zip")
+                archive.write(export.path, f"runs/{run}.zip")
+                export.path.unlink()
     except BaseException:
         path.unlink()
         raise
     return len(runs)
 
 
-async def _texts(workspace: Workspace[Any], plan: Plan) -> dict[str, str]:
+async def _texts(workspace: Workspace[Any], plan: EvalPlan) -> dict[str, str]:
     header = {"kind": KIND, "format": FORMAT, "distribution": plan.distribution}
     texts = {HEADER: json.dumps(header) + "\n", PLAN: plan.model_dump_json(indent=1) + "\n"}
     folder = folder_of(workspace.folder, plan.name)
-    for name in (REFUSED, CHECKS):
+    for name in (REFUSALS, CHECKS):
         if (folder / name).is_file():
             texts[name] = (folder / name).read_text(encoding="utf-8")
-    if scored(workspace.folder, plan):
+    if has_scores(workspace.folder, plan):
         scores = kept_scores(workspace.folder, plan)
         texts[SCORES] = (folder / SCORES).read_text(encoding="utf-8")
-        if any(outcome(one) in COUNTED for one in scores):
+        if any(outcome(score) in VALID for score in scores):
             texts[REPORT] = markdown(plan, await report_tables(workspace, plan, scores))
     return texts
 
 
-async def read_bundle(workspace: Workspace[Any], path: Path, data: Path | None = None) -> tuple[Plan, int]:
+async def read_bundle(workspace: Workspace[Any], path: Path, data: Path | None = None) -> tuple[EvalPlan, int]:
     """Take the evaluation of a bundle into a workspace, with its runs; return it, and how many runs it has.
 
     Each run is checked as `Workspace.import_file` does; the plan comes last. What an import left behind that stopped in
@@ -116,41 +115,41 @@ async def read_bundle(workspace: Workspace[Any], path: Path, data: Path | None =
     """
     try:
         with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
-            texts, runs = _checked(path, archive)
+            texts, runs = _contents(path, archive)
             plan = _plan(path, texts).model_copy(update={"data": "" if data is None else str(data.absolute())})
             if data is not None:
                 plan.load()
             _check_other(workspace.folder, plan)
             for name in runs:
-                taken = Path(archive.extract(name, folder))
-                await workspace.log.import_file(taken)
-                taken.unlink()
+                bundle = Path(archive.extract(name, folder))
+                await workspace.log.import_file(bundle)
+                bundle.unlink()
     except (OSError, zipfile.BadZipFile) as exc:
         raise BundleError(f"{path} cannot be read: {exc}; give the file that `eval export --bundle` wrote") from None
     here = folder_of(workspace.folder, plan.name)
-    there = (here / PLAN).exists()
-    for name in (SCORES, REFUSED, CHECKS):
-        if name in texts and not (there and (here / name).exists()):
+    exists = (here / PLAN).exists()
+    for name in (SCORES, REFUSALS, CHECKS):
+        if name in texts and not (exists and (here / name).exists()):
             write(workspace.folder, plan.name, name, texts[name])
-    if not there or data is not None:
+    if not exists or data is not None:
         write(workspace.folder, plan.name, PLAN, plan.model_dump_json(indent=1) + "\n")
     return plan, len(runs)
 
 
-def _checked(path: Path, archive: zipfile.ZipFile) -> tuple[dict[str, str], list[str]]:
+def _contents(path: Path, archive: zipfile.ZipFile) -> tuple[dict[str, str], list[str]]:
     members = archive.infolist()
-    names = [one.filename for one in members]
-    wrong = [one for one in names if one not in _TEXTS and not _RUN.fullmatch(one)]
+    names = [member.filename for member in members]
+    wrong = [name for name in names if name not in _TEXTS and not _RUN.fullmatch(name)]
     if wrong or len({*names}) < len(names) or HEADER not in names or PLAN not in names:
-        what = f"{wrong[0][:200]!r} is in it" if wrong else "a part is missing or twice in it"
+        problem = f"{wrong[0][:200]!r} is in it" if wrong else "a part is missing or twice in it"
         raise BundleError(
-            f"{path} is not a bundle of an evaluation: {what}; `agentorchestra import` takes those of runs"
+            f"{path} is not a bundle of an evaluation: {problem}; `agentorchestra import` takes those of runs"
         )
-    if any(one.compress_type != zipfile.ZIP_STORED for one in members) or (
-        sum(one.file_size for one in members) > path.stat().st_size
-    ):
+    sizes = {member.filename: member.file_size for member in members}
+    is_stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+    if not is_stored or sum(sizes.values()) > path.stat().st_size:
         raise BundleError(f"{path} was packed by another program: its members are not stored; take the file as it was")
-    if large := [one.filename for one in members if one.filename in _TEXTS and one.file_size > _MAX_TEXT_BYTES]:
+    if large := [name for name in names if name in _TEXTS and sizes[name] > _MAX_TEXT_BYTES]:
         raise BundleError(
             f"{path}: {large[0]} is larger than {_MAX_TEXT_BYTES} bytes; it is not one that was written here"
         )
@@ -168,14 +167,14 @@ def _checked(path: Path, archive: zipfile.ZipFile) -> tuple[dict[str, str], list
     return texts, sorted(name for name in names if _RUN.fullmatch(name))
 
 
-def _plan(path: Path, texts: dict[str, str]) -> Plan:
+def _plan(path: Path, texts: dict[str, str]) -> EvalPlan:
     try:
-        plan = Plan.model_validate_json(texts[PLAN])
+        plan = EvalPlan.model_validate_json(texts[PLAN])
         for line in texts.get(SCORES, "").splitlines():
             Score.model_validate_json(line)
         for line in texts.get(CHECKS, "").splitlines():
-            Check.model_validate_json(line)
-        json.loads(texts.get(REFUSED, "{}"))
+            MachineCheck.model_validate_json(line)
+        json.loads(texts.get(REFUSALS, "{}"))
     except (ValidationError, ValueError) as exc:
         raise BundleError(f"{path}: the plan or the scores do not fit: {str(exc).splitlines()[0]}") from None
     if not re.fullmatch(r"\w[\w.-]*", plan.name):
@@ -183,7 +182,7 @@ def _plan(path: Path, texts: dict[str, str]) -> Plan:
     return plan
 
 
-def _check_other(folder: Path, plan: Plan) -> None:
+def _check_other(folder: Path, plan: EvalPlan) -> None:
     """Raise EvaluationError if another evaluation has the name of this one."""
     if not (folder_of(folder, plan.name) / PLAN).exists():
         return

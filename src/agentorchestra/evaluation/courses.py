@@ -20,25 +20,26 @@ class Course:
     # each is a sub-agent for a part of the task. What sub-agents ask of others is not counted, nor who was started to
     # be written to.
     delegations: int
-    made: frozenset[str]  # tools that were generated and registered (000, app. D.6)
-    found: frozenset[str]  # tools that the generator found in place of making one
-    called: frozenset[str]  # all tools that were called
+    tools: frozenset[str]  # tools that were generated and registered (000, app. D.6)
+    matches: frozenset[str]  # tools that the generator found in place of making one
+    calls: frozenset[str]  # all tools that were called
 
 
 def course(events: Sequence[Event]) -> Course:
     """Return what happened in a run by its log."""
     effects = [(key, record.effect) for key, record in Ledger.of(events).records.items()]
-    calls = [(_name(one), one.get("arguments", {})) for _, one in effects if one["kind"] == EffectKind.INVOKE_TOOL]
+    tools = (effect for _, effect in effects if effect["kind"] == EffectKind.INVOKE_TOOL)
+    calls = [(_name(effect), effect.get("arguments", {})) for effect in tools]
     phases = [arguments for name, arguments in calls if name == _PHASE]
     return Course(
         delegations=_delegations(effects),
-        made=frozenset(str(phase["tool"]) for phase in phases if phase["phase"] == "registered"),
-        found=frozenset(
+        tools=frozenset(str(phase["tool"]) for phase in phases if phase["phase"] == "registered"),
+        matches=frozenset(
             str(phase["outcome"]).partition("@")[0]
             for phase in phases
             if phase["phase"] == "retrieved" and str(phase["outcome"]).endswith(" fits")
         ),
-        called=frozenset(name for name, _ in calls),
+        calls=frozenset(name for name, _ in calls),
     )
 
 
@@ -47,6 +48,6 @@ def _name(effect: Mapping[str, Any]) -> str:
 
 
 def _delegations(effects: Iterable[tuple[EffectKey, Mapping[str, Any]]]) -> int:
-    asked = [(key, one["arguments"]["name"]) for key, one in effects if one["kind"] == EffectKind.INVOKE_AGENT]
-    agents = [f"{key.branch.rstrip('/')}/{key.n}.{name}/" for key, name in asked]
-    return sum(sum(f"{key.branch}/".startswith(agent) for agent in agents) == 1 for key, _ in asked)
+    calls = [(key, effect["arguments"]["name"]) for key, effect in effects if effect["kind"] == EffectKind.INVOKE_AGENT]
+    agents = [f"{key.branch.rstrip('/')}/{key.n}.{name}/" for key, name in calls]
+    return sum(sum(f"{key.branch}/".startswith(agent) for agent in agents) == 1 for key, _ in calls)

@@ -8,23 +8,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.core.spec import RunResult
 from agentorchestra.evaluation.benchmarks.swe_bench import predictions
-from agentorchestra.evaluation.plan import Plan
-from agentorchestra.evaluation.questions import Check
-from agentorchestra.evaluation.runner import ENDED
-from agentorchestra.evaluation.scores import Attempt, Score
+from agentorchestra.evaluation.plan import EvalPlan
+from agentorchestra.evaluation.questions import MachineCheck
+from agentorchestra.evaluation.runner import END_STATUSES
+from agentorchestra.evaluation.scores import RunAttempt, Score
 
 
-def attempt_lines(attempts: Sequence[Attempt], scores: Sequence[Score]) -> Iterable[str]:
+def attempt_lines(attempts: Sequence[RunAttempt], scores: Sequence[Score]) -> Iterable[str]:
     """Return a line of JSON for each run, with its result; the last of a place has its score, where it was scored."""
     by_run = {score.run_id: score for score in scores}
     for attempt in attempts:
         body = attempt.model_dump(mode="json")
-        said = by_run.get(attempt.result.run_id)
-        body["score"] = None if said is None else {"status": said.status, "score": said.score, "why": said.why}
+        score = by_run.get(attempt.result.run_id)
+        body["score"] = None if score is None else {"status": score.status, "score": score.score, "why": score.why}
         yield json.dumps(body, ensure_ascii=False)
 
 
-def gaia_lines(plan: Plan, attempts: Sequence[Attempt], arm: str) -> Iterable[str]:
+def gaia_lines(plan: EvalPlan, attempts: Sequence[RunAttempt], arm: str) -> Iterable[str]:
     """Return the lines of GAIA's leaderboard for an arm: `task_id`, `model_answer`, `reasoning_trace`.
 
     A question without an answer has "", as the leaderboard wants every question.
@@ -33,23 +33,25 @@ def gaia_lines(plan: Plan, attempts: Sequence[Attempt], arm: str) -> Iterable[st
         EvaluationError: the arm was asked more than once: the leaderboard takes one answer.
     """
     last = _last(plan, attempts, arm)
-    for each in plan.ids:
-        found = last.get(each)
+    for question in plan.ids:
+        result = last.get(question)
         line = {
-            "task_id": each,
-            "model_answer": found.answer_text if found else "",
-            "reasoning_trace": found.report if found else "",
+            "task_id": question,
+            "model_answer": result.answer_text if result else "",
+            "reasoning_trace": result.report if result else "",
         }
         yield json.dumps(line, ensure_ascii=False)
 
 
-def swe_bench_lines(plan: Plan, attempts: Sequence[Attempt], checks: Mapping[str, Check], arm: str) -> Iterable[str]:
+def swe_bench_lines(
+    plan: EvalPlan, attempts: Sequence[RunAttempt], checks: Mapping[str, MachineCheck], arm: str
+) -> Iterable[str]:
     """Return the lines of predictions that SWE-bench's harness takes, for an arm; what was not run is not in them.
 
     Raises:
         EvaluationError: the arm was asked more than once, or its machines were not looked at yet.
     """
-    last = {name: one.run_id for name, one in _last(plan, attempts, arm).items() if one.status in ENDED}
+    last = {name: result.run_id for name, result in _last(plan, attempts, arm).items() if result.status in END_STATUSES}
     if not last or not any(run in checks for run in last.values()):
         raise EvaluationError(
             f"what the runs of {arm} changed was not looked at yet; `agentorchestra eval score {plan.name}` does that"
@@ -58,7 +60,7 @@ def swe_bench_lines(plan: Plan, attempts: Sequence[Attempt], checks: Mapping[str
     return predictions(f"{plan.name}-{arm}", patches)
 
 
-def _last(plan: Plan, attempts: Sequence[Attempt], arm: str) -> dict[str, RunResult]:
+def _last(plan: EvalPlan, attempts: Sequence[RunAttempt], arm: str) -> dict[str, RunResult]:
     if plan.repeats > 1:
         raise EvaluationError(f"{plan.name} has {plan.repeats} repeats, and a leaderboard takes one answer a question")
     plan.arm(arm)

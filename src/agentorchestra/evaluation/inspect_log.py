@@ -47,10 +47,10 @@ from agentorchestra.core.errors import EvaluationError
 from agentorchestra.core.events import Event
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import Message, ModelResponse, ToolCall
-from agentorchestra.evaluation.plan import Plan
+from agentorchestra.evaluation.plan import EvalPlan
 from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet
-from agentorchestra.evaluation.results import COUNTED, outcome
-from agentorchestra.evaluation.scores import Attempt, Score, attempts
+from agentorchestra.evaluation.results import VALID, outcome
+from agentorchestra.evaluation.scores import RunAttempt, Score, attempts
 from agentorchestra.log.ledger import Ledger, Record, parent_key
 from agentorchestra.workspace import Workspace
 
@@ -69,7 +69,7 @@ def checked_path(path: Path) -> Path:
 
 
 async def inspect_log(
-    workspace: Workspace[Any], plan: Plan, questions: QuestionSet, scores: Sequence[Score]
+    workspace: Workspace[Any], plan: EvalPlan, questions: QuestionSet, scores: Sequence[Score]
 ) -> EvalLog:
     """Return an evaluation as a log of Inspect, with its metrics.
 
@@ -79,17 +79,19 @@ async def inspect_log(
     Args:
         scores: of all its places, see `kept_scores`.
     """
-    tries: dict[tuple[str, str, int], list[Attempt]] = {}
-    for one in await attempts(workspace, plan):
-        tries.setdefault((one.question, one.arm, one.repeat), []).append(one)
+    tries: dict[tuple[str, str, int], list[RunAttempt]] = {}
+    for attempt in await attempts(workspace, plan):
+        tries.setdefault((attempt.question, attempt.arm, attempt.repeat), []).append(attempt)
     samples = []
     for score in scores:
-        runs = [(one, await workspace.log.events(one.result.run_id)) for one in tries.get(_place(score), [])]
+        runs = [
+            (attempt, await workspace.log.events(attempt.result.run_id)) for attempt in tries.get(_place(score), [])
+        ]
         samples.append(_sample(questions.by_id[score.question], score, runs))
-    asked = dict.fromkeys(model for sample in samples for model in sample.model_usage)
-    scored = [arm.name for arm in plan.arms if any(arm.name in (one.scores or {}) for one in samples)]
+    models = dict.fromkeys(model for sample in samples for model in sample.model_usage)
+    arms = [arm.name for arm in plan.arms if any(arm.name in (sample.scores or {}) for sample in samples)]
     log = EvalLog(
-        status="cancelled" if any(one.status == "not_run" for one in scores) else "success",
+        status="cancelled" if any(score.status == "not_run" for score in scores) else "success",
         eval=EvalSpec.model_validate(
             {
                 "created": plan.created or "1970-01-01T00:00:00+00:00",
@@ -99,14 +101,14 @@ async def inspect_log(
                 "task_id": plan.name,
                 "task_version": plan.version[:12],
                 "dataset": EvalDataset(name=plan.set, samples=len(plan.ids), sample_ids=list(plan.ids)),
-                "model": ", ".join(asked) or "none",
+                "model": ", ".join(models) or "none",
                 "config": EvalConfig(epochs=plan.repeats, epochs_reducer=["mean"], score_on_error=True),
                 "packages": {"agentorchestra": plan.distribution},
                 "metadata": {"plan": plan.model_dump(mode="json")},
-                "scorers": [{"name": name, "metrics": [{"name": one} for one in _METRICS]} for name in scored],
+                "scorers": [{"name": name, "metrics": [{"name": metric} for metric in _METRICS]} for name in arms],
             }
         ),
-        stats=EvalStats(model_usage=_added([one.model_usage for one in samples])),
+        stats=EvalStats(model_usage=_added([sample.model_usage for sample in samples])),
         samples=samples,
     )
     recompute_metrics(log)
@@ -122,38 +124,38 @@ def _place(score: Score) -> tuple[str, str, int]:
     return score.question, score.arm, score.repeat
 
 
-def _sample(question: EvalQuestion, score: Score, runs: Sequence[tuple[Attempt, list[Event]]]) -> EvalSample:
+def _sample(question: EvalQuestion, score: Score, runs: Sequence[tuple[RunAttempt, list[Event]]]) -> EvalSample:
     truth = question.truth
-    usage = [{name: _usage(one) for name, one in Ledger.of(log).usage_by_model.items() if name} for _, log in runs]
+    usage = [{name: _usage(use) for name, use in Ledger.of(log).usage_by_model.items() if name} for _, log in runs]
     first = runs[0][1][0].ts.isoformat() if runs else None
     last = runs[-1][1][-1].ts.isoformat() if runs else None
-    said = outcome(score)
-    counted = score.score is not None and said in COUNTED
+    label = outcome(score)
+    is_counted = score.score is not None and label in VALID
     return EvalSample(
         id=f"{score.arm}/{score.question}",
         epoch=score.repeat + 1,
         input=question.task,
         target="" if truth is None else truth if isinstance(truth, str) else list(truth),
-        files=[one.name for one in question.files] or None,
+        files=[file.name for file in question.files] or None,
         messages=[ChatMessageUser(content=question.task), ChatMessageAssistant(content=score.answer)],
         output=ModelOutput.from_content(next(iter(_added(usage)), "none"), score.answer),
-        scores={score.arm: _score(score)} if counted else {},
+        scores={score.arm: _score(score)} if is_counted else {},
         metadata={
             "arm": score.arm,
             "question": score.question,
             "group": score.group,
-            "outcome": said,
+            "outcome": label,
             "why": score.why,
-            "runs": [one.result.run_id for one, _ in runs],
+            "runs": [attempt.result.run_id for attempt, _ in runs],
             "cost_usd": score.cost_usd,
             "steps": score.steps,
         },
-        events=[one for attempt, log in runs for one in _lanes(attempt, log)],
+        events=[event for attempt, log in runs for event in _lanes(attempt, log)],
         model_usage=_added(usage),
         started_at=first,
         completed_at=last,
         total_time=score.duration_s,
-        error=EvalError(message=score.why, traceback="", traceback_ansi="") if said == "error" else None,
+        error=EvalError(message=score.why, traceback="", traceback_ansi="") if label == "error" else None,
     )
 
 
@@ -161,49 +163,49 @@ def _score(score: Score) -> InspectScore:
     return InspectScore(value=float(score.score or 0), answer=score.answer, explanation=score.why or None)
 
 
-def _usage(one: Usage) -> ModelUsage:
+def _usage(usage: Usage) -> ModelUsage:
     """Return usage as Inspect counts it: its input tokens are those that no cache held."""
-    cached = one.cache_read_tokens + one.cache_write_tokens
+    cached = usage.cache_read_tokens + usage.cache_write_tokens
     return ModelUsage(
-        input_tokens=one.input_tokens - cached,
-        output_tokens=one.output_tokens,
-        total_tokens=one.input_tokens + one.output_tokens,
-        input_tokens_cache_read=one.cache_read_tokens or None,
-        input_tokens_cache_write=one.cache_write_tokens or None,
-        reasoning_tokens=one.reasoning_tokens or None,
-        total_cost=one.cost_usd,
+        input_tokens=usage.input_tokens - cached,
+        output_tokens=usage.output_tokens,
+        total_tokens=usage.input_tokens + usage.output_tokens,
+        input_tokens_cache_read=usage.cache_read_tokens or None,
+        input_tokens_cache_write=usage.cache_write_tokens or None,
+        reasoning_tokens=usage.reasoning_tokens or None,
+        total_cost=usage.cost_usd,
     )
 
 
 def _added(usages: Sequence[Mapping[str, ModelUsage]]) -> dict[str, ModelUsage]:
-    found: dict[str, ModelUsage] = {}
-    for each in usages:
-        for name, one in each.items():
-            found[name] = found[name] + one if name in found else one
-    return found
+    sums: dict[str, ModelUsage] = {}
+    for by_model in usages:
+        for name, usage in by_model.items():
+            sums[name] = sums[name] + usage if name in sums else usage
+    return sums
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-def _lanes(attempt: Attempt, log: Sequence[Event]) -> list[InspectEvent]:
+def _lanes(attempt: RunAttempt, log: Sequence[Event]) -> list[InspectEvent]:
     """Return a run's events: a span for the run, in it one for each agent, in these the requests and calls."""
     ledger = Ledger.of(log)
     times = {event.seq: event.ts for event in log}
-    run, begun, last = attempt.result.run_id, log[0].ts, log[-1]
-    found: list[tuple[int, InspectEvent]] = [
-        (0, SpanBeginEvent(id=run, name=f"attempt {attempt.attempt + 1}", timestamp=begun, span_id=run)),
+    run, start, last = attempt.result.run_id, log[0].ts, log[-1]
+    events: list[tuple[int, InspectEvent]] = [
+        (0, SpanBeginEvent(id=run, name=f"attempt {attempt.attempt + 1}", timestamp=start, span_id=run)),
         (last.seq + 1, SpanEndEvent(id=run, timestamp=last.ts, span_id=run)),
     ]
     for key, record in ledger.records.items():
         lane = _lane(ledger, run, key.branch)
-        ended = times[record.seq] if record.outcome is not None else last.ts
-        for seq, one in _shown(ledger, run, key, record, (times[record.began], ended)):
-            one.span_id = one.span_id or lane
-            one.working_start = (one.timestamp - begun).total_seconds()
-            found.append((min(seq, last.seq), one))
+        end = times[record.seq] if record.outcome is not None else last.ts
+        for seq, event in _effect_events(ledger, run, key, record, (times[record.began], end)):
+            event.span_id = event.span_id or lane
+            event.working_start = (event.timestamp - start).total_seconds()
+            events.append((min(seq, last.seq), event))
     # An agent that has not ended is closed with the run, those it called first.
-    return [one for _, one in sorted(found, key=lambda each: each[0])]
+    return [event for _, event in sorted(events, key=lambda pair: pair[0])]
 
 
 def _lane(ledger: Ledger, run: str, branch: str) -> str:
@@ -215,12 +217,12 @@ def _lane(ledger: Ledger, run: str, branch: str) -> str:
     return run
 
 
-def _shown(
+def _effect_events(
     ledger: Ledger, run: str, key: EffectKey, record: Record, at: tuple[datetime, datetime]
 ) -> Iterator[tuple[int, InspectEvent]]:
     """Yield what a viewer shows of an effect, with its place in the log."""
-    began, ended = at
-    said = record.outcome
+    began, end = at
+    result = record.outcome
     arguments = record.effect.get("arguments", {})
     if record.kind in OF_AGENTS:
         span = f"{run}{key}"
@@ -230,8 +232,8 @@ def _shown(
             record.began,
             SpanBeginEvent(id=span, parent_id=parent, type="agent", name=name, timestamp=began, span_id=span),
         )
-        yield record.seq if said is not None else ledger.last_seq, SpanEndEvent(id=span, timestamp=ended, span_id=span)
-    elif record.kind is EffectKind.REQUEST_MODEL and said is not None:
+        yield record.seq if result is not None else ledger.last_seq, SpanEndEvent(id=span, timestamp=end, span_id=span)
+    elif record.kind is EffectKind.REQUEST_MODEL and result is not None:
         request = ledger.codec.decode(record.effect).request
         assert request is not None
         yield (
@@ -239,21 +241,21 @@ def _shown(
             ModelEvent(
                 model=request.model,
                 role=record.effect.get("purpose"),
-                input=[_message(one) for one in request.messages],
+                input=[_message(message) for message in request.messages],
                 tools=[
-                    ToolInfo(name=one.name, description=one.description, parameters=_parameters(one.parameters))
-                    for one in request.tools
+                    ToolInfo(name=tool.name, description=tool.description, parameters=_parameters(tool.parameters))
+                    for tool in request.tools
                 ],
                 tool_choice="auto",
                 config=GenerateConfig(max_tokens=request.settings.max_tokens),
-                output=_output(request.model, said.value),
-                error=said.error,
+                output=_output(request.model, result.value),
+                error=result.error,
                 timestamp=began,
-                completed=ended,
+                completed=end,
             ),
         )
-    elif record.kind in _CALLS and said is not None:
-        value = said.value
+    elif record.kind in _CALLS and result is not None:
+        value = result.value
         yield (
             record.began,
             ToolEvent(
@@ -261,9 +263,9 @@ def _shown(
                 function=str(record.effect["component"]).partition("@")[0],
                 arguments=arguments,
                 result=value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
-                error=None if said.ok else ToolCallError("unknown", said.error or said.status),
+                error=None if result.ok else ToolCallError("unknown", result.error or result.status),
                 timestamp=began,
-                completed=ended,
+                completed=end,
             ),
         )
 
@@ -271,8 +273,8 @@ def _shown(
 def _parameters(schema: Mapping[str, Any]) -> ToolParams:
     """Return the names and descriptions of a tool's arguments; the viewer shows no more of a schema."""
     fields = {
-        name: {"description": str(one.get("description", ""))} if isinstance(one, dict) else {}
-        for name, one in schema.get("properties", {}).items()
+        name: {"description": str(argument.get("description", ""))} if isinstance(argument, dict) else {}
+        for name, argument in schema.get("properties", {}).items()
     }
     return ToolParams.model_validate({"properties": fields, "required": schema.get("required", [])})
 
@@ -281,29 +283,29 @@ def _output(model: str, value: Any) -> ModelOutput:
     """Return a model's answer, from the recorded value; an empty one where there was none."""
     if not isinstance(value, dict):
         return ModelOutput(model=model)
-    said = ModelResponse.model_validate(value)
-    message = ChatMessageAssistant(content=said.text, tool_calls=_calls(said.tool_calls), model=said.model or model)
-    return ModelOutput(
-        model=said.model or model, choices=[ChatCompletionChoice(message=message)], usage=_usage(said.usage)
-    )
+    reply = ModelResponse.model_validate(value)
+    message = ChatMessageAssistant(content=reply.text, tool_calls=_calls(reply.tool_calls), model=reply.model or model)
+    choices = [ChatCompletionChoice(message=message)]
+    return ModelOutput(model=reply.model or model, choices=choices, usage=_usage(reply.usage))
 
 
 def _calls(calls: Sequence[ToolCall]) -> list[InspectToolCall] | None:
     return [
         InspectToolCall(
-            id=one.id,
-            function=one.name,
-            arguments=dict(one.arguments) if isinstance(one.arguments, dict) else {"text": one.arguments},
+            id=call.id,
+            function=call.name,
+            arguments=dict(call.arguments) if isinstance(call.arguments, dict) else {"text": call.arguments},
         )
-        for one in calls
+        for call in calls
     ] or None
 
 
-def _message(one: Message) -> ChatMessage:
-    if one.role == "system":
-        return ChatMessageSystem(id=one.digest, content=one.text)
-    if one.role == "assistant":
-        return ChatMessageAssistant(id=one.digest, content=one.text, tool_calls=_calls(one.tool_calls))
-    if one.role == "tool":
-        return ChatMessageTool(id=one.digest, content=one.text, tool_call_id=one.tool_call_id, function=one.name)
-    return ChatMessageUser(id=one.digest, content=one.text)
+def _message(message: Message) -> ChatMessage:
+    name, text = message.digest, message.text
+    if message.role == "system":
+        return ChatMessageSystem(id=name, content=text)
+    if message.role == "assistant":
+        return ChatMessageAssistant(id=name, content=text, tool_calls=_calls(message.tool_calls))
+    if message.role == "tool":
+        return ChatMessageTool(id=name, content=text, tool_call_id=message.tool_call_id, function=message.name)
+    return ChatMessageUser(id=name, content=text)

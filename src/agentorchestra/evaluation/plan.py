@@ -1,7 +1,7 @@
 """The record of an evaluation: which questions, asked of which systems, how often, within which limits.
 
 It lies in the workspace as `evaluations/NAME/plan.json`. What came of it is in the log: each run has the labels of
-`Plan.labels`, and its manifest the versions of prompts and tools.
+`EvalPlan.labels`, and its manifest the versions of prompts and tools.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet, load_
 FOLDER = "evaluations"
 PLAN = "plan.json"
 JUDGES = "judges"  # the label of a judge's runs: the evaluation
-ISOLATED: dict[str, JsonValue] = {"memory": "none", "parts.tips": False, "generator.keep": "run"}
+ISOLATION: dict[str, JsonValue] = {"memory": "none", "parts.tips": False, "generator.keep": "run"}
 """Settings under which a question learns nothing from another one; no arm can set them otherwise."""
 SAME_WEB: dict[str, JsonValue] = {"search.cache_s": 31_536_000, "web.cache_s": 31_536_000, "web.cache_mib": 4096}
 """Settings under which what one run was given by a search engine or a site is given to all later ones, for a year."""
-REUSE: dict[str, JsonValue] = {**ISOLATED, "generator.keep": "workspace"}
+REUSE: dict[str, JsonValue] = {**ISOLATION, "generator.keep": "workspace"}
 """The same where tools that were generated stay for the questions that come after (000, sec. 5.2)."""
 
 
@@ -47,14 +47,14 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
     settings: dict[str, JsonValue] = {}  # other settings, by dotted name: `{"parts.plan": "none"}`
     components: dict[str, str] = {}  # versions that its runs use, see `RunSpec`
     reuse: bool = False  # whether generated tools stay for the questions that come after
-    tips: bool = False  # whether it is shown what the questions of `Plan.tips` taught (004, sec. 3.2.1)
+    tips: bool = False  # whether it is shown what the questions of `EvalPlan.tips` taught (004, sec. 3.2.1)
 
     @property
     def kept_apart(self) -> dict[str, JsonValue]:
         """The settings under which its questions learn no more from each other than they are meant to."""
-        return (REUSE if self.reuse else ISOLATED) | {"parts.tips": self.tips}
+        return (REUSE if self.reuse else ISOLATION) | {"parts.tips": self.tips}
 
-    def settled(self, settings: Settings) -> Settings:
+    def merge(self, settings: Settings) -> Settings:
         """Return settings with those of the arm over them, its questions kept apart and answer pages closed.
 
         Pages that publish answers of benchmarks are denied besides (`ANSWER_PAGES`).
@@ -65,7 +65,7 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
         values = settings.model_dump(exclude_unset=True)
         values.setdefault("team", {}).setdefault("shorten", True)  # questions ask for a bare answer
         for name, value in {**self.settings, **self.kept_apart}.items():
-            if name in ISOLATED and self.settings.get(name, value) != value:
+            if name in ISOLATION and self.settings.get(name, value) != value:
                 raise EvaluationError(
                     f"the arm {self.name} sets {name} = {json.dumps(self.settings[name])}, and the evaluation says "
                     f"what one question may learn from another; leave it out, it is {json.dumps(value)} here"
@@ -77,7 +77,7 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
                 if not isinstance(place, dict):
                     raise EvaluationError(f"the arm {self.name} sets {name}, and {table} holds no further settings")
             place[last] = value
-        learning = [name for name, one in values.get("agents", {}).items() if one.get("memory") == "workflow"]
+        learning = [name for name, agent in values.get("agents", {}).items() if agent.get("memory") == "workflow"]
         if learning:
             raise EvaluationError(
                 f"agents.{learning[0]}.memory is 'workflow', which serves the whole workspace, and one question must "
@@ -93,7 +93,7 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
             ) from None
 
 
-class Plan(BaseModel, frozen=True, extra="forbid"):
+class EvalPlan(BaseModel, frozen=True, extra="forbid"):
     """An evaluation."""
 
     format: Literal[1] = 1  # of the file; 1 is the first
@@ -130,10 +130,10 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
         return any(arm.reuse for arm in self.arms)
 
     @model_validator(mode="after")
-    def _check_tips(self) -> Plan:
-        both = [tip for tip in self.tips if tip in self.ids]
-        if both:
-            raise ValueError(f"the question {both[0]!r} gives tips and is asked; a split of its own gives tips")
+    def _check_tips(self) -> EvalPlan:
+        common = [tip for tip in self.tips if tip in self.ids]
+        if common:
+            raise ValueError(f"the question {common[0]!r} gives tips and is asked; a split of its own gives tips")
         return self
 
     @property
@@ -142,13 +142,8 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
         return next((arm for arm in self.arms if arm.tips), None) if self.tips else None
 
     def labels(self, question: str, arm: str, repeat: int, attempt: int) -> dict[str, str]:
-        return {
-            "evaluation": self.name,
-            "question": question,
-            "arm": arm,
-            "repeat": str(repeat),
-            "attempt": str(attempt),
-        }
+        numbers = {"repeat": str(repeat), "attempt": str(attempt)}
+        return {"evaluation": self.name, "question": question, "arm": arm} | numbers
 
     def arm(self, name: str) -> Arm:
         """Return an arm by its name; raise EvaluationError if there is none."""
@@ -159,16 +154,16 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
 
     def load(self) -> QuestionSet:
         """Return the set of the questions; EvaluationError if its data are gone, or other ones than at first."""
-        found = load_set(self.set, Path(self.data) if self.data else None, self.choices_seed)
-        if found.version != self.version:
+        questions = load_set(self.set, Path(self.data) if self.data else None, self.choices_seed)
+        if questions.version != self.version:
             raise EvaluationError(
                 f"the evaluation {self.name} was begun with the version {self.version[:12]} of the set {self.set}, and "
-                f"the data are {found.version[:12]} now; bring the former data back, or begin another evaluation"
+                f"the data are {questions.version[:12]} now; bring the former data back, or begin another evaluation"
             )
-        return found
+        return questions
 
 
-def planned(
+def make_plan(
     questions: QuestionSet,  # the set
     arms: Sequence[Arm],  # at least one, each name once
     *,
@@ -180,8 +175,8 @@ def planned(
     seed: int = 0,  # of the sample and of the runs
     # how many other questions, spread over the groups, are asked first for tips: of arms that set `parts.tips`
     tips: int = 0,
-    **limits: Any,  # the further fields of `Plan`
-) -> Plan:
+    **limits: Any,  # the further fields of `EvalPlan`
+) -> EvalPlan:
     """Return a plan; without a name it gets one of its content, so the same command finds the same evaluation.
 
     Raises:
@@ -192,11 +187,11 @@ def planned(
     names = [arm.name for arm in arms]
     if not arms or len({*names}) < len(names):
         raise EvaluationError(f"the arms are named {', '.join(names) or 'nothing'}; give each one its own name")
-    apart = sampled(questions.questions, tips, seed) if tips else []
+    apart = draw(questions.questions, tips, seed) if tips else []
     rest = [question for question in questions.questions if question.id not in apart]
     if not rest:
         raise EvaluationError(f"all {tips} questions would give tips, and none be asked; give a smaller --tips")
-    chosen = [one.id for one in rest] if sample is None else sampled(rest, sample, seed)
+    ids = [question.id for question in rest] if sample is None else draw(rest, sample, seed)
     if tips:
         arms = [arm.model_copy(update={"tips": arm.settings.get("parts.tips") is True}) for arm in arms]
         if not any(arm.tips for arm in arms):
@@ -204,7 +199,7 @@ def planned(
     fields = {
         "set": source or questions.name,
         "data": data,
-        "ids": tuple(chosen),
+        "ids": tuple(ids),
         "tips": tuple(apart),
         "sample": sample,
         "seed": seed,
@@ -212,33 +207,32 @@ def planned(
         **limits,
     }
     try:
-        plan = Plan(name="", version=questions.version, **fields)
+        plan = EvalPlan(name="", version=questions.version, **fields)
     except ValidationError as exc:
         first = exc.errors()[0]
         raise EvaluationError(f"{first['loc'][0]} is {first['input']!r}: {first['msg']}") from None
     content = plan.model_dump(mode="json", exclude={"name", "version", "suite", "created", "distribution"})
-    for one in (content, *content["arms"]):  # as before there were such things: the same command finds its evaluation
+    for record in (content, *content["arms"]):  # as before there were such fields: the same command finds its plan
         for field in ("reuse", "tips"):
-            if not one.get(field, True):
-                del one[field]
+            if not record.get(field, True):
+                del record[field]
     plan = plan.model_copy(update={"name": name or f"{plan.set}-{sha256_json(content)[:8]}"})
-    for one in [plan.name, *names]:
-        if not re.fullmatch(r"\w[\w.-]*", one):
-            raise EvaluationError(f"the name {one!r} is not made of letters, digits, -, _ and .; choose another one")
+    for label in [plan.name, *names]:
+        if not re.fullmatch(r"\w[\w.-]*", label):
+            raise EvaluationError(f"the name {label!r} is not made of letters, digits, -, _ and .; choose another one")
     if plan.reuse and (len(arms) > 1 or plan.repeats > 1):
         raise EvaluationError(
             f"{plan.name} measures reuse with {len(arms)} arms and {plan.repeats} repeats, and tools that one of them "
             "made would serve the others; give each arm an evaluation in a workspace of its own, without repeats"
         )
-    if all(one in questions.faults for one in chosen):
+    if all(question_id in questions.faults for question_id in ids):
         raise EvaluationError(
-            f"none of the {len(chosen)} chosen questions of {plan.set} can be asked; the first: "
-            f"{questions.faults[chosen[0]]}"
+            f"none of the {len(ids)} chosen questions of {plan.set} can be asked; the first: {questions.faults[ids[0]]}"
         )
     if not plan.judge:
-        for each in chosen:
-            if questions.scorer_of(questions.by_id[each]).judged:
-                raise EvaluationError(f"the question {each!r} is scored by a judge; name its model with --judge")
+        for question_id in ids:
+            if questions.scorer_of(questions.by_id[question_id]).judged:
+                raise EvaluationError(f"the question {question_id!r} is scored by a judge; name its model with --judge")
     block = run_usd(plan) * len(arms) * plan.repeats
     if plan.budget_usd is not None and block > plan.budget_usd:
         raise EvaluationError(
@@ -248,7 +242,7 @@ def planned(
     return plan
 
 
-def run_usd(plan: Plan) -> float:
+def run_usd(plan: EvalPlan) -> float:
     """Return what an answer may cost, asked again too, 0 without a budget; EvaluationError without a run's limit."""
     if plan.budget_usd is None:
         return 0.0
@@ -257,7 +251,7 @@ def run_usd(plan: Plan) -> float:
     return plan.question_usd * (1 + plan.ask_again)
 
 
-def sampled(questions: Iterable[EvalQuestion], count: int, seed: int) -> list[str]:
+def draw(questions: Iterable[EvalQuestion], count: int, seed: int) -> list[str]:
     """Return the ids of a sample that is spread over the groups as the questions are, in the order of the set.
 
     Each group gives its share, rounded so that the sum is right (largest remainders).
@@ -269,22 +263,22 @@ def sampled(questions: Iterable[EvalQuestion], count: int, seed: int) -> list[st
     if not 1 <= count <= len(every):
         raise EvaluationError(f"a sample of {count} cannot be drawn from {len(every)} questions")
     groups: dict[str, list[str]] = {}
-    for one in every:
-        groups.setdefault(one.group, []).append(one.id)
+    for question in every:
+        groups.setdefault(question.group, []).append(question.id)
     shares = {name: count * len(ids) / len(every) for name, ids in groups.items()}
     sizes = {name: int(share) for name, share in shares.items()}
     for name in sorted(groups, key=lambda group: (sizes[group] - shares[group], group))[: count - sum(sizes.values())]:
         sizes[name] += 1
     chance = random.Random(seed)
-    chosen = {each for name in sorted(groups) for each in chance.sample(groups[name], sizes[name])}
-    return [one.id for one in every if one.id in chosen]
+    sample = {question_id for name in sorted(groups) for question_id in chance.sample(groups[name], sizes[name])}
+    return [question.id for question in every if question.id in sample]
 
 
 def folder_of(workspace: Path, name: str) -> Path:
     return workspace / FOLDER / name
 
 
-def keep(workspace: Path, plan: Plan) -> Plan:
+def keep(workspace: Path, plan: EvalPlan) -> EvalPlan:
     """Write the record of an evaluation that begins; of one that goes on return the record there is.
 
     Raises:
@@ -299,8 +293,8 @@ def keep(workspace: Path, plan: Plan) -> Plan:
             f"the evaluation {plan.name} was begun with the version {before.version[:12]} of the set {plan.set}, and "
             f"the data are {plan.version[:12]} now; bring the former data back, or choose another --name"
         )
-    ours, theirs = (_compared(one) for one in (plan, before))
-    other = [name for name in ours if ours[name] != theirs[name]]
+    content, former = (_content(record) for record in (plan, before))
+    other = [name for name in content if content[name] != former[name]]
     if other:
         raise EvaluationError(
             f"the evaluation {plan.name} was begun with other {', '.join(other)}; go on with `agentorchestra eval "
@@ -309,7 +303,7 @@ def keep(workspace: Path, plan: Plan) -> Plan:
     return before
 
 
-def amend(workspace: Path, name: str, budget_usd: float) -> Plan:
+def amend(workspace: Path, name: str, budget_usd: float) -> EvalPlan:
     """Give an evaluation another budget; EvaluationError for an unknown one, or without limits for its runs."""
     plan = read(workspace, name).model_copy(update={"budget_usd": budget_usd})
     run_usd(plan)
@@ -317,7 +311,7 @@ def amend(workspace: Path, name: str, budget_usd: float) -> Plan:
     return plan
 
 
-def given_data(workspace: Path, name: str, data: Path) -> Plan:
+def given_data(workspace: Path, name: str, data: Path) -> EvalPlan:
     """Say where the data of an evaluation's set are here; EvaluationError for an unknown one, or other data."""
     plan = read(workspace, name).model_copy(update={"data": str(data.absolute())})
     plan.load()
@@ -334,18 +328,18 @@ def write(workspace: Path, name: str, file: str, text: str) -> None:
     new.replace(path)
 
 
-def _compared(plan: Plan) -> Mapping[str, Any]:
+def _content(plan: EvalPlan) -> Mapping[str, Any]:
     return plan.model_dump(mode="json", exclude={"created", "distribution"})
 
 
-def read(workspace: Path, name: str) -> Plan:
+def read(workspace: Path, name: str) -> EvalPlan:
     """Return the record of an evaluation; raise EvaluationError if there is none of this name, or it cannot be read."""
     path = folder_of(workspace, name) / PLAN
     try:
-        return Plan.model_validate_json(path.read_text(encoding="utf-8"))
+        return EvalPlan.model_validate_json(path.read_text(encoding="utf-8"))
     except OSError:
-        there = ", ".join(evaluations(workspace)) or "none"
-        raise EvaluationError(f"there is no evaluation {name!r} in {workspace}; there are: {there}") from None
+        names = ", ".join(evaluations(workspace)) or "none"
+        raise EvaluationError(f"there is no evaluation {name!r} in {workspace}; there are: {names}") from None
     except ValidationError as exc:
         raise EvaluationError(
             f"{path} cannot be read: {exc.errors()[0]['msg']}; use the version of this package that wrote it"

@@ -79,8 +79,8 @@ class QuestionSet:
     @cached_property
     def faults(self) -> dict[str, str]:
         """Return why questions cannot be asked, by id: they are reported as `missing`, and the others are asked."""
-        found = {question.id: question.fault or _fault(question) for question in self.questions}
-        return {name: why for name, why in found.items() if why}
+        faults = {question.id: question.fault or _fault(question) for question in self.questions}
+        return {name: fault for name, fault in faults.items() if fault}
 
     @cached_property
     def version(self) -> str:
@@ -118,14 +118,14 @@ class QuestionSet:
 
 
 @dataclass(frozen=True)
-class Answer:
+class EvalAnswer:
     text: str  # the final answer, "" where there is none
     # of the run's files, for scorers that look at what was made; None where the run left none
     folder: Path | None = None
-    check: Check | None = None  # of a question with a machine, what its tests found there
+    check: MachineCheck | None = None  # of a question with a machine, what its tests found there
 
 
-class Check(BaseModel, frozen=True):
+class MachineCheck(BaseModel, frozen=True):
     """What was found on the machine that a run left: it is looked at once, since tests change it."""
 
     run: str  # its id
@@ -168,7 +168,7 @@ class Scorer(Protocol):
     @property
     def judged(self) -> bool: ...
 
-    async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
+    async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         """Return the score of an answer that is not empty."""
 
 
@@ -176,37 +176,37 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True)
-class Source:
+class SetSource:
     """A set that can be loaded by its name.
 
     Attributes:
         load: `module:function`; takes the folder or file of `--data` (None for the set's own place) and returns a
             QuestionSet.
         about: a sentence: what it is, where its data come from, what access it needs.
-        shuffled: whether it has choices in an order that is drawn: `load` then takes `seed` too.
+        has_choices: whether it has choices in an order that is drawn: `load` then takes `seed` too.
     """
 
     load: str
     about: str
-    shuffled: bool = False
+    has_choices: bool = False
 
 
 _IMAGES = "needs bubblewrap, and an image of each task in `images/` of --data (docs/evaluation.md); free"
-_GATED = "on the hub, for those who accept its conditions (HF_TOKEN)"
+_ON_HUB = "on the hub, for those who accept its conditions (HF_TOKEN)"
 
-SOURCES: dict[str, Source] = {
-    "local": Source(
+SOURCES: dict[str, SetSource] = {
+    "local": SetSource(
         "agentorchestra.evaluation.questions:load_local",
         "your own questions: --data with a .jsonl file, or a folder with questions.jsonl and its files",
     ),
     **{
-        name: Source(f"agentorchestra.evaluation.benchmarks.{load}", about)
+        name: SetSource(f"agentorchestra.evaluation.benchmarks.{load}", about)
         for name, load, about in (
-            ("gaia-validation", "gaia:load_validation", f"GAIA, 165 questions of three levels; {_GATED}"),
-            ("gaia-test", "gaia:load_test", f"GAIA, 301 questions whose answers only its leaderboard has; {_GATED}"),
-            ("gaia-media", "gaia:load_media", f"GAIA validation, the 27 with recording, picture or table; {_GATED}"),
+            ("gaia-validation", "gaia:load_validation", f"GAIA, 165 questions of three levels; {_ON_HUB}"),
+            ("gaia-test", "gaia:load_test", f"GAIA, 301 questions whose answers only its leaderboard has; {_ON_HUB}"),
+            ("gaia-media", "gaia:load_media", f"GAIA validation, the 27 with recording, picture or table; {_ON_HUB}"),
             ("simpleqa", "judged:load_simpleqa", "SimpleQA, 4,326 short questions about facts; a judge; free"),
-            ("hle", "judged:load_hle", f"Humanity's Last Exam, 2,500 questions; a judge; {_GATED}"),
+            ("hle", "judged:load_hle", f"Humanity's Last Exam, 2,500 questions; a judge; {_ON_HUB}"),
             ("browsecomp", "judged:load_browsecomp", "BrowseComp, 1,266 questions for the web; a judge; free"),
             ("aime-2024", "aime:load_2024", "AIME 2024, 30 problems; free"),
             ("aime-2025", "aime:load_2025", "AIME 2025, 30 problems; free"),
@@ -214,10 +214,10 @@ SOURCES: dict[str, Source] = {
             ("swe-bench-verified", "swe_bench:load_verified", f"SWE-bench Verified, 500 tasks; {_IMAGES}"),
         )
     },
-    "gpqa-diamond": Source(
+    "gpqa-diamond": SetSource(
         "agentorchestra.evaluation.benchmarks.gpqa:load_diamond",
         "GPQA-Diamond, 198 questions with four choices; free",
-        shuffled=True,
+        has_choices=True,
     ),
 }
 """The sets by name."""
@@ -253,16 +253,16 @@ def load_set(name: str, data: Path | None = None, choices_seed: int | None = Non
     """
     if name not in SOURCES:
         raise EvaluationError(f"there is no set {name!r}; the sets: {', '.join(sorted(SOURCES))}")
-    if choices_seed is not None and not SOURCES[name].shuffled:
-        shuffled = ", ".join(one for one, source in SOURCES.items() if source.shuffled)
+    if choices_seed is not None and not SOURCES[name].has_choices:
+        names = ", ".join(set_name for set_name, source in SOURCES.items() if source.has_choices)
         raise EvaluationError(
-            f"the set {name} has no choices to shuffle; leave --choices-seed out, which is for {shuffled}"
+            f"the set {name} has no choices to shuffle; leave --choices-seed out, which is for {names}"
         )
     options = {} if choices_seed is None else {"seed": choices_seed}
-    found: QuestionSet = resolve_name(SOURCES[name].load)(data, **options)
-    for question in found.questions:
-        found.scorer_of(question)
-    return found
+    question_set: QuestionSet = resolve_name(SOURCES[name].load)(data, **options)
+    for question in question_set.questions:
+        question_set.scorer_of(question)
+    return question_set
 
 
 def find_scorer(name: str) -> Scorer:
@@ -296,18 +296,18 @@ def load_local(data: Path | None) -> QuestionSet:
     path = data / QUESTIONS if data.is_dir() else data
     questions = []
     for number, line in read_lines(path):
-        where = f"{path}, line {number}"
+        place = f"{path}, line {number}"
         if unknown := sorted({*line} - _FIELDS):
-            raise EvaluationError(f"{where}: unknown field {unknown[0]!r}; a line has {', '.join(sorted(_FIELDS))}")
+            raise EvaluationError(f"{place}: unknown field {unknown[0]!r}; a line has {', '.join(sorted(_FIELDS))}")
         files = line.get("files", [])
         if not isinstance(line.get("question"), str) or "answer" not in line or not isinstance(files, list):
-            raise EvaluationError(f"{where}: give `question` as text, `answer`, and `files` as a list of paths")
+            raise EvaluationError(f"{place}: give `question` as text, `answer`, and `files` as a list of paths")
         questions.append(
             EvalQuestion(
                 id=str(line.get("id", number)),
                 task=line["question"],
-                truth=_truth(line["answer"], where),
-                files=tuple(_inside(path.parent, str(file), where) for file in files),
+                truth=_truth(line["answer"], place),
+                files=tuple(_inside(path.parent, str(file), place) for file in files),
                 group=str(line.get("level", "")),
                 scorer=str(line.get("scorer", "")),
                 metadata={"notes": line["notes"]} if "notes" in line else {},
@@ -328,7 +328,7 @@ def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise EvaluationError(f"{path} cannot be read as UTF-8 text: {exc}; name another one with --data") from None
-    found = []
+    objects = []
     for number, line in enumerate(re.split(r"\r?\n", text), start=1):
         if not line.strip():
             continue
@@ -338,8 +338,8 @@ def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
             raise EvaluationError(f"{path}, line {number} is no JSON: {exc}; write one object in each line") from None
         if not isinstance(value, dict):
             raise EvaluationError(f"{path}, line {number} is no JSON object; write one object in each line")
-        found.append((number, value))
-    return found
+        objects.append((number, value))
+    return objects
 
 
 def _told_apart(questions: Iterable[EvalQuestion]) -> Iterator[EvalQuestion]:
@@ -384,15 +384,15 @@ def _below(folder: Path) -> list[list[str | None]]:
     return [[file.relative_to(folder).as_posix(), _digest(file)] for file in files]
 
 
-def _truth(value: Any, where: str) -> Truth:
+def _truth(value: Any, place: str) -> Truth:
     if isinstance(value, list | tuple):
-        return tuple(map(_word, _words(value, where)))
-    return _word(_words([value], where)[0])
+        return tuple(map(_word, _words(value, place)))
+    return _word(_words([value], place)[0])
 
 
-def _words(values: Sequence[Any], where: str) -> Sequence[Any]:
+def _words(values: Sequence[Any], place: str) -> Sequence[Any]:
     if not values or any(not isinstance(value, str | int | float) or not str(value).strip() for value in values):
-        raise EvaluationError(f"{where}: the answer {list(values)!r} is not text, a number, or a list of them")
+        raise EvaluationError(f"{place}: the answer {list(values)!r} is not text, a number, or a list of them")
     return values
 
 
@@ -400,8 +400,8 @@ def _word(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _inside(folder: Path, name: str, where: str) -> Path:
+def _inside(folder: Path, name: str, place: str) -> Path:
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise EvaluationError(f"{where}: the file {name!r} lies outside {folder}; put it beside the questions")
+        raise EvaluationError(f"{place}: the file {name!r} lies outside {folder}; put it beside the questions")
     return path

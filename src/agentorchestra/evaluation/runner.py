@@ -23,11 +23,11 @@ from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.protocols import RunHead
 from agentorchestra.core.spec import RunResult, RunSpec, RunStatus
 from agentorchestra.evaluation.checks import Workspaces, on_machine
-from agentorchestra.evaluation.plan import JUDGES, Arm, Plan, folder_of, run_usd, write
+from agentorchestra.evaluation.plan import JUDGES, Arm, EvalPlan, folder_of, run_usd, write
 from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet
 from agentorchestra.workspace import Workspace, load_settings, open_workspace
 
-ENDED = frozenset(
+END_STATUSES = frozenset(
     {
         RunStatus.COMPLETED,
         RunStatus.PARTIAL,
@@ -42,7 +42,7 @@ ENDED = frozenset(
 UNABLE = "unable to determine"
 """What an agent says that does not know (004, sec. 4.1): with no answer, the one thing that is asked again."""
 
-REFUSED = "refused.json"  # of the record: why runs could not be made or driven, by question and arm; they are in no log
+REFUSALS = "refused.json"  # of the record: why runs could not be made or driven, by question and arm; in no log
 Place = tuple[str, str, int, int]  # question, arm, repeat, attempt
 
 
@@ -63,27 +63,27 @@ class Progress:
 
 @dataclass(frozen=True)
 class Ending:
-    asked: int  # runs that were driven here
-    refused: Mapping[tuple[str, str], str]  # sentences about runs that could not be made or driven, by question and arm
+    runs: int  # that were driven here
+    refusals: Mapping[tuple[str, str], str]  # why runs could not be made or driven, by question and arm
     left_out: tuple[str, ...]  # questions that were not begun, because the budget had no room for them
     missing: Mapping[str, str]  # why questions cannot be asked, by id (`QuestionSet.faults`)
 
 
 def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
     """Return the workspace with an arm's preset and settings, and with what keeps questions apart; not yet opened."""
-    made = open_workspace(folder, preset=arm.preset).another()
-    given = made.own.settings or load_settings(folder, arm.preset)
-    made.own = replace(made.own, settings=arm.settled(given))
-    return made
+    workspace = open_workspace(folder, preset=arm.preset).another()
+    settings = workspace.own.settings or load_settings(folder, arm.preset)
+    workspace.own = replace(workspace.own, settings=arm.merge(settings))
+    return workspace
 
 
-async def found_runs(workspace: Workspace[Any], plan: Plan) -> dict[Place, RunHead]:
-    found: dict[Place, RunHead] = {}
-    for one in await workspace.runs.list():
-        labels = one.manifest.labels
+async def found_runs(workspace: Workspace[Any], plan: EvalPlan) -> dict[Place, RunHead]:
+    runs: dict[Place, RunHead] = {}
+    for run in await workspace.runs.list():
+        labels = run.manifest.labels
         if labels.get("evaluation") == plan.name and "arm" in labels:
-            found[labels["question"], labels["arm"], int(labels["repeat"]), int(labels["attempt"])] = one
-    return found
+            runs[labels["question"], labels["arm"], int(labels["repeat"]), int(labels["attempt"])] = run
+    return runs
 
 
 def is_answer(text: str) -> bool:
@@ -91,7 +91,7 @@ def is_answer(text: str) -> bool:
     return text.strip().rstrip(".").casefold() not in ("", UNABLE)
 
 
-def paid(result: RunResult) -> float | None:
+def dollars(result: RunResult) -> float | None:
     """Return the dollars that a run cost, with what may have been paid; None where a price is unknown."""
     if result.cost_usd is None:
         return None
@@ -99,7 +99,7 @@ def paid(result: RunResult) -> float | None:
 
 
 @contextmanager
-def alone(folder: Path, plan: Plan) -> Iterator[None]:
+def alone(folder: Path, plan: EvalPlan) -> Iterator[None]:
     """Keep an evaluation to this process; raise EvaluationError while another one asks its questions."""
     path = folder_of(folder, plan.name) / "lock"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,8 +114,8 @@ class Runner:
     def __init__(
         self,
         folder: Path,  # of the workspace
-        plan: Plan,  # the evaluation; `keep` has written it
-        questions: QuestionSet,  # of the plan, see `Plan.load`
+        plan: EvalPlan,  # the evaluation; `keep` has written it
+        questions: QuestionSet,  # of the plan, see `EvalPlan.load`
         *,
         # makes the workspace of an arm; arms that are alike but for system and model share one. A question with a
         # machine has a workspace of its own.
@@ -126,7 +126,7 @@ class Runner:
     ) -> None:
         self._folder, self._plan, self._questions, self._workspaces = folder, plan, questions.by_id, workspaces
         self._faults = questions.faults
-        self._missing = {one: why for one, why in questions.faults.items() if one in plan.ids}
+        self._missing = {question: fault for question, fault in questions.faults.items() if question in plan.ids}
         self._at_once, self._progress, self._again = 1 if plan.reuse else at_once, progress, again
         self._slots = asyncio.Semaphore(self._at_once)
         self._freed = asyncio.Condition()
@@ -150,8 +150,8 @@ class Runner:
         plan = self._plan
         async with AsyncExitStack() as stack:
             stack.enter_context(alone(self._folder, plan))
-            opened = await self._opened(stack)
-            any_workspace = opened[plan.arms[0].name]
+            workspaces = await self._open_workspaces(stack)
+            any_workspace = workspaces[plan.arms[0].name]
             self._records = await found_runs(any_workspace, plan)
             if plan.reuse:
                 await self._check_reuse(any_workspace)
@@ -159,22 +159,22 @@ class Runner:
                 self._take(place, record.id, await any_workspace.runs.result(record.id))
             if plan.teacher is not None:
                 await self._check_tips(any_workspace)
-            for one in await any_workspace.runs.list():
-                if one.manifest.labels.get(JUDGES) == plan.name:
-                    self._paid[one.id] = paid(await any_workspace.runs.result(one.id))
-            chosen = [one for one in (plan.ids if ids is None else ids) if one not in self._missing]
+            for run in await any_workspace.runs.list():
+                if run.manifest.labels.get(JUDGES) == plan.name:
+                    self._paid[run.id] = dollars(await any_workspace.runs.result(run.id))
+            open_ids = [question for question in (plan.ids if ids is None else ids) if question not in self._missing]
             for arm in plan.arms:
-                for first in (self._questions[one] for one in chosen[:1]):
-                    async with self._on_machine(first, arm, opened[arm.name]) as workspace:
+                for first in (self._questions[question] for question in open_ids[:1]):
+                    async with self._on_machine(first, arm, workspaces[arm.name]) as workspace:
                         await workspace.runs.foresee(self._spec(first, arm, 0, 0, workspace))
             self._began = time.monotonic()
             if plan.teacher is not None:
-                await self._learn(plan.teacher, opened[plan.teacher.name])
-            left_out = await self._blocks(chosen, opened)
-        refused: dict[str, dict[str, str]] = {}
-        for (question, name), why in self._refused.items():
-            refused.setdefault(question, {})[name] = why
-        write(self._folder, plan.name, REFUSED, json.dumps(refused, indent=1) + "\n")
+                await self._learn(plan.teacher, workspaces[plan.teacher.name])
+            left_out = await self._blocks(open_ids, workspaces)
+        refusals: dict[str, dict[str, str]] = {}
+        for (question, name), reason in self._refused.items():
+            refusals.setdefault(question, {})[name] = reason
+        write(self._folder, plan.name, REFUSALS, json.dumps(refusals, indent=1) + "\n")
         return Ending(self._asked, self._refused, tuple(left_out), self._missing)
 
     async def _check_reuse(self, workspace: Workspace[Any]) -> None:
@@ -184,46 +184,46 @@ class Runner:
                 f"{self._plan.name} measures reuse, and a question that is tried again would have the tools of later "
                 "ones; go on without --failed"
             )
-        own = {one.id for one in self._records.values()}
-        for one in await workspace.tcp.stats():
-            if one.generated and one.made_in not in own:
+        own = {run.id for run in self._records.values()}
+        for tool in await workspace.tcp.stats():
+            if tool.generated and tool.made_in not in own:
                 raise EvaluationError(
-                    f"the workspace has the generated tool {one.name!r} of {one.made_in or 'an unknown run'}, which is "
-                    f"none of {self._plan.name}; measure reuse in a workspace of its own (--workspace DIR)"
+                    f"the workspace has the generated tool {tool.name!r} of {tool.made_in or 'an unknown run'}, which "
+                    f"is none of {self._plan.name}; measure reuse in a workspace of its own (--workspace DIR)"
                 )
 
     async def _check_tips(self, workspace: Workspace[Any]) -> None:
         """Raise EvaluationError where other runs would give tips, too."""
-        own = {one.id for place, one in self._records.items() if place[0] in self._plan.tips}
-        for one in await workspace.memory.recall(kinds=("insight",)):
-            if one.task not in own:
+        own = {run.id for place, run in self._records.items() if place[0] in self._plan.tips}
+        for insight in await workspace.memory.recall(kinds=("insight",)):
+            if insight.task not in own:
                 raise EvaluationError(
-                    f"the workspace remembers insights of {one.task}, which gives no tips in {self._plan.name}; ask in "
-                    "a workspace of its own (--workspace DIR)"
+                    f"the workspace remembers insights of {insight.task}, which gives no tips in {self._plan.name}; "
+                    "ask in a workspace of its own (--workspace DIR)"
                 )
 
     async def _learn(self, arm: Arm, workspace: Workspace[Any]) -> None:
         """Ask the questions that give tips, one after another, with the memory that they come from."""
-        for each in self._plan.tips:
-            record = self._records.get((each, arm.name, 0, 0))
-            faulty = each in self._faults
-            if faulty or (record is not None and record.status in ENDED):  # failed, too
+        for tip in self._plan.tips:
+            record = self._records.get((tip, arm.name, 0, 0))
+            faulty = tip in self._faults
+            if faulty or (record is not None and record.status in END_STATUSES):  # failed, too
                 continue
             hold = run_usd(self._plan)
             if not await self._room(hold):
                 return
-            await self._answer(self._questions[each], arm, 0, workspace)
+            await self._answer(self._questions[tip], arm, 0, workspace)
             self._held -= hold
 
-    async def _opened(self, stack: AsyncExitStack) -> dict[str, Workspace[Any]]:
+    async def _open_workspaces(self, stack: AsyncExitStack) -> dict[str, Workspace[Any]]:
         shared: dict[str, Workspace[Any]] = {}
-        opened = {}
+        workspaces = {}
         for arm in self._plan.arms:
             key = arm.model_dump_json(include={"preset", "settings"})
             if key not in shared:
                 shared[key] = await stack.enter_async_context(self._workspaces(self._folder, arm))
-            opened[arm.name] = shared[key]
-        return opened
+            workspaces[arm.name] = shared[key]
+        return workspaces
 
     @asynccontextmanager
     async def _on_machine(
@@ -238,25 +238,25 @@ class Runner:
 
     def _take(self, place: Place, run_id: str, result: RunResult) -> bool:
         """Note what a run cost; return whether its place is settled: answered, or not to be asked again."""
-        self._paid[run_id] = paid(result)
+        self._paid[run_id] = dollars(result)
         question, arm, repeat, attempt = place
-        tried = result.status in ENDED and not (self._again and result.status is RunStatus.FAILED)
-        said = is_answer(result.answer_text) or self._questions[question].machine is not None  # there the tests decide
-        if tried and (said or attempt == self._plan.ask_again):
+        is_final = result.status in END_STATUSES and not (self._again and result.status is RunStatus.FAILED)
+        has_tests = self._questions[question].machine is not None  # they decide
+        if is_final and (has_tests or is_answer(result.answer_text) or attempt == self._plan.ask_again):
             self._settled.add((question, arm, repeat))
         return (question, arm, repeat) in self._settled
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 
-    async def _blocks(self, ids: list[str], opened: Mapping[str, Workspace[Any]]) -> list[str]:
+    async def _blocks(self, ids: list[str], workspaces: Mapping[str, Workspace[Any]]) -> list[str]:
         """Drive the blocks; return the questions that were not begun."""
         side_by_side = asyncio.Semaphore(max(1, -(-self._at_once // (len(self._plan.arms) * self._plan.repeats))))
 
-        async def block(each: str, places: list[tuple[Arm, int]], hold: float) -> None:
+        async def block(question: str, places: list[tuple[Arm, int]], hold: float) -> None:
             try:
                 async with asyncio.TaskGroup() as group:
                     for arm, repeat in places:
-                        group.create_task(self._answer(self._questions[each], arm, repeat, opened[arm.name]))
+                        group.create_task(self._answer(self._questions[question], arm, repeat, workspaces[arm.name]))
             finally:
                 side_by_side.release()
                 async with self._freed:
@@ -264,10 +264,10 @@ class Runner:
                     self._freed.notify_all()
 
         async with asyncio.TaskGroup() as group:
-            for number, each in enumerate(ids):
+            for number, question in enumerate(ids):
                 repeats = range(self._plan.repeats)
                 places = [
-                    (arm, n) for arm in self._plan.arms for n in repeats if (each, arm.name, n) not in self._settled
+                    (arm, n) for arm in self._plan.arms for n in repeats if (question, arm.name, n) not in self._settled
                 ]
                 if not places:
                     continue
@@ -275,14 +275,14 @@ class Runner:
                 hold = run_usd(self._plan) * len(places)
                 if not await self._room(hold):
                     return ids[number:]
-                group.create_task(block(each, places, hold))
+                group.create_task(block(question, places, hold))
         return []
 
     async def _room(self, hold: float) -> bool:
         """Return whether the budget has room for a block, when those under way have ended if need be."""
         budget = self._plan.budget_usd
         async with self._freed:
-            while budget is not None and (self._spent() or 0.0) + self._held + hold > budget:
+            while budget is not None and (self._spent_usd() or 0.0) + self._held + hold > budget:
                 if self._held <= 0:
                     return False
                 await self._freed.wait()
@@ -298,25 +298,25 @@ class Runner:
                 continue
             async with self._slots:
                 try:
-                    async with self._on_machine(question, arm, workspace) as there:
-                        spec = self._spec(question, arm, repeat, attempt, there)
-                        run_id = record.id if record else await there.create(spec)
-                        result = await there.resume(run_id)
+                    async with self._on_machine(question, arm, workspace) as own:
+                        spec = self._spec(question, arm, repeat, attempt, own)
+                        run_id = record.id if record else await own.create(spec)
+                        result = await own.resume(run_id)
                 except AgentOrchestraError as exc:  # of this run alone: the others go on
                     self._refused[question.id, arm.name] = f"{type(exc).__name__}: {exc}"
                     self._tell(f"{question.id} {arm.name}: refused: {exc}")
                     return
             self._asked += 1
             self._failed += result.status is RunStatus.FAILED
-            settled = self._take(place, run_id, result)
+            is_settled = self._take(place, run_id, result)
             self._tell(
                 f"{question.id} {arm.name}: {result.status}" + ("" if is_answer(result.answer_text) else ", no answer")
             )
-            if settled or result.status not in ENDED:
+            if is_settled or result.status not in END_STATUSES:
                 return
 
     def _open(self, record: RunHead) -> bool:
-        return record.status not in ENDED or (self._again and record.status is RunStatus.FAILED)
+        return record.status not in END_STATUSES or (self._again and record.status is RunStatus.FAILED)
 
     def _spec(self, question: EvalQuestion, arm: Arm, repeat: int, attempt: int, workspace: Workspace[Any]) -> RunSpec:
         """Return the run of a place: of the question it gets text, files and machine, and nothing else."""
@@ -339,25 +339,25 @@ class Runner:
 
     # -- what is told ----------------------------------------------------------------------------------------------
 
-    def _spent(self) -> float | None:
+    def _spent_usd(self) -> float | None:
         """Return what all runs cost until now, the judge's among them; None where a price is unknown."""
         costs = [*self._paid.values()]
-        return None if None in costs else sum(one for one in costs if one is not None)
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
 
     def _tell(self, last: str) -> None:
         if self._progress is None:
             return
-        plan, spent = self._plan, self._spent()
+        plan, spent_usd = self._plan, self._spent_usd()
         total = (len(plan.ids) - len(self._missing)) * len(plan.arms) * plan.repeats + len(plan.tips)
-        each = (time.monotonic() - self._began) / max(1, self._asked)
+        run_s = (time.monotonic() - self._began) / max(1, self._asked)
         self._progress(
             Progress(
                 done=len(self._settled),
                 total=total,
                 failed=self._failed,
-                spent_usd=spent,
-                left_usd=None if plan.budget_usd is None or spent is None else plan.budget_usd - spent,
-                left_s=each * (total - len(self._settled)) if self._asked else None,
+                spent_usd=spent_usd,
+                left_usd=None if plan.budget_usd is None or spent_usd is None else plan.budget_usd - spent_usd,
+                left_s=run_s * (total - len(self._settled)) if self._asked else None,
                 last=last,
             )
         )

@@ -22,24 +22,24 @@ from agentorchestra.core.spec import FINAL, RunResult, RunStatus
 from agentorchestra.evaluation.benchmarks.swe_bench import verdicts
 from agentorchestra.evaluation.checks import Workspaces, check_run, keep_check, kept_checks
 from agentorchestra.evaluation.courses import Course, course
-from agentorchestra.evaluation.plan import JUDGES, Plan, folder_of, write
+from agentorchestra.evaluation.plan import JUDGES, EvalPlan, folder_of, write
 from agentorchestra.evaluation.questions import (
-    Answer,
-    Check,
+    EvalAnswer,
     EvalQuestion,
+    MachineCheck,
     QuestionSet,
     Scored,
     ScoreStatus,
     read_lines,
 )
-from agentorchestra.evaluation.runner import ENDED, REFUSED, arm_workspace, found_runs, is_answer, paid
+from agentorchestra.evaluation.runner import END_STATUSES, REFUSALS, arm_workspace, dollars, found_runs, is_answer
 from agentorchestra.workspace import Workspace
 
 SCORES = "scores.jsonl"
 JUDGE_SYSTEM = "direct"
 
 
-class Attempt(BaseModel, frozen=True):
+class RunAttempt(BaseModel, frozen=True):
     """A run of an evaluation.
 
     Attributes:
@@ -90,7 +90,7 @@ class Purse:
         spent_usd: what its runs and its judge cost until now.
     """
 
-    def __init__(self, plan: Plan, spent_usd: float) -> None:
+    def __init__(self, plan: EvalPlan, spent_usd: float) -> None:
         self._plan, self._spent, self._held = plan, spent_usd, 0.0
         self._freed = asyncio.Condition()
 
@@ -106,7 +106,7 @@ class Purse:
                 await self._freed.wait()
             hold = min(most, budget - self._spent - self._held)
             if hold <= 0:
-                raise EvaluationError(self.reached)
+                raise EvaluationError(self.refusal)
             self._held += hold
         try:
             yield hold
@@ -119,7 +119,7 @@ class Purse:
         self._spent += usd or 0.0
 
     @property
-    def reached(self) -> str:
+    def refusal(self) -> str:
         return (
             f"the judge was not asked: ${self._spent:.4f} of the budget of ${self._plan.budget_usd:g} are spent; "
             f"`agentorchestra eval score {self._plan.name} --budget-usd X` goes on"
@@ -132,25 +132,25 @@ class ModelJudge:
     Args:
         workspace: where it runs.
         plan: the evaluation, which names the model.
-        asked: the labels of what it was asked before, with the runs.
+        replies: the labels of what it was asked before, with the runs.
         of: the run that is judged.
         purse: what it may cost.
     """
 
     def __init__(
-        self, workspace: Workspace[Any], plan: Plan, asked: Mapping[tuple[str, str], str], of: str, purse: Purse
+        self, workspace: Workspace[Any], plan: EvalPlan, replies: Mapping[tuple[str, str], str], of: str, purse: Purse
     ) -> None:
-        self._workspace, self._plan, self._asked, self._of, self._purse = workspace, plan, asked, of, purse
+        self._workspace, self._plan, self._replies, self._of, self._purse = workspace, plan, replies, of, purse
 
     async def __call__(self, prompt: str) -> str:
         """Return the judge's reply; EvaluationError if it gave none, or the evaluation's budget is reached."""
         place = (self._of, sha256_text(f"{self._plan.judge} {prompt}")[:16])
-        before = self._asked.get(place)
+        before = self._replies.get(place)
         result = await self._workspace.runs.result(before) if before else None
         if result is None or result.status not in FINAL:
             async with self._purse.room() as usd:
-                had = paid(result) or 0.0 if result else 0.0
-                budget = Budget(cost_usd=None if usd is None else had + usd)
+                base_usd = dollars(result) or 0.0 if result else 0.0
+                budget = Budget(cost_usd=None if usd is None else base_usd + usd)
                 run_id = before or await self._workspace.create(
                     prompt,
                     system=JUDGE_SYSTEM,
@@ -161,67 +161,67 @@ class ModelJudge:
                     budget=budget,
                 )
                 result = await self._workspace.resume(run_id, budget=budget if before else None)
-                self._purse.pay((paid(result) or 0.0) - had)
+                self._purse.pay((dollars(result) or 0.0) - base_usd)
             if result.status is RunStatus.BUDGET_EXHAUSTED and usd is not None and usd < (self._plan.question_usd or 0):
-                raise EvaluationError(self._purse.reached)
+                raise EvaluationError(self._purse.refusal)
         if not result.answer_text:
             raise EvaluationError(f"the judge gave no reply ({result.status}): {result.error or 'it was empty'}")
         return result.answer_text
 
 
-async def attempts(workspace: Workspace[Any], plan: Plan) -> list[Attempt]:
+async def attempts(workspace: Workspace[Any], plan: EvalPlan) -> list[RunAttempt]:
     """Return all runs of an evaluation, in the order of its questions, arms, repeats."""
-    order = {one: number for number, one in enumerate(plan.ids)}
+    order = {question: number for number, question in enumerate(plan.ids)}
     arms = {arm.name: number for number, arm in enumerate(plan.arms)}
-    found = await found_runs(workspace, plan)
-    places = sorted((one for one in found if one[0] in order), key=lambda one: (order[one[0]], arms[one[1]], *one[2:]))
+    runs = {place: run for place, run in (await found_runs(workspace, plan)).items() if place[0] in order}
+    places = sorted(runs, key=lambda place: (order[place[0]], arms[place[1]], *place[2:]))
     return [
-        Attempt(
+        RunAttempt(
             question=q,
             arm=arm,
             repeat=repeat,
             attempt=n,
-            result=await workspace.runs.result(found[q, arm, repeat, n].id),
+            result=await workspace.runs.result(runs[q, arm, repeat, n].id),
         )
         for q, arm, repeat, n in places
     ]
 
 
-async def judged(workspace: Workspace[Any], plan: Plan) -> dict[tuple[str, str], str]:
+async def judge_runs(workspace: Workspace[Any], plan: EvalPlan) -> dict[tuple[str, str], str]:
     labels = {run.id: run.manifest.labels for run in await workspace.runs.list()}
     return {(label["of"], label["asked"]): run for run, label in labels.items() if label.get(JUDGES) == plan.name}
 
 
-async def judged_usd(workspace: Workspace[Any], plan: Plan) -> float | None:
-    return total([paid(await workspace.runs.result(one)) for one in (await judged(workspace, plan)).values()])
+async def judged_usd(workspace: Workspace[Any], plan: EvalPlan) -> float | None:
+    return total([dollars(await workspace.runs.result(run)) for run in (await judge_runs(workspace, plan)).values()])
 
 
 def total(costs: Iterable[float | None]) -> float | None:
-    listed = list(costs)
-    return None if None in listed else sum(one for one in listed if one is not None)
+    amounts = list(costs)
+    return None if None in amounts else sum(amount for amount in amounts if amount is not None)
 
 
 async def score(
     workspace: Workspace[Any],  # open; the judge runs in it
-    plan: Plan,  # the evaluation
-    questions: QuestionSet,  # of the plan, see `Plan.load`
+    plan: EvalPlan,  # the evaluation
+    questions: QuestionSet,  # of the plan, see `EvalPlan.load`
     *,
     at_once: int = 4,  # answers that are judged, and machines that are looked at, at the same time
     workspaces: Workspaces = arm_workspace,  # makes the workspace of an arm, for questions with a machine
 ) -> list[Score]:
-    by_place: dict[tuple[str, str, int], list[Attempt]] = {}
+    by_place: dict[tuple[str, str, int], list[RunAttempt]] = {}
     tries = await attempts(workspace, plan)
-    for one in tries:
-        by_place.setdefault((one.question, one.arm, one.repeat), []).append(one)
-    asked, refused = await judged(workspace, plan), _refused(workspace.folder, plan)
+    for attempt in tries:
+        by_place.setdefault((attempt.question, attempt.arm, attempt.repeat), []).append(attempt)
+    replies, refusals = await judge_runs(workspace, plan), _refusals(workspace.folder, plan)
     checks = kept_checks(workspace.folder, plan)
     elsewhere = {run.id for run in await workspace.runs.list() if run.imported is not None}
-    runs = sum(paid(one.result) or 0.0 for one in tries)
-    purse = Purse(plan, runs + sum([paid(await workspace.runs.result(one)) or 0.0 for one in asked.values()]))
+    runs = sum(dollars(attempt.result) or 0.0 for attempt in tries)
+    purse = Purse(plan, runs + sum([dollars(await workspace.runs.result(run)) or 0.0 for run in replies.values()]))
     slots = asyncio.Semaphore(at_once)
     courses: dict[tuple[str, str, int], list[Course]] = {}
 
-    async def checked(question: EvalQuestion, mark: Score) -> Check | None:
+    async def machine_check(question: EvalQuestion, mark: Score) -> MachineCheck | None:
         """Return what is on the machine that a run left, looked at once."""
         if question.machine is None or mark.run_id in checks:
             return checks.get(mark.run_id)
@@ -229,31 +229,31 @@ async def score(
             raise EvaluationError(
                 f"the machine of {mark.run_id} is where the run was made; score it there, and import the bundle again"
             )
-        made = workspaces(workspace.folder, plan.arm(mark.arm))
-        keep_check(workspace.folder, plan, found := await check_run(made, question.machine, mark.run_id))
-        return found
+        own = workspaces(workspace.folder, plan.arm(mark.arm))
+        keep_check(workspace.folder, plan, check := await check_run(own, question.machine, mark.run_id))
+        return check
 
-    async def marked(each: str, arm: str, repeat: int) -> Score:
-        question = questions.by_id[each]
-        mark = _unscored(question, arm, repeat, by_place.get((each, arm, repeat), []))
-        if not mark.run_id and each in questions.faults:
-            return mark.model_copy(update={"status": "missing", "why": questions.faults[each]})
+    async def score_place(name: str, arm: str, repeat: int) -> Score:
+        question = questions.by_id[name]
+        mark = _base_score(question, arm, repeat, by_place.get((name, arm, repeat), []))
+        if not mark.run_id and name in questions.faults:
+            return mark.model_copy(update={"status": "missing", "why": questions.faults[name]})
         if mark.status == "not_run":
-            return mark.model_copy(update={"why": refused.get(each, {}).get(arm, mark.why)})
-        tries = by_place[each, arm, repeat]
-        courses[each, arm, repeat] = [course(await workspace.log.events(one.result.run_id)) for one in tries]
+            return mark.model_copy(update={"why": refusals.get(name, {}).get(arm, mark.why)})
+        tries = by_place[name, arm, repeat]
+        courses[name, arm, repeat] = [course(await workspace.log.events(attempt.result.run_id)) for attempt in tries]
         if mark.status != "ok":
             return mark
         async with slots:
-            judge = ModelJudge(workspace, plan, asked, mark.run_id, purse) if plan.judge else None
+            judge = ModelJudge(workspace, plan, replies, mark.run_id, purse) if plan.judge else None
             try:
-                said = await _said(workspace, questions, judge, mark, await checked(question, mark))
+                verdict = await _verdict(workspace, questions, judge, mark, await machine_check(question, mark))
             except (AgentOrchestraError, ValueError, TypeError, LookupError, ArithmeticError) as exc:
-                said = Scored(None, "judge_failed", f"{type(exc).__name__}: {exc}")
-        return mark.model_copy(update={"status": said.status, "score": said.score, "why": said.why})
+                verdict = Scored(None, "judge_failed", f"{type(exc).__name__}: {exc}")
+        return mark.model_copy(update={"status": verdict.status, "score": verdict.score, "why": verdict.why})
 
     places = product(plan.ids, [arm.name for arm in plan.arms], range(plan.repeats))
-    marks = await asyncio.gather(*(marked(*place) for place in places))
+    marks = await asyncio.gather(*(score_place(*place) for place in places))
     scores = _with_courses(marks, courses)
     write(workspace.folder, plan.name, SCORES, "".join(score.model_dump_json() + "\n" for score in scores))
     return scores
@@ -265,102 +265,103 @@ def _with_courses(marks: Iterable[Score], courses: Mapping[tuple[str, str, int],
     scores = []
     for mark in marks:
         tries = courses.get((mark.question, mark.arm, mark.repeat), [])
-        known = before.setdefault(mark.arm, set())
-        made, found, called = (
-            {name for one in tries for name in getattr(one, which)} for which in ("made", "found", "called")
+        earlier = before.setdefault(mark.arm, set())
+        tools, matches, calls = (
+            {name for attempt in tries for name in getattr(attempt, field)} for field in ("tools", "matches", "calls")
         )
-        said = {name: tuple(sorted(each)) for name, each in (("made", made), ("found", found))}
-        said["reused"] = tuple(sorted(called & known))
-        known |= made
-        scores.append(mark.model_copy(update={**said, "delegations": tries[-1].delegations if tries else 0}))
+        names = {name: tuple(sorted(each_tools)) for name, each_tools in (("made", tools), ("found", matches))}
+        names["reused"] = tuple(sorted(calls & earlier))
+        earlier |= tools
+        scores.append(mark.model_copy(update={**names, "delegations": tries[-1].delegations if tries else 0}))
     return scores
 
 
-async def take_verdicts(workspace: Workspace[Any], plan: Plan, arm: str, report: Path) -> int:
+async def take_verdicts(workspace: Workspace[Any], plan: EvalPlan, arm: str, report: Path) -> int:
     """Take over what SWE-bench's harness said of the changes of an arm; return of how many.
 
     Raises:
         EvaluationError: there is no such arm, the file is no report, or none of its tasks is one of the arm's.
     """
     plan.arm(arm)
-    said, checks = verdicts(report), kept_checks(workspace.folder, plan)
-    found = {
-        attempt.result.run_id: said[attempt.question]
+    by_task, checks = verdicts(report), kept_checks(workspace.folder, plan)
+    results = {
+        attempt.result.run_id: by_task[attempt.question]
         for attempt in await attempts(workspace, plan)
-        if attempt.arm == arm and attempt.question in said and attempt.result.run_id in checks
+        if attempt.arm == arm and attempt.question in by_task and attempt.result.run_id in checks
     }
-    if not found:
+    if not results:
         raise EvaluationError(
             f"{report} says nothing of what the runs of {arm} changed; give the report on what `agentorchestra eval "
             f"export {plan.name} --as swe-bench --arm {arm}` wrote"
         )
-    for run, (reward, why) in found.items():
-        keep_check(workspace.folder, plan, checks[run].model_copy(update={"reward": reward, "why": why}))
-    return len(found)
+    for run, (reward, sentence) in results.items():
+        keep_check(workspace.folder, plan, checks[run].model_copy(update={"reward": reward, "why": sentence}))
+    return len(results)
 
 
-def _refused(folder: Path, plan: Plan) -> dict[str, dict[str, str]]:
+def _refusals(folder: Path, plan: EvalPlan) -> dict[str, dict[str, str]]:
     """Return why runs could not be made or driven when the evaluation was run last, by question and arm."""
-    path = folder_of(folder, plan.name) / REFUSED
-    found: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return found
+    path = folder_of(folder, plan.name) / REFUSALS
+    refusals: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return refusals
 
 
-def scored(folder: Path, plan: Plan) -> bool:
+def has_scores(folder: Path, plan: EvalPlan) -> bool:
     return (folder_of(folder, plan.name) / SCORES).is_file()
 
 
-def kept_scores(folder: Path, plan: Plan) -> list[Score]:
+def kept_scores(folder: Path, plan: EvalPlan) -> list[Score]:
     """Return the scores that were kept last; raise EvaluationError where nothing was scored yet."""
     path = folder_of(folder, plan.name) / SCORES
-    if not scored(folder, plan):
+    if not has_scores(folder, plan):
         raise EvaluationError(f"{plan.name} was not scored yet; `agentorchestra eval score {plan.name}` does that")
     return [Score.model_validate(line) for _, line in read_lines(path)]
 
 
-def _unscored(question: EvalQuestion, arm: str, repeat: int, tries: list[Attempt]) -> Score:
+def _base_score(question: EvalQuestion, arm: str, repeat: int, tries: list[RunAttempt]) -> Score:
     """Return what can be said without a scorer; `ok` where there is an answer to be scored."""
     place = Score(question=question.id, arm=arm, repeat=repeat, group=question.group, status="not_run", why="not asked")
     if not tries:
         return place
     last = tries[-1].result
-    ran = place.model_copy(
+    mark = place.model_copy(
         update={
             "run_id": last.run_id,
             "run_status": last.status.value,
             "answer": last.answer_text,
-            "cost_usd": total(paid(one.result) for one in tries),
-            "tokens": sum(one.result.usage.tokens for one in tries),
-            "duration_s": round(sum(one.result.duration_s for one in tries), 3),
-            "steps": sum(one.result.steps for one in tries),
-            "usd_by_model": _by_model([one.result for one in tries]),
+            "cost_usd": total(dollars(attempt.result) for attempt in tries),
+            "tokens": sum(attempt.result.usage.tokens for attempt in tries),
+            "duration_s": round(sum(attempt.result.duration_s for attempt in tries), 3),
+            "steps": sum(attempt.result.steps for attempt in tries),
+            "usd_by_model": _by_model([attempt.result for attempt in tries]),
         }
     )
-    if last.status not in ENDED:
-        return ran.model_copy(update={"why": f"the run is {last.status.value}; `agentorchestra eval resume` goes on"})
+    if last.status not in END_STATUSES:
+        return mark.model_copy(update={"why": f"the run is {last.status.value}; `agentorchestra eval resume` goes on"})
     if last.status is RunStatus.FAILED or (question.machine is None and not is_answer(last.answer_text)):
-        return ran.model_copy(update={"status": "missing", "score": 0.0, "why": last.error or "no answer"})
-    return ran.model_copy(update={"status": "ok", "why": ""})
+        return mark.model_copy(update={"status": "missing", "score": 0.0, "why": last.error or "no answer"})
+    return mark.model_copy(update={"status": "ok", "why": ""})
 
 
 def _by_model(results: Iterable[RunResult]) -> dict[str, float | None]:
-    found: dict[str, list[float | None]] = {}
+    by_model: dict[str, list[float | None]] = {}
     for result in results:
         for model, usage in result.usage_by_model.items():
             cost = None if usage.cost_usd is None else usage.cost_usd + (usage.uncertain_usd or 0.0)
-            found.setdefault(model, []).append(cost)
-    return {model: total(costs) for model, costs in sorted(found.items())}
+            by_model.setdefault(model, []).append(cost)
+    return {model: total(costs) for model, costs in sorted(by_model.items())}
 
 
-async def _said(
-    workspace: Workspace[Any], questions: QuestionSet, judge: ModelJudge | None, score: Score, check: Check | None
+async def _verdict(
+    workspace: Workspace[Any], questions: QuestionSet, judge: ModelJudge | None, mark: Score, check: MachineCheck | None
 ) -> Scored:
     """Return what the scorer says; where it says what no score is, nobody could say."""
-    question = questions.by_id[score.question]
+    question = questions.by_id[mark.question]
     if question.truth is None and question.machine is None:
         return Scored(None, "missing", "the true answer is not public; `agentorchestra eval export` writes the answers")
-    folder = workspace.files.folder(score.run_id)
-    answer = Answer(score.answer, folder if folder.is_dir() else None, check)
-    said = await questions.scorer_of(question).score(question, answer, judge)
-    fits = said.score is None if said.status == "judge_failed" else said.score is not None and 0 <= said.score <= 1
-    return said if fits else Scored(None, "judge_failed", f"the scorer gave {said.score!r} as {said.status!r}")
+    folder = workspace.files.folder(mark.run_id)
+    answer = EvalAnswer(mark.answer, folder if folder.is_dir() else None, check)
+    verdict = await questions.scorer_of(question).score(question, answer, judge)
+    points, status = verdict.score, verdict.status
+    fits = points is None if status == "judge_failed" else points is not None and 0 <= points <= 1
+    return verdict if fits else Scored(None, "judge_failed", f"the scorer gave {points!r} as {status!r}")

@@ -39,7 +39,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Difference(Estimate):
+class ScoreDifference(Estimate):
     """How much better the first of two systems did than the second, on the same questions.
 
     Attributes:
@@ -66,7 +66,7 @@ def mean(scores: Scores, *, level: float = LEVEL) -> Estimate:
     Raises:
         EvaluationError: No question, one without scores, or a score outside 0 to 1.
     """
-    return _share([fmean(each) for each in _checked(scores).values()], level, sum(map(len, scores.values())))
+    return _share([fmean(repeats) for repeats in _check(scores).values()], level, sum(map(len, scores.values())))
 
 
 def pass_at_k(scores: Scores, k: int, *, level: float = LEVEL) -> Estimate:
@@ -78,8 +78,8 @@ def pass_at_k(scores: Scores, k: int, *, level: float = LEVEL) -> Estimate:
         EvaluationError: As `mean`, or a question has fewer than k repeats.
     """
     shares = []
-    for each in _checked(scores, at_least=k).values():
-        n, right = len(each), sum(one == 1 for one in each)
+    for repeats in _check(scores, at_least=k).values():
+        n, right = len(repeats), sum(score == 1 for score in repeats)
         shares.append(1 - math.comb(n - right, k) / math.comb(n, k))
     return _share(shares, level)
 
@@ -96,7 +96,7 @@ def majority(answers: Mapping[str, Sequence[tuple[str, bool]]], *, level: float 
     Raises:
         EvaluationError: As `mean`.
     """
-    _checked({one: [float(good) for _, good in answer] for one, answer in answers.items()})
+    _check({question: [float(good) for _, good in answer] for question, answer in answers.items()})
     shares = []
     for answer in answers.values():
         votes = Counter(answer)
@@ -136,7 +136,7 @@ def _share(shares: Sequence[float], level: float, answers: int = 0) -> Estimate:
 # --- two systems on the same questions ------------------------------------------------------------------
 
 
-def difference(first: Scores, second: Scores, *, level: float = LEVEL) -> Difference:
+def difference(first: Scores, second: Scores, *, level: float = LEVEL) -> ScoreDifference:
     """Return how much better the first system did, with interval and exact test, over the questions both answered.
 
     The interval is that of Agresti and Min (2005, `two more pairs`), for repeats with pairs as small as one repeat
@@ -146,30 +146,30 @@ def difference(first: Scores, second: Scores, *, level: float = LEVEL) -> Differ
     Raises:
         EvaluationError: As `mean`, or the systems have no question in common.
     """
-    pairs = paired(first, second)
-    repeats = min(len(score) for scores in (first, second) for one, score in scores.items() if one in pairs)
-    found = list(pairs.values())
-    low, high = _interval(found, repeats, level)
-    return Difference(
-        value=fmean(found),
+    pairs = question_gains(first, second)
+    repeats = min(len(score) for scores in (first, second) for question, score in scores.items() if question in pairs)
+    gains = list(pairs.values())
+    low, high = _interval(gains, repeats, level)
+    return ScoreDifference(
+        value=fmean(gains),
         low=low,
         high=high,
-        questions=len(found),
+        questions=len(gains),
         level=level,
-        p=_swapped(found),
-        better=sum(one > 0 for one in found),
-        worse=sum(one < 0 for one in found),
+        p=_p_value(gains),
+        better=sum(gain > 0 for gain in gains),
+        worse=sum(gain < 0 for gain in gains),
     )
 
 
-def paired(first: Scores, second: Scores) -> dict[str, float]:
+def question_gains(first: Scores, second: Scores) -> dict[str, float]:
     """Return by how much the first system's mean is above the second's, for each question that both answered.
 
     Raises:
         EvaluationError: As `mean`, or the systems have no question in common.
     """
-    one, other = _checked(first), _checked(second)
-    pairs = {question: fmean(each) - fmean(other[question]) for question, each in one.items() if question in other}
+    base, other = _check(first), _check(second)
+    pairs = {name: fmean(repeats) - fmean(other[name]) for name, repeats in base.items() if name in other}
     if not pairs:
         raise EvaluationError("The two results have no question in common: compare results of the same benchmark.")
     return pairs
@@ -189,22 +189,22 @@ def _interval(pairs: Sequence[float], repeats: int, level: float) -> tuple[float
     return max(-1.0, middle - reach), min(1.0, middle + reach)
 
 
-def _swapped(pairs: Sequence[float]) -> float:
+def _p_value(pairs: Sequence[float]) -> float:
     """Return the share of all 2^n ways to turn pairs round that give a sum at least as far from 0."""
     import numpy as np
 
     parts = [Fraction(abs(pair)).limit_denominator(_FINEST) for pair in pairs if pair]
     whole = min(math.lcm(*(part.denominator for part in parts)), _FINEST)
-    signed = [round(pair * whole) for pair in pairs if pair]
-    observed = abs(sum(signed))
+    integers = [round(pair * whole) for pair in pairs if pair]
+    total = abs(sum(integers))
     # Of all ways to turn the pairs so far, the share with each sum, from -reach to reach.
     shares, reach = np.ones(1), 0
-    for size in map(abs, signed):
+    for size in map(abs, integers):
         more = np.zeros(2 * (reach + size) + 1)
         more[: shares.size] += shares / 2
         more[2 * size :] += shares / 2
         shares, reach = more, reach + size
-    return min(1.0, float(shares[np.abs(np.arange(-reach, reach + 1)) >= observed].sum()))
+    return min(1.0, float(shares[np.abs(np.arange(-reach, reach + 1)) >= total].sum()))
 
 
 def sequential(pairs: Iterable[float]) -> list[float]:
@@ -215,22 +215,22 @@ def sequential(pairs: Iterable[float]) -> list[float]:
     values is ever at most alpha in at most alpha of all cases, however long one goes on.
 
     Args:
-        pairs: Differences between -1 and 1, in the order of the questions; see `paired`.
+        pairs: Differences between -1 and 1, in the order of the questions; see `question_gains`.
 
     Raises:
         EvaluationError: A difference is outside -1 to 1.
     """
     wealth = [0.0] * len(_BETS)
-    best, found = 1.0, []
+    best, values = 1.0, []
     for pair in pairs:
         if not -1 <= pair <= 1:
             raise EvaluationError(f"The difference {pair} is outside -1 to 1: give differences of scores from 0 to 1.")
         wealth = [have + math.log1p(bet * pair) for have, bet in zip(wealth, _BETS, strict=True)]
         most = max(wealth)
-        mean_wealth = most + math.log(fmean(math.exp(one - most) for one in wealth))
+        mean_wealth = most + math.log(fmean(math.exp(amount - most) for amount in wealth))
         best = min(best, math.exp(-max(mean_wealth, 0.0)))
-        found.append(best)
-    return found
+        values.append(best)
+    return values
 
 
 # --- how many questions ---------------------------------------------------------------------------------
@@ -255,17 +255,17 @@ def spread_of(first: Scores, second: Scores) -> Spread:
     the systems hardly differed, a difference on one question in ten is taken: a small pilot says little of that.
 
     Raises:
-        EvaluationError: As `paired`.
+        EvaluationError: As `question_gains`.
     """
-    pairs = paired(first, second)
-    found = list(pairs.values())
-    total = max(variance(found) if len(found) > 1 else 0.0, 0.1)
-    repeated = [each for question in pairs for each in (first[question], second[question])]
-    if any(len(each) < 2 for each in repeated):
+    pairs = question_gains(first, second)
+    gains = list(pairs.values())
+    total = max(variance(gains) if len(gains) > 1 else 0.0, 0.1)
+    tries = [scores for question in pairs for scores in (first[question], second[question])]
+    if any(len(scores) < 2 for scores in tries):
         return Spread(questions=total, repeats=0.0)
-    within = 2 * fmean(variance(each) for each in repeated)
-    averaged = 2 * fmean(variance(each) / len(each) for each in repeated)
-    return Spread(questions=max(total - averaged, 0.0), repeats=within)
+    within = 2 * fmean(variance(scores) for scores in tries)
+    noise = 2 * fmean(variance(scores) / len(scores) for scores in tries)
+    return Spread(questions=max(total - noise, 0.0), repeats=within)
 
 
 def independent_spread(first: float, second: float) -> Spread:
@@ -295,14 +295,14 @@ def sample_size(
     Raises:
         EvaluationError: A gain of 0 or outside -1 to 1, fewer than 1 repeat, or a power outside 0 to 1.
     """
-    _plan_checked(gain, repeats, power)
+    _check_plan(gain, repeats, power)
     between, size = spread.of(repeats), abs(gain)
     normal = NormalDist()
     reach = normal.inv_cdf((1 + level) / 2) * math.sqrt(between + gain * gain) + normal.inv_cdf(power) * math.sqrt(
         between
     )
-    needed = (reach / size) ** 2
-    return math.ceil(needed + (1 / (size * repeats) if exact else 0))
+    count = (reach / size) ** 2
+    return math.ceil(count + (1 / (size * repeats) if exact else 0))
 
 
 def power_of(questions: int, gain: float, spread: Spread, *, repeats: int = 1, level: float = LEVEL) -> float:
@@ -311,14 +311,14 @@ def power_of(questions: int, gain: float, spread: Spread, *, repeats: int = 1, l
     Raises:
         EvaluationError: As `sample_size`.
     """
-    _plan_checked(gain, repeats, 0.5)
+    _check_plan(gain, repeats, 0.5)
     between, normal = spread.of(repeats), NormalDist()
     useful = max(questions - 1 / (abs(gain) * repeats), 0.0)
     reach = abs(gain) * math.sqrt(useful) - normal.inv_cdf((1 + level) / 2) * math.sqrt(between + gain * gain)
     return normal.cdf(reach / math.sqrt(between)) if between else float(reach > 0)
 
 
-def _plan_checked(gain: float, repeats: int, power: float) -> None:
+def _check_plan(gain: float, repeats: int, power: float) -> None:
     """Refuse what no plan can be made of."""
     if not 0 < abs(gain) <= 1:
         raise EvaluationError(f"A difference of {gain} cannot be planned for: give one between 0 and 1, as 0.05.")
@@ -328,7 +328,7 @@ def _plan_checked(gain: float, repeats: int, power: float) -> None:
         raise EvaluationError(f"The power {power} is outside 0 to 1: 0.8 finds the difference in four of five samples.")
 
 
-def _checked(scores: Scores, *, at_least: int = 1) -> Scores:
+def _check(scores: Scores, *, at_least: int = 1) -> Scores:
     """Return scores that all questions have, between 0 and 1."""
     if at_least < 1:
         raise EvaluationError(f"k is {at_least}: give the number of tries, 1 or more.")
@@ -337,7 +337,7 @@ def _checked(scores: Scores, *, at_least: int = 1) -> Scores:
     for question, score in scores.items():
         if len(score) < at_least:
             raise EvaluationError(f"Question {question!r} has {len(score)} repeats, {at_least} are needed: repeat it.")
-        for one in score:
-            if not 0 <= one <= 1:
-                raise EvaluationError(f"Question {question!r} has the score {one}: scores lie between 0 and 1.")
+        for number in score:
+            if not 0 <= number <= 1:
+                raise EvaluationError(f"Question {question!r} has the score {number}: scores lie between 0 and 1.")
     return scores

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from agentorchestra.agents.optimiser.evidence import Past
 from agentorchestra.core.errors import EvolutionError, UsageError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.evaluation.plan import PLAN, Arm, amend, folder_of, planned
+from agentorchestra.evaluation.plan import PLAN, Arm, amend, folder_of, make_plan
 from agentorchestra.evaluation.plan import keep as keep_plan
 from agentorchestra.evaluation.plan import read as read_plan
 from agentorchestra.evaluation.results import values
@@ -29,7 +29,7 @@ from agentorchestra.evolution.components import managed, version_of
 from agentorchestra.evolution.gate import decide
 from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Proposal, Trial, parted
 from agentorchestra.evolution.optimisers import check
-from agentorchestra.evolution.record import FOLDER, Evolution, Round, Source, add_round, rounds
+from agentorchestra.evolution.record import FOLDER, Evolution, QuestionSource, Round, add_round, rounds
 from agentorchestra.tea.registry.entries import By
 from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
@@ -298,7 +298,7 @@ class Evolver:
         self,
         workspace: Workspace[Any],
         step: str,
-        source: Source,
+        source: QuestionSource,
         ids: Sequence[str],
         arms: Mapping[str, Mapping[str, str]],
         repeats: int = 1,
@@ -318,7 +318,7 @@ class Evolver:
         elif left is not None and left <= 0:
             raise no_room
         else:
-            made = planned(
+            made = make_plan(
                 questions,
                 [self._arm(arm, versions) for arm, versions in arms.items()],
                 source=source.set,
@@ -344,7 +344,7 @@ class Evolver:
         return self._evolution.budget_usd - sum(one or 0.0 for one in self._spent)
 
 
-def held_apart(source: Source) -> HeldApart:
+def held_apart(source: QuestionSource) -> HeldApart:
     """Return the words of questions and true answers that no proposal may hold."""
     questions = source.load().by_id
     every = [questions[one] for one in source.ids]

@@ -24,20 +24,20 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from agentorchestra.agents.optimiser.evidence import LONGEST_LOSS
 from agentorchestra.core.errors import EvolutionError, UsageError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.evaluation.plan import PLAN, Arm, Plan, amend, evaluations, folder_of, planned, sampled
+from agentorchestra.evaluation.plan import PLAN, Arm, EvalPlan, amend, draw, evaluations, folder_of, make_plan
 from agentorchestra.evaluation.plan import keep as keep_plan
 from agentorchestra.evaluation.plan import read as read_plan
 from agentorchestra.evaluation.questions import QuestionSet
 from agentorchestra.evaluation.report import html, plot
-from agentorchestra.evaluation.results import Point, Table, points, share, usd
+from agentorchestra.evaluation.results import CostPoint, Table, points, share, usd
 from agentorchestra.evaluation.results import frontier as unbeaten
-from agentorchestra.evaluation.runner import Runner, arm_workspace, paid
-from agentorchestra.evaluation.scores import Score, kept_scores, score, scored, total
+from agentorchestra.evaluation.runner import Runner, arm_workspace, dollars
+from agentorchestra.evaluation.scores import Score, has_scores, kept_scores, score, total
 from agentorchestra.evolution.components import managed, version_of
 from agentorchestra.evolution.evolver import alone
 from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Trial, parted
 from agentorchestra.evolution.optimisers import BySystem, check, optimiser
-from agentorchestra.evolution.record import FOLDER, Source
+from agentorchestra.evolution.record import FOLDER, QuestionSource
 from agentorchestra.workspace import Workspace
 
 RECORD, CANDIDATES = "frontier.json", "candidates.jsonl"
@@ -52,7 +52,7 @@ class Learning(BaseModel, frozen=True, extra="forbid"):
     subject: str = "prompt:aorchestra"  # `prompt:aorchestra`
     # parts that may change, as `prompt:aorchestra/routing_rules`; all trainable ones if empty
     variables: tuple[str, ...] = ()
-    questions: Source  # what trajectories are collected on, the same ones for every candidate (002 collects 6)
+    questions: QuestionSource  # what trajectories are collected on, the same ones for every candidate (002 collects 6)
     rounds: int = Field(default=5, ge=1)  # edits at most (002: 5)
     repeats: int = Field(default=1, ge=1)  # how often each candidate answers each question
     optimiser: str = ""  # who proposes, by name; kept to be told
@@ -101,8 +101,8 @@ def learning(
         EvaluationError: fewer questions than trajectories.
         EvolutionError: a field that does not fit, or a budget without a limit for each run.
     """
-    ids = tuple(sampled(questions.questions, trajectories, seed))
-    source = Source(set=questions.name, data=data, version=questions.version, ids=ids)
+    ids = tuple(draw(questions.questions, trajectories, seed))
+    source = QuestionSource(set=questions.name, data=data, version=questions.version, ids=ids)
     try:
         made = Learning(name=name, questions=source, seed=seed, **fields)
     except ValidationError as exc:
@@ -272,7 +272,7 @@ class Frontier:
         if not one.version:
             return []
         begun = (folder_of(self._folder, name) / PLAN).exists()
-        if begun and scored(self._folder, plan := read_plan(self._folder, name)):
+        if begun and has_scores(self._folder, plan := read_plan(self._folder, name)):
             scores = kept_scores(self._folder, plan)
             if all(each.status != "not_run" for each in scores):
                 return scores
@@ -284,7 +284,7 @@ class Frontier:
             plan = read_plan(self._folder, name) if left is None else amend(self._folder, name, left)
         else:
             source = learning.questions
-            made = planned(
+            made = make_plan(
                 questions,
                 [self._arm(one.arm, one.version)],
                 source=source.set,
@@ -300,7 +300,7 @@ class Frontier:
         scores = await score(workspace, plan, questions, at_once=self._at_once)
         if ending.left_out:
             raise self._no_room(name)
-        for (question, _), why in ending.refused.items():
+        for (question, _), why in ending.refusals.items():
             raise EvolutionError(f"the question {question!r} of {name} could not be asked: {why}")
         self._paid[name] = total(each.cost_usd for each in scores)
         if self._paid[name] is None:
@@ -326,7 +326,7 @@ def _evaluation(learning: Learning, one: Candidate) -> str:
 def _paid_before(folder: Path, learning: Learning) -> dict[str, float | None]:
     found = {f"optimiser {one.round}": one.usd for one in candidates(folder, learning.name)}
     for name in evaluations(folder):
-        if name.startswith(f"{learning.name}-v") and scored(folder, plan := read_plan(folder, name)):
+        if name.startswith(f"{learning.name}-v") and has_scores(folder, plan := read_plan(folder, name)):
             found[name] = total(one.cost_usd for one in kept_scores(folder, plan))
     return found
 
@@ -338,9 +338,9 @@ def _trials(scores: Sequence[Score]) -> list[Trial]:
 # --- the front --------------------------------------------------------------------------------------------------------
 
 
-def points_of(folder: Path, learning: Learning) -> list[Point]:
+def points_of(folder: Path, learning: Learning) -> list[CostPoint]:
     """Return accuracy and US dollars for a question of each candidate that was tried, in the order of the rounds."""
-    found: dict[str, Point] = {}
+    found: dict[str, CostPoint] = {}
     for one in candidates(folder, learning.name):
         if one.version and (plan := _plan(folder, learning, one)) is not None:
             found |= {point.name: point for point in points(plan, kept_scores(folder, plan))}
@@ -392,12 +392,12 @@ def page(folder: Path, learning: Learning) -> str:
     return html(named, [shown], {shown.title: [plot(points_of(folder, learning))]})
 
 
-def _plan(folder: Path, learning: Learning, one: Candidate) -> Plan | None:
+def _plan(folder: Path, learning: Learning, one: Candidate) -> EvalPlan | None:
     name = _evaluation(learning, one)
     if not (folder_of(folder, name) / PLAN).exists():
         return None
     plan = read_plan(folder, name)
-    return plan if scored(folder, plan) else None
+    return plan if has_scores(folder, plan) else None
 
 
 # --- what an optimiser is told ----------------------------------------------------------------------------------------
@@ -427,7 +427,7 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
             )
             scored_as = "-" if one.score is None else f"{one.score:g}"
             short = " ".join(str(asked).split())[:_TASK_CHARS]
-            trials.append({"score": scored_as, "cost": usd(paid(result)), "models": models, "task": short})
+            trials.append({"score": scored_as, "cost": usd(dollars(result)), "models": models, "task": short})
         points = {one.name: one for one in points_of(folder, learning)}
         base = points[best(folder, learning).arm]
         tried = [

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import AgentOrchestraError, EvolutionError, MissingExtraError
 from agentorchestra.core.ids import sha256_text
-from agentorchestra.evaluation.runner import paid
+from agentorchestra.evaluation.runner import dollars
 from agentorchestra.evaluation.scores import total
 from agentorchestra.evolution.optimiser import Change, Improvement, Proposal, Trial, parted
 
@@ -144,7 +144,7 @@ class _Adapter:
                 budget=Budget(cost_usd=task.usd),
             )
         result = await workspace.resume(run_id)
-        self.costs.append(paid(result))
+        self.costs.append(dollars(result))
         self.last = run_id
         if not result.answer_text:
             raise EvolutionError(f"the optimiser's model gave no reply ({result.status}): {result.error or 'empty'}")

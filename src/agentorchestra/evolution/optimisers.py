@@ -9,7 +9,7 @@ from agentorchestra.agents.optimiser.evidence import Variable as Text
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import EvolutionError
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.evaluation.runner import ENDED, paid
+from agentorchestra.evaluation.runner import END_STATUSES, dollars
 from agentorchestra.evolution.checks import HeldApart, check_changes
 from agentorchestra.evolution.evidence import evidence_of
 from agentorchestra.evolution.gepa_optimiser import gepa
@@ -69,13 +69,14 @@ class BySystem:
                 },
             )
         result = await task.workspace.resume(run_id)
-        if result.status not in ENDED or result.status is RunStatus.FAILED:
+        if result.status not in END_STATUSES or result.status is RunStatus.FAILED:
             raise EvolutionError(
                 f"the optimiser's run {run_id} is {result.status}: {result.error or 'it was stopped'}; "
                 f"`agentorchestra resume {run_id}` goes on, then the same command"
             )
         changes = tuple(Change.model_validate(one) for one in result.output_value or ())
-        return Proposal(changes=changes, why=result.report[-500:] or result.answer_text, run=run_id, usd=paid(result))
+        why = result.report[-500:] or result.answer_text
+        return Proposal(changes=changes, why=why, run=run_id, usd=dollars(result))
 
     async def _evidence(self, task: Improvement, texts: Sequence[Text]) -> list[Evidence]:
         """Return the evidence of the runs that did worst."""

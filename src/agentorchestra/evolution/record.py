@@ -26,7 +26,7 @@ ROUNDS = "rounds.jsonl"
 Promote = Literal["gate", "auto", "ask"]
 
 
-class Source(BaseModel, frozen=True, extra="forbid"):
+class QuestionSource(BaseModel, frozen=True, extra="forbid"):
     """Questions of a set.
 
     Attributes:
@@ -58,8 +58,8 @@ class Evolution(BaseModel, frozen=True, extra="forbid"):
     variables: tuple[str, ...] = ()  # those that may change, as `prompt:react/template`; all of the subjects if empty
     optimiser: str = "textgrad"  # who proposes: `textgrad`, `reflection`, `gepa`
     # `training`, `validation`: the questions; none is in both
-    training: Source
-    validation: Source
+    training: QuestionSource
+    validation: QuestionSource
     batch: int = Field(default=8, ge=1)  # questions of a round's training
     rounds: int = Field(default=3, ge=1)  # proposals at most
     repeats: int = Field(default=1, ge=1)  # how often each version answers each question of the validation
@@ -132,15 +132,17 @@ def begun(
                 f"{len(every)} questions cannot be parted into training and validation; give more, or --validate-data"
             )
         held = {*random.Random(fields.get("seed", 0)).sample(every, apart)}
-        learn = Source(set=source, data=data, version=questions.version, ids=tuple(x for x in every if x not in held))
+        learn = QuestionSource(
+            set=source, data=data, version=questions.version, ids=tuple(x for x in every if x not in held)
+        )
         check = learn.model_copy(update={"ids": tuple(x for x in every if x in held)})
         _check_apart(
             [questions.by_id[one] for one in learn.ids], [questions.by_id[one] for one in check.ids], by_id=False
         )
     else:
         _check_apart(questions.questions, validation[2].questions, by_id=source == validation[0])
-        learn = Source(set=source, data=data, version=questions.version, ids=tuple(every))
-        check = Source(
+        learn = QuestionSource(set=source, data=data, version=questions.version, ids=tuple(every))
+        check = QuestionSource(
             set=validation[0],
             data=validation[1],
             version=validation[2].version,

@@ -22,12 +22,12 @@ from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.errors import EvolutionError, UnknownComponentError
 from agentorchestra.core.ids import EffectKey, sha256_json
 from agentorchestra.core.spec import FINAL, RunSpec, RunStatus
-from agentorchestra.evaluation.plan import Arm, keep, planned
+from agentorchestra.evaluation.plan import Arm, keep, make_plan
 from agentorchestra.evaluation.questions import QuestionSet
 from agentorchestra.evaluation.results import by_points, values
-from agentorchestra.evaluation.runner import ENDED, Runner, arm_workspace
+from agentorchestra.evaluation.runner import END_STATUSES, Runner, arm_workspace
 from agentorchestra.evaluation.scores import score
-from agentorchestra.evaluation.statistics import Difference, Scores, difference
+from agentorchestra.evaluation.statistics import ScoreDifference, Scores, difference
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.workspace import Workspace
 
@@ -80,7 +80,7 @@ async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[s
     for run_id in runs:
         events = await workspace.log.events(run_id)
         result = await workspace.runs.result(run_id)
-        if result.status not in ENDED:
+        if result.status not in END_STATUSES:
             raise EvolutionError(f"run {run_id} is {result.status.value}: how it ends is not known; leave it out")
         ledger = Ledger.of(events)
         task = str(events[0].body["manifest"]["task"])
@@ -122,7 +122,7 @@ class Judgement:
     # `kept` where the interval of the gain lies above 0, `retired` where it lies nowhere above `worth`, else
     # `undecided`
     verdict: Verdict
-    gain: Difference  # of the questions answered with the tip over those without it
+    gain: ScoreDifference  # of the questions answered with the tip over those without it
     worth: float  # the gain that a tip has to have a chance of
 
     @property
@@ -163,7 +163,7 @@ async def validate(
     # `workspaces`, `at_once`: see `evaluation.runner.Runner`
     workspaces: Callable[[Path, Arm], Workspace[Any]] = arm_workspace,
     at_once: int = 4,
-    **limits: Any,  # further fields of `evaluation.plan.Plan`: `sample`, `repeats`, `question_usd`, ...
+    **limits: Any,  # further fields of `evaluation.plan.EvalPlan`: `sample`, `repeats`, `question_usd`, ...
 ) -> Judgement:
     """Return the verdict on a tip from questions that are answered with it and without it; a useless one is retired.
 
@@ -184,7 +184,7 @@ async def validate(
                 f"no tip {ref!r} is told in this workspace; `agentorchestra memories entries --kind insight` lists them"
             )
         learnt = {one.rpartition("/")[0].partition("/")[0] for one in tips[ref].evidence}
-        plan = planned(questions, arms, source=source, data=data, name=name, **limits)
+        plan = make_plan(questions, arms, source=source, data=data, name=name, **limits)
         for run in await workspace.runs.list():
             for each in plan.ids if run.id in learnt else ():
                 if _words(questions.by_id[each].task) == _words(run.manifest.task):

@@ -31,7 +31,7 @@ from agentorchestra.core.ids import EffectKey, canonical_json, sha256_json
 from agentorchestra.core.messages import Message, ModelRequest, ToolSchema
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.evaluation.runner import paid
+from agentorchestra.evaluation.runner import dollars
 from agentorchestra.log.bundle.secrets import secret_variables
 from agentorchestra.log.ledger import Ledger, parent_key
 from agentorchestra.models.prices import estimate_input_tokens
@@ -213,14 +213,14 @@ async def trajectories(
     taken = [one async for one in _taken(workspace, runs, wanted, scores or {}, data)]
     form = _Form(workspace, wanted)
     seen: set[str] = set()
-    for run in sorted(taken, key=lambda one: (-one.value, paid(one.result) or 0.0)):
+    for run in sorted(taken, key=lambda one: (-one.value, dollars(one.result) or 0.0)):
         for course in run.courses:
             for key, keys, record in form.records(course, data):
                 if key in seen:
                     data.left_out["the same task and actions as another one"] += 1
                     continue
                 seen.add(key)
-                origin = Origin((run.record.id,), keys, course.agent, (run.score,), (paid(run.result),))
+                origin = Origin((run.record.id,), keys, course.agent, (run.score,), (dollars(run.result),))
                 data.records.append((record, origin))
     return data
 
@@ -267,7 +267,7 @@ async def preferences(
                 (str(chosen.key), str(rejected.key)),
                 course.agent,
                 tuple(one.score for one in both),
-                tuple(paid(one.result) for one in both),
+                tuple(dollars(one.result) for one in both),
             )
             data.records.append((record, origin))
     if not parted:
@@ -282,7 +282,7 @@ async def _taken(
     for run_id in dict.fromkeys(runs):
         events = await workspace.log.events(run_id)  # raises for one that is not there
         result, score = await workspace.runs.result(run_id), scores.get(run_id)
-        usd = paid(result)
+        usd = dollars(result)
         record = await workspace.store.get_run(run_id)
         assert record is not None
         parts = record.manifest.parts

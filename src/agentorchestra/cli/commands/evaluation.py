@@ -22,7 +22,7 @@ from agentorchestra.core.errors import EvaluationError
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
 if TYPE_CHECKING:
-    from agentorchestra.evaluation.plan import Arm, Plan
+    from agentorchestra.evaluation.plan import Arm, EvalPlan
     from agentorchestra.evaluation.runner import Ending, Progress
 
 _SHOWN = 5  # questions that cannot be asked or scored; the report has all
@@ -194,14 +194,14 @@ async def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, di
     The pilot is a sample of the questions, with --reuse the first ones; it counts, and is not asked again. What the
     whole will cost is printed with the interval that holds it in 95 of 100 evaluations.
     """
-    from agentorchestra.evaluation.plan import sampled
+    from agentorchestra.evaluation.plan import draw
 
     plan = _begun(folder, given, _arms(folder, given))
     questions = plan.load()
     asked = plan.model_copy(update={"ids": tuple(one for one in plan.ids if one not in questions.faults)})
     count = min(pilot, len(asked.ids))
     # Where later questions reuse what earlier ones made, the first ones come first.
-    ids = asked.ids[:count] if plan.reuse else sampled([questions.by_id[one] for one in asked.ids], count, plan.seed)
+    ids = asked.ids[:count] if plan.reuse else draw([questions.by_id[one] for one in asked.ids], count, plan.seed)
 
     from agentorchestra.evaluation.results import forecast, power_lines
     from agentorchestra.evaluation.scores import score
@@ -303,7 +303,7 @@ async def report(name: str, page: Path | None, latex: Path | None, folder: Path)
     """Print the results as Markdown. Needs scores: `agentorchestra eval score NAME`."""
     from agentorchestra.evaluation import report as writing
     from agentorchestra.evaluation.plan import read
-    from agentorchestra.evaluation.results import PARTED, QUESTIONS, report_tables
+    from agentorchestra.evaluation.results import PARTINGS, QUESTIONS, report_tables
     from agentorchestra.evaluation.scores import kept_scores
 
     plan = read(folder, name)
@@ -314,7 +314,7 @@ async def report(name: str, page: Path | None, latex: Path | None, folder: Path)
     if page is not None:
         page.write_text(writing.html(plan, found, writing.figures(plan, scores)), encoding="utf-8")
     if latex is not None:
-        short = [one for one in found if one.title not in (QUESTIONS, PARTED, "Settings")]
+        short = [one for one in found if one.title not in (QUESTIONS, PARTINGS, "Settings")]
         latex.write_text("\n".join(map(writing.latex, short)), encoding="utf-8")
     if page is None and latex is None:
         emit(clean(writing.markdown(plan, found)).rstrip("\n"))
@@ -332,14 +332,14 @@ async def compare(name: str, first: str, second: str, folder: Path) -> int:
     Of two settings of one system, where the runs of the other questions first differ is shown too.
     """
     from agentorchestra.evaluation.plan import read
-    from agentorchestra.evaluation.results import by_points, compared, first_differences, outcome, stop_after
+    from agentorchestra.evaluation.results import by_points, comparison, first_differences, outcome, stop_after
     from agentorchestra.evaluation.scores import kept_scores
 
     plan = read(folder, name)
     arms = [plan.arm(one) for one in (first, second)]
     one_system = len({(one.system, one.model) for one in arms}) == 1
     scores = kept_scores(folder, plan)
-    gain, pairs = compared(scores, first, second)
+    gain, pairs = comparison(scores, first, second)
     stop = stop_after(plan, scores, first, second)
 
     emit(f"{first} - {second}: {by_points(gain)} points over {plural(gain.questions, 'question')}, p = {gain.p:.3f}")
@@ -398,7 +398,7 @@ async def export(
     from agentorchestra.evaluation.checks import kept_checks
     from agentorchestra.evaluation.export import attempt_lines, gaia_lines, swe_bench_lines
     from agentorchestra.evaluation.plan import read
-    from agentorchestra.evaluation.scores import attempts, kept_scores, scored
+    from agentorchestra.evaluation.scores import attempts, has_scores, kept_scores
 
     plan = read(folder, name)
     if (inspect or bundle) and (form != "attempts" or arm or out or (inspect and bundle)):
@@ -413,7 +413,7 @@ async def export(
 
     async with opened(folder, app=False) as workspace:
         found = await attempts(workspace, plan)
-    scores = kept_scores(folder, plan) if scored(folder, plan) else []
+    scores = kept_scores(folder, plan) if has_scores(folder, plan) else []
     if form == "gaia":
         lines = gaia_lines(plan, found, whose)
     elif form == "swe-bench":
@@ -433,7 +433,7 @@ async def export(
     return 0
 
 
-async def _inspect_log(folder: Path, plan: Plan, path: Path) -> int:
+async def _inspect_log(folder: Path, plan: EvalPlan, path: Path) -> int:
     from agentorchestra.evaluation.benchmarks.data import need
     from agentorchestra.evaluation.scores import kept_scores
 
@@ -451,7 +451,7 @@ async def _inspect_log(folder: Path, plan: Plan, path: Path) -> int:
     return 0
 
 
-async def _bundle(folder: Path, plan: Plan, path: Path) -> int:
+async def _bundle(folder: Path, plan: EvalPlan, path: Path) -> int:
     from agentorchestra.evaluation.bundle import write_bundle
 
     async with opened(folder, app=False) as workspace:
@@ -484,8 +484,8 @@ async def import_(file: Path, data: Path | None, as_json: bool, folder: Path) ->
 # --- what the commands share --------------------------------------------------------------------------
 
 
-def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str = "") -> Plan:
-    from agentorchestra.evaluation.plan import SAME_WEB, keep, planned
+def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str = "") -> EvalPlan:
+    from agentorchestra.evaluation.plan import SAME_WEB, keep, make_plan
     from agentorchestra.evaluation.questions import load_set
 
     data: Path | None = given["data"]
@@ -499,7 +499,7 @@ def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str 
     question_usd = given["question_usd"]
     if given["budget_usd"] is not None and question_usd is None:
         question_usd = settings.budget.cost_usd or DEFAULT_COST_USD
-    plan = planned(
+    plan = make_plan(
         load_set(given["questions"], data, given["choices_seed"]),
         arms,
         source=given["questions"],
@@ -555,7 +555,7 @@ def _arm(text: str) -> Arm:
 
 async def _drive(
     folder: Path,
-    plan: Plan,
+    plan: EvalPlan,
     at_once: int,
     *,
     ids: Sequence[str] | None = None,
@@ -586,12 +586,12 @@ async def _drive(
     for line in _left(plan, ending):
         say(clean(line))
     if as_json:
-        refused = {f"{question} {arm}": why for (question, arm), why in ending.refused.items()}
+        refused = {f"{question} {arm}": why for (question, arm), why in ending.refusals.items()}
         kept = {"left_out": [*ending.left_out], "missing": dict(ending.missing), "refused": refused}
-        emit_json({"evaluation": plan.name, "asked": ending.asked, "failed": failed, **kept})
+        emit_json({"evaluation": plan.name, "asked": ending.runs, "failed": failed, **kept})
     if ids is None:
         say(f"next: agentorchestra eval score {plan.name}; agentorchestra eval report {plan.name}")
-    return 3 if ending.left_out or ending.refused or ending.missing or failed else 0
+    return 3 if ending.left_out or ending.refusals or ending.missing or failed else 0
 
 
 def _line(one: Progress) -> str:
@@ -610,8 +610,8 @@ def _time(seconds: float) -> str:
     )
 
 
-def _left(plan: Plan, ending: Ending) -> list[str]:
-    lines = [f"refused: {question} {arm}: {why}" for (question, arm), why in ending.refused.items()]
+def _left(plan: EvalPlan, ending: Ending) -> list[str]:
+    lines = [f"refused: {question} {arm}: {why}" for (question, arm), why in ending.refusals.items()]
     if ending.left_out:
         lines.append(
             f"not asked: {plural(len(ending.left_out), 'question')}, as the budget of {dollars(plan.budget_usd)} "

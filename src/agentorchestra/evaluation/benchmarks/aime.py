@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from agentorchestra.evaluation.benchmarks.data import Hub, need, question_set, rows
-from agentorchestra.evaluation.questions import Answer, EvalQuestion, Judge, QuestionSet, Scored
+from agentorchestra.evaluation.questions import EvalAnswer, EvalQuestion, Judge, QuestionSet, Scored
 
 _COMMON = "inspect_evals.utils.aime_common"
 
@@ -46,10 +46,10 @@ class Aime:
 
     judged = False
 
-    async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
+    async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         state = SimpleNamespace(output=SimpleNamespace(completion=answer.text))
-        found = await need(_COMMON).aime_scorer()(state, need("inspect_ai.scorer").Target(question.truth))
-        return Scored.of(found.value == "C", f"read as {found.answer!r}, the answer is {question.truth}")
+        score = await need(_COMMON).aime_scorer()(state, need("inspect_ai.scorer").Target(question.truth))
+        return Scored.of(score.value == "C", f"read as {score.answer!r}, the answer is {question.truth}")
 
 
 AIME = Aime()

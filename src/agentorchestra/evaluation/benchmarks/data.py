@@ -38,22 +38,22 @@ class Hub:
         """
         hub = need("huggingface_hub")
         errors = need("huggingface_hub.errors")
-        asked = {"revision": self.revision, "allow_patterns": list(self.patterns)}
+        options = {"revision": self.revision, "allow_patterns": list(self.patterns)}
         try:
-            return Path(hub.snapshot_download(self.repo, repo_type="dataset", **asked))
+            return Path(hub.snapshot_download(self.repo, repo_type="dataset", **options))
         except errors.RepositoryNotFoundError as exc:  # GatedRepoError is one of them; so is a request without a token
-            why, refused = exc, True
+            error, is_refusal = exc, True
         except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, OSError, ValueError) as exc:
-            why, refused = exc, False
+            error, is_refusal = exc, False
         page = f"https://huggingface.co/datasets/{self.repo}"
-        said = str(why).strip().partition("\n")[0] or type(why).__name__
-        if refused and self.gated:
+        message = str(error).strip().partition("\n")[0] or type(error).__name__
+        if is_refusal and self.gated:
             raise EvaluationError(
-                f"the hub does not give {self.repo} to you ({said}); log in at {page}, accept its conditions, and set "
-                "HF_TOKEN to a token of yours that may read; or name a copy with --data"
+                f"the hub does not give {self.repo} to you ({message}); log in at {page}, accept its conditions, and "
+                "set HF_TOKEN to a token of yours that may read; or name a copy with --data"
             )
         raise EvaluationError(
-            f"{self.repo} cannot be loaded from the hub ({said}); try it again with a network, or load it down from "
+            f"{self.repo} cannot be loaded from the hub ({message}); try it again with a network, or load it down from "
             f"{page} (revision {self.revision}) and name its folder with --data"
         )
 
@@ -94,48 +94,48 @@ def rows(path: Path, columns: Sequence[str], *, name: str) -> list[dict[str, Any
     """
     file = _table(path, name)
     if file.suffix == ".jsonl":
-        found = [line for _, line in read_lines(file)]
-        there: Iterable[str] = set.intersection(*(set(row) for row in found)) if found else columns
+        table = [line for _, line in read_lines(file)]
+        header: Iterable[str] = set.intersection(*(set(row) for row in table)) if table else columns
     elif file.suffix == ".csv":
         try:
             with file.open(encoding="utf-8", newline="") as stream:
                 reader = csv.DictReader(stream)
-                found, there = list(reader), reader.fieldnames or ()
+                table, header = list(reader), reader.fieldnames or ()
         except (OSError, UnicodeDecodeError, csv.Error) as exc:
             raise _unreadable(file, exc) from None
     else:
         parquet = need("pyarrow.parquet")
         try:
-            there = parquet.read_schema(file).names
-            wanted = [column for column in columns if column in there]
-            found = parquet.read_table(file, columns=wanted).to_pylist()
+            header = parquet.read_schema(file).names
+            subset = [column for column in columns if column in header]
+            table = parquet.read_table(file, columns=subset).to_pylist()
         except (OSError, ValueError) as exc:  # pyarrow's own errors are kinds of both
             raise _unreadable(file, exc) from None
-    if lacking := [column for column in columns if column not in there]:
+    if lacking := [column for column in columns if column not in header]:
         raise EvaluationError(
             f"{file} has no column {lacking[0]!r}, so it is another set than {name}, or another version of it than the "
-            f"one that is read here; it has {', '.join(sorted(map(str, there))) or 'no column'}; name the right one "
+            f"one that is read here; it has {', '.join(sorted(map(str, header))) or 'no column'}; name the right one "
             "with --data"
         )
-    return found
+    return table
 
 
 def question_set(
     name: str, scorer: str, table: Sequence[dict[str, Any]], mapping: Callable[[dict[str, Any]], EvalQuestion]
 ) -> QuestionSet:
     """Return the set of a table's rows, unreadable ones as questions that cannot be asked; EvaluationError for none."""
-    questions, unread = [], 0
+    questions, failures = [], 0
     for number, row in enumerate(table, start=1):
         try:
             questions.append(mapping(row))
         except (ValueError, TypeError, KeyError, AttributeError) as exc:
-            why = (
+            fault = (
                 f"row {number} of {name} cannot be read ({type(exc).__name__}: {exc}); it is damaged, or of another "
                 "version; load the set down again, or name the right one with --data"
             )
-            questions.append(EvalQuestion(f"row {number}", "", fault=why))
-            unread += 1
-    if questions and unread == len(questions):
+            questions.append(EvalQuestion(f"row {number}", "", fault=fault))
+            failures += 1
+    if questions and failures == len(questions):
         raise EvaluationError(questions[0].fault)
     return QuestionSet(name, tuple(questions), scorer)
 
@@ -150,13 +150,13 @@ def _table(path: Path, name: str) -> Path:
         return path
     if not path.is_dir():
         raise EvaluationError(f"there is no {path}; name the file or folder with the data of {name} with --data")
-    found = sorted(path for path in path.rglob("*") if path.suffix in _TABLES and path.is_file())
-    if len(found) != 1:
-        said = f"{len(found)} tables ({', '.join(one.name for one in found[:5])})" if found else "no table"
-        raise EvaluationError(f"{path} holds {said} ({', '.join(_TABLES)}); name the one of {name} with --data")
-    return found[0]
+    tables = sorted(path for path in path.rglob("*") if path.suffix in _TABLES and path.is_file())
+    if len(tables) != 1:
+        contents = f"{len(tables)} tables ({', '.join(table.name for table in tables[:5])})" if tables else "no table"
+        raise EvaluationError(f"{path} holds {contents} ({', '.join(_TABLES)}); name the one of {name} with --data")
+    return tables[0]
 
 
 def _unreadable(file: Path, exc: Exception) -> EvaluationError:
-    said = str(exc).partition("\n")[0]
-    return EvaluationError(f"{file} cannot be read ({said}); load it down again, or name another one with --data")
+    message = str(exc).partition("\n")[0]
+    return EvaluationError(f"{file} cannot be read ({message}); load it down again, or name another one with --data")

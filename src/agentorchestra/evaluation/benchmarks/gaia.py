@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.errors import EvaluationError
-from agentorchestra.evaluation.answers import Rule
+from agentorchestra.evaluation.answers import RuleScorer
 from agentorchestra.evaluation.benchmarks.data import Hub, need, question_set, rows
 from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet
 
@@ -52,8 +52,9 @@ def load_test(data: Path | None) -> QuestionSet:
 def load_media(data: Path | None) -> QuestionSet:
     """Load the 27 questions of the validation split with a recording, a picture or a table (004, table 2)."""
     every = load_validation(data)
-    of_kind = ((one, _MEDIA.get(one.files[0].suffix.lower(), "")) for one in every.questions if one.files)
-    questions = tuple(replace(one, group=kind) for one, kind in of_kind if kind)
+    with_files = (question for question in every.questions if question.files)
+    kinds = ((question, _MEDIA.get(question.files[0].suffix.lower(), "")) for question in with_files)
+    questions = tuple(replace(question, group=kind) for question, kind in kinds if kind)
     return QuestionSet("gaia-media", questions, every.scorer)
 
 
@@ -69,9 +70,9 @@ def _load(split: str, data: Path | None) -> QuestionSet:
     """
     name = f"gaia-{split}"
     top = data or Hub("gaia-benchmark/GAIA", REVISION, (f"2023/{split}/*",), gated=True).fetch()
-    nested = top / "2023" / split
-    folder = nested if nested.is_dir() else top
-    file = next((folder / one for one in _METADATA if (folder / one).is_file()), None)
+    subfolder = top / "2023" / split
+    folder = subfolder if subfolder.is_dir() else top
+    file = next((folder / candidate for candidate in _METADATA if (folder / candidate).is_file()), None)
     if file is None:
         raise EvaluationError(
             f"{folder} has neither {' nor '.join(_METADATA)}; name a copy of the dataset gaia-benchmark/GAIA, or its "
@@ -83,12 +84,12 @@ def _load(split: str, data: Path | None) -> QuestionSet:
 
     def mapping(record: dict[str, Any]) -> EvalQuestion:
         # Not by its own mapping, which takes whatever file has the id in its name, and misses none that is not there.
-        attached, answer = record["file_name"], record["Final answer"]
+        attachment, answer = record["file_name"], record["Final answer"]
         return EvalQuestion(
             id=record["task_id"],
             task=form.format(question=record["Question"]),
             truth=None if answer in (None, "", _NO_ANSWER) else str(answer),
-            files=(folder / Path(attached).name,) if attached else (),
+            files=(folder / Path(attachment).name,) if attachment else (),
             group=f"level {int(record['Level'])}",
             metadata={"annotator": record["Annotator Metadata"]},
         )
@@ -101,16 +102,16 @@ def says_the_same(answer: str, truth: str) -> bool:
     if _is_number(truth):
         return _number(answer) == float(truth)
     if re.search("[,;]", truth):
-        given, wanted = re.split("[,;]", answer), re.split("[,;]", truth)
-        return len(given) == len(wanted) and all(map(_same_entry, given, wanted))
-    return _squeezed(answer).translate(_NO_PUNCTUATION) == _squeezed(truth).translate(_NO_PUNCTUATION)
+        actual, expected = re.split("[,;]", answer), re.split("[,;]", truth)
+        return len(actual) == len(expected) and all(map(_same_entry, actual, expected))
+    return _squeeze(answer).translate(_NO_PUNCTUATION) == _squeeze(truth).translate(_NO_PUNCTUATION)
 
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def _same_entry(answer: str, truth: str) -> bool:
-    return _number(answer) == float(truth) if _is_number(truth) else _squeezed(answer) == _squeezed(truth)
+    return _number(answer) == float(truth) if _is_number(truth) else _squeeze(answer) == _squeeze(truth)
 
 
 def _is_number(text: str) -> bool:
@@ -126,8 +127,8 @@ def _number(text: str) -> float:
     return float(bare) if _is_number(bare) else float("inf")
 
 
-def _squeezed(text: str) -> str:
+def _squeeze(text: str) -> str:
     return re.sub(r"\s", "", text).lower()
 
 
-GAIA = Rule(lambda answer, truth: says_the_same(answer, truth[0]), "by GAIA's rule")
+GAIA = RuleScorer(lambda answer, truth: says_the_same(answer, truth[0]), "by GAIA's rule")

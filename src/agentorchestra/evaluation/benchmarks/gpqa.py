@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from agentorchestra.evaluation.answers import Rule
+from agentorchestra.evaluation.answers import RuleScorer
 from agentorchestra.evaluation.benchmarks.data import Download, need, question_set, rows
 from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet
 
@@ -59,10 +59,10 @@ def letter(answer: str) -> str:
     It is that of the last `ANSWER: X`, as the question asks for it, else that with which the answer begins: `B`, `(B)`,
     `B) 3 eV`, `**B**`. Letters anywhere else are words.
     """
-    if said := re.findall(r"(?i:answer)\s*:(?:\\[a-z]+\{|[\s*($])*([A-D])\b", answer):
-        return str(said[-1])
+    if letters := re.findall(r"(?i:answer)\s*:(?:\\[a-z]+\{|[\s*($])*([A-D])\b", answer):
+        return str(letters[-1])
     begins = re.match(r"[\s*(]*([A-D])(?=[).:*]|\s*$)", answer)
     return begins[1] if begins else ""
 
 
-GPQA = Rule(lambda answer, truth: letter(answer) == truth[0], "the letter")
+GPQA = RuleScorer(lambda answer, truth: letter(answer) == truth[0], "the letter")

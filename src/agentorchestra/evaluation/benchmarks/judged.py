@@ -18,7 +18,7 @@ from typing import Any
 
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.evaluation.benchmarks.data import Download, Hub, need, question_set, rows
-from agentorchestra.evaluation.questions import Answer, EvalQuestion, Judge, QuestionSet, Scored
+from agentorchestra.evaluation.questions import EvalAnswer, EvalQuestion, Judge, QuestionSet, Scored
 
 # --- the sets -----------------------------------------------------------------------------------------
 
@@ -29,7 +29,7 @@ def load_simpleqa(data: Path | None) -> QuestionSet:
     place = Download(module.__name__, ("SIMPLEQA_DATASET", "SIMPLEQA_CACHE"))
 
     def mapping(record: dict[str, Any]) -> EvalQuestion:
-        sample = module.simpleqa_record_to_sample({**record, **_written(record["metadata"])})
+        sample = module.simpleqa_record_to_sample({**record, **_notes(record["metadata"])})
         return EvalQuestion(
             id=str(sample.id),
             task=sample.input,
@@ -90,20 +90,20 @@ def load_hle(data: Path | None) -> QuestionSet:
 
     def mapping(record: dict[str, Any]) -> EvalQuestion:
         sample = module.record_to_sample(record)
-        form, asked = sample.input
+        form, message = sample.input
         return EvalQuestion(
             id=str(sample.metadata["uid"]),
-            task=f"{asked.text}\n\n{form.text}",
+            task=f"{message.text}\n\n{form.text}",
             truth=sample.target,
-            files=tuple(_picture(one.image, pictures) for one in asked.content if one.type == "image"),
+            files=tuple(_picture(part.image, pictures) for part in message.content if part.type == "image"),
             group=str(sample.metadata["category"]),
-            metadata={"question": asked.text, "rationale": sample.metadata["rationale"]},
+            metadata={"question": message.text, "rationale": sample.metadata["rationale"]},
         )
 
     return question_set("hle", "hle", rows(data or place.fetch(), _HLE_COLUMNS, name="hle"), mapping)
 
 
-def _written(metadata: str) -> dict[str, Any]:
+def _notes(metadata: str) -> dict[str, Any]:
     """Return SimpleQA's notes, which stand in its table as a Python literal."""
     from ast import literal_eval
 
@@ -140,7 +140,7 @@ class Judged:
     verdict: Callable[[str], str | None]
     judged: bool = True
 
-    async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
+    async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         """Return the score of an answer; EvaluationError without a judge or a true answer."""
         if judge is None:
             raise EvaluationError(f"the question {question.id!r} needs a judge; name a model for it")
@@ -148,8 +148,8 @@ class Judged:
             raise EvaluationError(
                 f"the question {question.id!r} needs one true answer as text; it has {question.truth!r}"
             )
-        asked = str(question.metadata.get("question", question.task))
-        reply = await judge(self.prompt(asked, question.truth, answer.text))
+        task = str(question.metadata.get("question", question.task))
+        reply = await judge(self.prompt(task, question.truth, answer.text))
         verdict = self.verdict(reply)
         if verdict is None:
             return Scored(None, "judge_failed", f"the judge's reply names no single verdict: {reply.strip()[:200]!r}")
@@ -169,22 +169,22 @@ def grade(reply: str) -> str | None:
     It is a line of its own: in `A better source says ...` the letter is a word.
     """
     lines = filter(None, map(_GRADE.fullmatch, reply.splitlines()))
-    found = {_GRADES[one] for line in lines for one in line.groups() if one}
-    return found.pop() if len(found) == 1 else None
+    verdicts = {_GRADES[word] for line in lines for word in line.groups() if word}
+    return verdicts.pop() if len(verdicts) == 1 else None
 
 
 def yes_or_no(reply: str) -> str | None:
     """Return the verdict of a judge that writes `correct: yes` or `correct: no`, in lines or as JSON."""
-    found = {one.lower() for one in re.findall(r"(?i)\bcorrect\b[\"'*\s]*:[\"'*\s]*(yes|no)\b", reply)}
-    return {"yes": "ok", "no": "wrong"}[found.pop()] if len(found) == 1 else None
+    words = {word.lower() for word in re.findall(r"(?i)\bcorrect\b[\"'*\s]*:[\"'*\s]*(yes|no)\b", reply)}
+    return {"yes": "ok", "no": "wrong"}[words.pop()] if len(words) == 1 else None
 
 
 def _ask_simpleqa(question: str, truth: str, answer: str) -> str:
     words = need("inspect_evals.simpleqa.grader_templates")
-    filled: str = words.SIMPLEQA_GRADER_TEMPLATE.format(
+    prompt: str = words.SIMPLEQA_GRADER_TEMPLATE.format(
         question=question, criterion=truth, answer=answer, instructions=words.SIMPLEQA_GRADING_INSTRUCTIONS
     )
-    return filled
+    return prompt
 
 
 def _ask_hle(question: str, truth: str, answer: str) -> str:

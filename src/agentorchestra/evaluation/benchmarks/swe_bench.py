@@ -23,7 +23,7 @@ from typing import Any
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.evaluation.benchmarks.data import need, question_set, rows
 from agentorchestra.evaluation.benchmarks.terminal_bench import IMAGES, task_question
-from agentorchestra.evaluation.questions import Answer, EvalQuestion, Judge, QuestionSet, Scored
+from agentorchestra.evaluation.questions import EvalAnswer, EvalQuestion, Judge, QuestionSet, Scored
 from agentorchestra.tea.prompts.catalog import load_prompt
 
 NAME = "swe-bench-verified"
@@ -82,7 +82,7 @@ def load_verified(data: Path | None) -> QuestionSet:
         if not base.isalnum() or Path(name).name != name:
             raise ValueError(f"{name!r} at {base!r} is not of a repository")
         task = form.render(repo=record["repo"], issue=record["problem_statement"])
-        folder = _written(cache, name, base, task)
+        folder = _write_task(cache, name, base, task)
         return task_question(
             folder,
             images / f"{name}.tar",
@@ -94,7 +94,7 @@ def load_verified(data: Path | None) -> QuestionSet:
     return question_set(NAME, "swe-bench", rows(data, _COLUMNS, name=NAME), mapping)
 
 
-def _written(cache: Path, name: str, base: str, task: str) -> Path:
+def _write_task(cache: Path, name: str, base: str, task: str) -> Path:
     """Return the folder of a task, written where it is not there yet."""
     texts = {
         "instruction.md": f"{task}\n",
@@ -119,7 +119,7 @@ class Harness:
 
     judged = False
 
-    async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
+    async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         if answer.check is None:
             raise EvaluationError(f"the question {question.id!r} has no machine; its scorer `swe-bench` needs one")
         if answer.check.reward is not None:
@@ -158,7 +158,7 @@ def verdicts(path: Path) -> dict[str, tuple[float | None, str]]:
     }
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
-        return {str(name): said for kind, said in kinds.items() for name in report[kind]}
+        return {str(name): verdict for kind, verdict in kinds.items() for name in report[kind]}
     except (OSError, ValueError, KeyError, TypeError) as exc:
         raise EvaluationError(
             f"{path} is no report of SWE-bench's harness ({type(exc).__name__}: {exc}); name the file that it wrote, "

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.core.errors import EvaluationError, TaskFolderError
-from agentorchestra.evaluation.questions import Answer, EvalQuestion, Judge, QuestionSet, Scored, TaskMachine
+from agentorchestra.evaluation.questions import EvalAnswer, EvalQuestion, Judge, QuestionSet, Scored, TaskMachine
 from agentorchestra.workspace.task_folder import read_task_folder
 
 NAME = "terminal-bench-2"
@@ -37,9 +37,9 @@ def load_tasks(data: Path | None) -> QuestionSet:
         EvaluationError: there is no such folder.
     """
     if data is None or not data.is_dir():
-        said = "needs --data" if data is None else f"is not at {data}; name it with --data"
+        problem = "needs --data" if data is None else f"is not at {data}; name it with --data"
         raise EvaluationError(
-            f"the set {NAME} {said}: the folder of its tasks (`git clone "
+            f"the set {NAME} {problem}: the folder of its tasks (`git clone "
             f"https://github.com/laude-institute/terminal-bench-2`), with their images in {IMAGES}/"
         )
     top = data / "tasks" if (data / "tasks").is_dir() else data
@@ -59,18 +59,18 @@ def task_question(
         group, metadata: of the question; without a group the difficulty that task.toml names.
         patch: see `TaskMachine`.
     """
-    there = str(image.absolute()) if image.is_file() else ""
+    image_file = str(image.absolute()) if image.is_file() else ""
     try:
-        task, fault = read_task_folder(folder, image=there).instruction, ""
+        task, fault = read_task_folder(folder, image=image_file).instruction, ""
     except TaskFolderError as exc:
-        task, fault = "", _lacks_image(folder, image) if not there else ""
+        task, fault = "", _lacks_image(folder, image) if not image_file else ""
         fault = fault or str(exc)
     return EvalQuestion(
         id=folder.name,
-        task=task or _written(folder),
+        task=task or _instruction(folder),
         group=group or str(_config(folder).get("metadata", {}).get("difficulty", "")),
         metadata=metadata or {},
-        machine=TaskMachine(folder.absolute(), there, patch),
+        machine=TaskMachine(folder.absolute(), image_file, patch),
         fault=fault,
     )
 
@@ -97,7 +97,7 @@ def _config(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _written(folder: Path) -> str:
+def _instruction(folder: Path) -> str:
     try:
         return (folder / "instruction.md").read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
@@ -109,7 +109,7 @@ class Tests:
 
     judged = False
 
-    async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
+    async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         if answer.check is None:
             raise EvaluationError(f"the question {question.id!r} has no machine; its scorer `tests` needs one")
         if answer.check.reward is None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from math import isnan
 from typing import Any
 
 from agentorchestra.core.errors import EvaluationError
@@ -15,7 +15,7 @@ PAPERS = ("agentorchestra_tea", "agentorchestra", "aorchestra", "coral", "oagent
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     number: str  # of the table in its paper
     about: str  # what it shows
     columns: tuple[str, ...]  # their names
@@ -35,16 +35,16 @@ class Table:
                 f"{self.place} has no cell {row!r}, {column!r}; rows: {', '.join(self.rows)}; columns: "
                 f"{', '.join(self.columns)}"
             )
-        found = self.rows[row][self.columns.index(column)]
-        if found is None:
+        value = self.rows[row][self.columns.index(column)]
+        if value is None:
             raise EvaluationError(f"the paper leaves the cell {row!r}, {column!r} of {self.place} empty")
-        return found
+        return value
 
 
 @dataclass(frozen=True)
 class Paper:
     title: str  # with its number at arXiv
-    tables: Mapping[str, Table]  # by their numbers
+    tables: Mapping[str, PaperTable]  # by their numbers
 
 
 def published(name: str) -> Paper:
@@ -59,11 +59,9 @@ def published(name: str) -> Paper:
     if name not in PAPERS:
         raise EvaluationError(f"nothing is stored of a paper {name!r}; the papers: {', '.join(PAPERS)}")
     data = tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
-    return Paper(data["paper"], {one["number"]: _table(one) for one in data["table"]})
+    return Paper(data["paper"], {table["number"]: _table(table) for table in data["table"]})
 
 
-def _table(written: dict[str, Any]) -> Table:
-    rows = {
-        name: tuple(None if math.isnan(cell) else float(cell) for cell in row) for name, row in written["rows"].items()
-    }
-    return Table(**(written | {"columns": tuple(written["columns"]), "rows": rows}))
+def _table(entry: dict[str, Any]) -> PaperTable:
+    rows = {name: tuple(None if isnan(cell) else float(cell) for cell in row) for name, row in entry["rows"].items()}
+    return PaperTable(**(entry | {"columns": tuple(entry["columns"]), "rows": rows}))

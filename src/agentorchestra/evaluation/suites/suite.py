@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.evaluation.plan import Arm
-from agentorchestra.evaluation.published.tables import PAPERS, Table, published
+from agentorchestra.evaluation.published.tables import PAPERS, PaperTable, published
 
 
 class SuiteArm(Arm, frozen=True, extra="forbid"):
@@ -22,7 +22,7 @@ class SuiteArm(Arm, frozen=True, extra="forbid"):
         return Arm(**self.model_dump(exclude={"rows"}))
 
 
-class LeftOut(BaseModel, frozen=True, extra="forbid"):
+class OmittedRows(BaseModel, frozen=True, extra="forbid"):
     """Published rows that cannot be run here, with the reason."""
 
     rows: tuple[str, ...]
@@ -45,13 +45,13 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
     # `repeats`, `ask_again`: as in the paper
     repeats: int = Field(default=1, ge=1)
     ask_again: int = Field(default=0, ge=0)
-    tips: int = Field(default=0, ge=0)  # questions that give tips, see `Plan`; 0 where no arm takes them
+    tips: int = Field(default=0, ge=0)  # questions that give tips, see `EvalPlan`; 0 where no arm takes them
     # `arms`, `left_out`: its rows
     arms: tuple[SuiteArm, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedRows, ...] = ()
 
     @property
-    def cells(self) -> Table:
+    def cells(self) -> PaperTable:
         return published(self.paper).tables[self.table]
 
     @property
@@ -59,15 +59,15 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
         return f"{published(self.paper).title}, {self.cells.place}"
 
     def rows(self, arm: str) -> tuple[str, ...]:
-        return next((one.rows for one in self.arms if one.name == arm), ())
+        return next((suite_arm.rows for suite_arm in self.arms if suite_arm.name == arm), ())
 
 
 def suites() -> dict[str, Suite]:
-    found: dict[str, Suite] = {}
+    by_name: dict[str, Suite] = {}
     for paper in PAPERS:
         data = tomllib.loads(files(__package__).joinpath(f"{paper}.toml").read_text(encoding="utf-8"))
-        found |= {one["name"]: Suite(paper=paper, **one) for one in data["suite"]}
-    return found
+        by_name |= {entry["name"]: Suite(paper=paper, **entry) for entry in data["suite"]}
+    return by_name
 
 
 def suite(name: str) -> Suite:
