@@ -104,7 +104,7 @@ async def evolved(folder: Path, name: str, seed: int, evaluations: int) -> tuple
         )
 
     def told(line: str) -> None:
-        if worker.asked >= evaluations:
+        if worker.payload >= evaluations:
             raise Enough(line)
 
     place = folder / "workspace"
@@ -125,7 +125,7 @@ async def evolved(folder: Path, name: str, seed: int, evaluations: int) -> tuple
     async with workspace(place) as ws:
         current = await version_of(ws, "prompt:react")
         parts = {one.name: one.value for one in await ws.prompt_components.vars("react", current)}
-    return success(parts[PLACE.partition("/")[2]]), worker.asked
+    return success(parts[PLACE.partition("/")[2]]), worker.payload
 
 
 def loop(seeds: int, evaluations: int, names: Sequence[str]) -> None:
