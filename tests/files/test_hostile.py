@@ -29,7 +29,7 @@ from tests.support.patience import LONGEST_S
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.tools.files.documents import PartsDocument, TextDocument
 from agentorchestra.tools.files.readers import read_document_sync
-from agentorchestra.tools.files.worker import Limits
+from agentorchestra.tools.files.worker import ReadLimits
 
 CHANCE = random.Random(2506)
 """Seeded: the same tests in every run."""
@@ -522,7 +522,7 @@ def test_bytes_turned_over_anywhere_end_in_a_document_or_a_sentence(tmp_path: Pa
 def test_the_bounds_hold_for_every_format(tmp_path: Path, field: str, sentence: str) -> None:
     path = tmp_path / "a.xlsx"
     path.write_bytes(makers.xlsx({"S": [["a"] * 20] * 500}))
-    limits = Limits(seconds=0.05) if field == "seconds" else Limits(memory_bytes=24 << 20)
+    limits = ReadLimits(seconds=0.05) if field == "seconds" else ReadLimits(memory_bytes=24 << 20)
     with pytest.raises(FileInputError, match=sentence):
         read_document_sync(path, limits)
     forking = [one for one in psutil.Process(os.getpid()).children() if "_worker.py" in " ".join(one.cmdline())]
@@ -533,9 +533,9 @@ def test_more_text_than_may_be_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     path.write_bytes(makers.zipped({"a.txt": "words " * 1000}))
     with pytest.raises(FileInputError, match="holds more than 100 characters by the text; give the part you need"):
-        read_document_sync(path, Limits(chars=100))
+        read_document_sync(path, ReadLimits(chars=100))
     with pytest.raises(FileInputError, match="holds more text than can be kept"):
-        read_document_sync(path, Limits(output_bytes=1000))
+        read_document_sync(path, ReadLimits(output_bytes=1000))
 
 
 def test_what_lies_beside_a_hostile_member_is_read(tmp_path: Path) -> None:

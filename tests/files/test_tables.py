@@ -16,7 +16,7 @@ from tests.support.files import FakeContext
 
 from agentorchestra.tools.files import verify_quote
 from agentorchestra.tools.files.documents import (
-    Part,
+    DocumentPart,
     PartsDocument,
     TableDocument,
     Trait,
@@ -200,7 +200,7 @@ def test_a_coloured_map_without_values_can_be_read_to_its_end() -> None:
         view = table_view(table, place, 8_000)
         assert (view.text, view.rest) == ("", ()) and len(view.traits) <= MOST_TRAITS
         seen += [cell for part in view.traits.removeprefix("fills: ").split("; ") for cell in part[7:].split(", ")]
-        place = view.untold
+        place = view.trait_rest
     assert len(seen) == len(set(seen)) == 1_800
 
 
@@ -208,7 +208,7 @@ def test_a_row_with_more_to_tell_than_fits_says_so() -> None:
     view = table_view(_map(1, 2_000), Place("row", 1, 1), 8_000)
     assert len(view.traits) == MOST_TRAITS + 1
     assert view.notes == ("not all colours, formulas and the like of row 1 are told: read fewer columns of it",)
-    parts = PartsDocument((Part("Map", _map(60, 30)), Part("Other", _map(1, 1))))
+    parts = PartsDocument((DocumentPart("Map", _map(60, 30)), DocumentPart("Other", _map(1, 1))))
     notes = [text for text in _texts(document_blocks(parts, "a.xlsx", "Map")) if text.startswith("Colours")]
     (said,) = notes
     row = int(said.partition("row ")[2].partition(".")[0])
@@ -332,7 +332,7 @@ def test_formatted_cells_beyond_the_bound_are_said_to_be(tmp_path: Path, monkeyp
     found = collected.CellTraits(lambda style: ("FF0000", "", ""))
     filled = [found.row(n, [{"column": c, "value": None, "style_id": 1} for c in (1, 2)]) for n in range(1, 9)]
     assert filled == [2, 2, 0, 0, 0, 0, 0, 0]
-    assert found.listed() == [["fill", "FF0000", [[1, 1, 2, 2]]]]
+    assert found.to_json() == [["fill", "FF0000", [[1, 1, 2, 2]]]]
     assert found.notes == ["the fills are told of the first 4 cells that have one, up to row 2"]
 
 

@@ -203,7 +203,7 @@ class RunCreator:
             output_schema=schema,
             session=session,
             previous=turns[0].id if turns else None,
-            given=files.given if turns else (),
+            given=files.new_names if turns else (),
             earlier=await self._earlier(turns),
             agents={name: pin_of(one) for name, one in sorted(team.items())},
             finish=finish,

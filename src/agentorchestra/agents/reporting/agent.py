@@ -30,7 +30,7 @@ from agentorchestra.environments.report.references import Collected, Listed, Pie
 from agentorchestra.loop import State
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.prompt import Prompt
-from agentorchestra.tools.files.quotes import normalised
+from agentorchestra.tools.files.quotes import squeeze
 
 NAME, MARKS = "reporter", "reporter_marks"
 
@@ -160,7 +160,7 @@ def _further(piece: Piece, answers: str) -> Piece:
 
 def _bare(text: str) -> str:
     """Return the words of a text without marks of sources, for comparison."""
-    return re.sub(r"\s+([.,;:!?])", r"\1", normalised(re.sub(r"\[[E\d.]{1,9}\](?:\([^()\s]*\))?", "", text)))
+    return re.sub(r"\s+([.,;:!?])", r"\1", squeeze(re.sub(r"\[[E\d.]{1,9}\](?:\([^()\s]*\))?", "", text)))
 
 
 def numbered(
@@ -173,7 +173,7 @@ def numbered(
     first: dict[str, int] = {}  # the first evidence of a source
 
     def number_of(key: str, citation: Citation) -> int:
-        quote = normalised(citation.quote)
+        quote = squeeze(citation.quote)
         same = numbers.get((key, quote), 0) if quote else first.get(key, 0)
         if not same:
             evidence.append(citation)
@@ -185,7 +185,7 @@ def numbered(
         address = address_of(citation.source, by_name)
         key = key_of(address if "://" in address else "", address)
         evidence.append(citation)  # as the agents' results list them
-        numbers.setdefault((key, normalised(citation.quote)), len(evidence))
+        numbers.setdefault((key, squeeze(citation.quote)), len(evidence))
         first.setdefault(key, len(evidence))
     marks = {
         f"{ref.number}.{index}": number_of(key_of(ref.url, ref.description), citation)

@@ -26,7 +26,7 @@ from urllib.parse import urljoin
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
-from agentorchestra.tools.files.formats.charsets import known
+from agentorchestra.tools.files.formats.charsets import codec_name
 from agentorchestra.tools.web.addresses import (
     Address,
     WebErrorKind,
@@ -92,7 +92,7 @@ class Answer:
     def charset(self) -> str:
         """The charset the server declares, "" for none or one that is unknown here."""
         match = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", self.headers.get("content-type", ""), re.IGNORECASE)
-        return known(match[1]) if match else ""
+        return codec_name(match[1]) if match else ""
 
     @property
     def retry_after_s(self) -> float | None:

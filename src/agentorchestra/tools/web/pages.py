@@ -15,13 +15,13 @@ from urllib.parse import unquote, urlsplit
 from agentorchestra.core.errors import FileInputError, UnknownComponentError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.tools.files.documents import Document, TextDocument, document_from_json, is_media
-from agentorchestra.tools.files.worker import Limits, Request, run_async
+from agentorchestra.tools.files.worker import ReadLimits, Request, run_async
 from agentorchestra.tools.web.addresses import parse_address, shown_address
 from agentorchestra.tools.web.http import Answer
 
 FORMAT = 2  # of a kept page. 1: the first. 2: with the addresses of its pictures.
 # On one page. What a page is made of is read in a process of its own.
-LIMITS = Limits(max_bytes=100_000_000, seconds=30.0)
+LIMITS = ReadLimits(max_bytes=100_000_000, seconds=30.0)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ async def page_of(answer: Answer, url: str, reader: str, encoding: str = "") -> 
             "raw": reader == "raw",
         }
         try:
-            result, _ = await run_async(Request(path, "page", asked=asked, encoding=encoding), LIMITS)
+            result, _ = await run_async(Request(path, "page", options=asked, encoding=encoding), LIMITS)
         except FileInputError as error:
             raise WebError(
                 str(error).replace(str(path.absolute()), shown), kind="bad_answer", url=shown, status=answer.status

@@ -21,7 +21,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings, SearchFolder
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tools.files.common import best_passages, with_index
-from agentorchestra.tools.files.index import Hit, PassageIndex, query_words
+from agentorchestra.tools.files.index import PassageHit, PassageIndex, query_words
 from agentorchestra.tools.files.indexer import bring_up
 from agentorchestra.tools.files.storage import keep_files
 from agentorchestra.tools.web.addresses import parse_address
@@ -93,7 +93,7 @@ class Local:
             files: Any = SimpleNamespace(file=paths.__getitem__, progress=ctx.progress)  # what the index asks of a run
             seconds = max(1.0, (self.traits.timeout_s or 90.0) * 0.8)
 
-            async def work(index: PassageIndex) -> list[Hit]:
+            async def work(index: PassageIndex) -> list[PassageHit]:
                 await bring_up(files, index, [one.ref for one in known], seconds=seconds)
                 slow = EngineError("takes too long: the words are in too many passages; give rarer ones")
                 hashes = [one.ref.sha256 for one in known]
@@ -152,19 +152,19 @@ class Local:
         return known
 
 
-def _results(hits: Sequence[Hit], known: Sequence[_Known], limit: int) -> list[SearchResult]:
+def _results(hits: Sequence[PassageHit], known: Sequence[_Known], limit: int) -> list[SearchResult]:
     """Return one result for each file, with the place of its best passage and the words of its best few."""
     by_hash: dict[str, _Known] = {}
     for one in known:
         by_hash.setdefault(one.ref.sha256, one)
-    found: dict[str, list[Hit]] = {}
+    found: dict[str, list[PassageHit]] = {}
     for hit in hits:
         if hit.sha256 in found or len(found) < limit:
             found.setdefault(hit.sha256, []).append(hit)
     return [_result(of_file[:_SHOWN], by_hash[sha256]) for sha256, of_file in found.items()]
 
 
-def _result(hits: Sequence[Hit], known: _Known) -> SearchResult:
+def _result(hits: Sequence[PassageHit], known: _Known) -> SearchResult:
     head = _head(known)
     title = _TITLE.search(head)
     day = next((day for one in _PUBLISHED if (match := one.search(head)) and (day := day_of(match[0]))), None)
