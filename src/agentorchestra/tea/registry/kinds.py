@@ -161,7 +161,7 @@ def tool_kind(
         written=lambda tool: (tool.version, True) if tool.traits.explicit else None,
         version_of=lambda tool: tool.version,
         copied=_copy_recipe,
-        renamed=lambda tool, name, version: tool.renamed(name, version),
+        renamed=lambda tool, name, version: tool.with_name(name, version),
         variables=lambda tool, recipe: [
             *code_variables(recipe, tool.name, "tool code", tool.description),
             *schema_variables(tool.schema),
@@ -169,7 +169,7 @@ def tool_kind(
         rewritten=lambda tool, recipe, values: rewritten_code(
             _copy_recipe(recipe, tool.name, ""), recipe.maker.symbol or tool.name, values
         ),
-        worded=lambda tool, maker: tool.described(with_words(tool.schema, maker)),
+        worded=lambda tool, maker: tool.with_schema(with_words(tool.schema, maker)),
         evolvable=lambda tool: tool.traits.evolvable,
         rights=lambda tool, recipe: _rights_of_tool(tool, recipe, frozenset(may_call)),
         limited=lambda tool, invokers: tool.with_traits(invokers=invokers),

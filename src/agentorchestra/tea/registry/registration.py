@@ -165,7 +165,7 @@ _WARNINGS: dict[Any, Any] = {}
 
 def warn_undeclared(tool: Tool[..., Any]) -> None:
     """Warn of a tool that does not say what it touches, with the place of its function."""
-    if not tool.undeclared or tool.traits.approval != "policy":
+    if not tool.is_undeclared or tool.traits.approval != "policy":
         return
     code = getattr(inspect.unwrap(tool), "__code__", None)
     warnings.warn_explicit(
