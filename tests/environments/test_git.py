@@ -180,7 +180,7 @@ def test_policy_asks_where_a_push_goes_and_not_where_a_clone_lies() -> None:
     policy, seen = DefaultPolicy(), (Provenance(kind="file", ref="a.txt"),)
 
     def decided(action: str, task: str, **arguments: str) -> str:
-        effect = action_effect(made, action, arguments, provenance=seen, declared=schemas[action])
+        effect = action_effect(made, action, arguments, provenance=seen, schema=schemas[action])
         return policy.decide(effect, PolicyView(user_content=(task,), links=frozenset)).action
 
     address = "https://git.example.org/team/game.git"

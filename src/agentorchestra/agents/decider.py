@@ -17,7 +17,7 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, M
 from agentorchestra.loop import Decision, Seen, State, descriptions
 from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.context import BranchContext
-from agentorchestra.tea.calling.argument_repair import harmless, mended, unknown
+from agentorchestra.tea.calling.argument_repair import harmless, repair, unknown
 from agentorchestra.tea.calling.replies import DECISION_FIELDS, READ_WHOLE, Reply, read_reply
 
 UNREAD = "it was not made, because it has no end or is no JSON; make it again, whole"
@@ -146,7 +146,7 @@ class ModelDecider:
         effects = []
         dropped: dict[str, tuple[str, ...]] = {}
         last = calls[-1].arguments if calls else ""
-        broken = reply.broken and bool(calls) and last == reply.calls[-1].arguments
+        broken = reply.incomplete and bool(calls) and last == reply.calls[-1].arguments
         cut = self.cut_at(response) if broken or not calls or (former and isinstance(last, str)) else 0
         for index, call in enumerate(calls):
             effect = self.effect(call, ctx, provenance, final=final, open_names=state.opened)
@@ -157,7 +157,7 @@ class ModelDecider:
             if call is calls[-1] and (unread or (cut and effect.invalid is not None)):
                 why = f"your reply was cut at {cut} tokens within this call" if cut else f"{call.name}: {UNREAD}"
                 effect = effect.model_copy(update={"invalid": why})
-            if repaired := reply.repaired(call):
+            if repaired := reply.repair_of(call):
                 effect = effect.model_copy(update={"repaired": repaired})
             if index >= self.max_calls:
                 effect = effect.model_copy(
@@ -225,7 +225,7 @@ class ModelDecider:
         """Return the effect of a call whose arguments do not fit, as it was plainly meant, and what it leaves out."""
         schema = next((one for one in self.tools.schemas(state.opened) if one.name == call.name), None)
         former = ctx.manifest.checks < READ_WHOLE
-        arguments = mended(call.arguments, schema.parameters, former=former) if schema is not None else None
+        arguments = repair(call.arguments, schema.parameters, former=former) if schema is not None else None
         if schema is None or arguments is None:
             return effect, ()
         extra = tuple(unknown(arguments, schema.parameters))

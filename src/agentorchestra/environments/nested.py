@@ -203,7 +203,7 @@ class NestedEnvironment(ActionEnvironment):
         inner: dict[str, JsonValue] = {
             name: _written(await part.snapshot()) for name, part in apart.items() if part.branching == "snapshot"
         }
-        return {_OWN: to_jsonable_python(self._held()), _PARTS: inner}
+        return {_OWN: to_jsonable_python(self._public_state()), _PARTS: inner}
 
     async def _keep_beside(self) -> None:
         """Note what stands beside the ground, so that the ground's snapshot has it."""

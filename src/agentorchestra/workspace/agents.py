@@ -39,7 +39,7 @@ from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.kind import Kind, Made, Variable
 from agentorchestra.tea.registry.kinds import code_variables, rewritten_code
 from agentorchestra.tea.registry.rights import Rights
-from agentorchestra.tea.registry.words import CODE, DESCRIPTION, worded
+from agentorchestra.tea.registry.words import CODE, DESCRIPTION, reword
 
 _DEFAULT = "1.0.0"
 _CODE = ("drive", "version", "carried")  # fields of an agent that are no values of its definition
@@ -261,7 +261,7 @@ def _rewritten(agent: Agent, made: Made, values: Mapping[str, str]) -> Made:
     if made.maker.how != "given":
         return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, **values}}))
     if CODE not in values:
-        return worded(made, values)
+        return reword(made, values)
     held = _with_code(agent, made) or made
     changed = rewritten_code(held, held.maker.symbol, values)
     return Made(changed.text, changed.maker.model_copy(update={"how": "given"}))

@@ -340,7 +340,7 @@ class Calls(DirectCalls):
             schema = next(schema for schema in one.actions() if schema.name == action)
             problems = argument_problems(one, schema, dict(arguments))
             invalid = mistake(f"{name}: {action}", problems, schema.parameters) if problems else None
-            return action_effect(one, action, arguments, role="user", invalid=invalid, declared=schema)
+            return action_effect(one, action, arguments, role="user", invalid=invalid, schema=schema)
 
         return await self.perform(effect)
 

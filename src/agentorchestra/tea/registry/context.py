@@ -40,11 +40,11 @@ from agentorchestra.tea.registry.entries import (
     By,
     New,
     Terms,
-    activated,
+    activation,
     checked_by,
     entry,
-    registered,
     registered_again,
+    registration,
 )
 from agentorchestra.tea.registry.history import (
     History,
@@ -55,11 +55,11 @@ from agentorchestra.tea.registry.history import (
     checked_component_version,
     identity_of,
 )
-from agentorchestra.tea.registry.kind import Kind, Made, Variable, check_variables, config_changes, marked
+from agentorchestra.tea.registry.kind import Kind, Made, Variable, check_variables, config_changes, mark_evolvable
 from agentorchestra.tea.registry.registration import Given, components_of, place_of
 from agentorchestra.tea.registry.registry import Entry, Registry
 from agentorchestra.tea.registry.rights import EVOLVABLE, INVOKERS, MODE, TOUCHES, check_rights
-from agentorchestra.tea.registry.saved import read_saved, saved, taken_over
+from agentorchestra.tea.registry.saved import read_saved, saved_text, taken_over
 from agentorchestra.tea.registry.usage import Use, uses
 from agentorchestra.tea.registry.versions import Level, level_of
 from agentorchestra.tea.registry.words import CODE
@@ -210,7 +210,7 @@ class ContextManager(Generic[T]):
                 identity, made = self._identity(name, one)
                 history = self._so_far(name)
                 if history.known_as(identity) is None:
-                    yield from registered(self.kind, history, New(name, one, identity, made, "run", alone=True))
+                    yield from registration(self.kind, history, New(name, one, identity, made, "run", alone=True))
 
         await self.registry.refresh()
         await self._write_given(plan, components)
@@ -241,7 +241,7 @@ class ContextManager(Generic[T]):
             origin = str(getattr(getattr(one, "traits", None), "origin", "")) or "code"
         distribution = self._distribution if builtin else ""
         new = New(name, one, identity, made, origin, by_code=True, distribution=distribution)
-        yield from registered(self.kind, history, new)
+        yield from registration(self.kind, history, new)
 
     async def examine(self) -> tuple[list[str], list[str]]:
         """Return why no run can begin, and why components cannot be used by one; nothing is written."""
@@ -618,7 +618,7 @@ class ContextManager(Generic[T]):
                     continue
                 if needs and new.invokers is None:  # another implementation gives nobody a right
                     new = replace(new, invokers=history.version().invokers)
-                yield from registered(self.kind, history, new)
+                yield from registration(self.kind, history, new)
 
         await self.registry.write(plan)
         done = []
@@ -759,7 +759,7 @@ class ContextManager(Generic[T]):
             now = self.history(name, hidden=True)
             chosen = held.version
             if now.current != chosen or now.hidden or now.version(chosen).state != "active" or now.by_code:
-                yield from activated(now, chosen, said)
+                yield from activation(now, chosen, said)
             if pinned and not now.pinned:
                 yield entry(now, "pinned", pinned=True, **said)
 
@@ -829,7 +829,7 @@ class ContextManager(Generic[T]):
             history = self.history(name, hidden=True)
             history.check_step(chosen, state)
             if state == "active":
-                yield from activated(history, chosen, said)
+                yield from activation(history, chosen, said)
                 return
             if state == "archived" and history.current == chosen and not history.hidden:
                 raise LifecycleError(
@@ -847,7 +847,7 @@ class ContextManager(Generic[T]):
         return self._variables(name, await self.version(name, version), await self._made(name, version))
 
     def _variables(self, name: str, one: T, made: Made | None) -> Sequence[Variable]:
-        return marked(self.kind.variables(one, made), self.kind.evolvable(one), builtin=name in self._builtin)
+        return mark_evolvable(self.kind.variables(one, made), self.kind.evolvable(one), builtin=name in self._builtin)
 
     @_changing
     async def setvars(
@@ -909,7 +909,7 @@ class ContextManager(Generic[T]):
         """Write all components with their versions, history and texts to a JSON file."""
         await self.access.ready()
         place = place_of(path)
-        text = await saved(self.registry, self.kind.name)
+        text = await saved_text(self.registry, self.kind.name)
         try:
             place.write_text(text, encoding="utf-8")
         except OSError as exc:

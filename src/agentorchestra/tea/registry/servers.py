@@ -21,7 +21,7 @@ from agentorchestra.tea.registry.kind import Made
 from agentorchestra.tea.registry.kinds import EnvironmentFactory
 from agentorchestra.tea.registry.registration import warn_undeclared
 
-_WRITTEN = json.JSONEncoder(default=str)
+_ENCODER = json.JSONEncoder(default=str)
 
 
 class TCPServer(ContextManager[Tool[..., Any]]):
@@ -33,11 +33,11 @@ class TCPServer(ContextManager[Tool[..., Any]]):
 
     warns = True
 
-    def _identify(self, name: str, one: Tool[..., Any], made: Made | None = None) -> tuple[str, Made | None]:
+    def _identify(self, name: str, component: Tool[..., Any], made: Made | None = None) -> tuple[str, Made | None]:
         """Return the identity of a tool that is registered; each comes here once."""
         if self.warns:
-            warn_undeclared(one)
-        return super()._identify(name, one, made)
+            warn_undeclared(component)
+        return super()._identify(name, component, made)
 
     async def invoke(
         self, name: str, arguments: Mapping[str, JsonValue] | None = None, *, version: str | None = None
@@ -71,7 +71,7 @@ class ECPServer(ContextManager[EnvironmentFactory]):
             UnknownComponentError: for an environment or action that is not there.
         """
         await self.access.ready()
-        actions = [one.name for one in self._version(name, None).config.operations]
+        actions = [operation.name for operation in self._version(name, None).config.operations]
         if action not in actions:
             guess = did_you_mean(str(action), actions, f"its actions: {', '.join(actions) or 'none'}")
             raise UnknownComponentError(f"the environment {name!r} has no action {reprlib.repr(action)}; {guess}")
@@ -101,11 +101,11 @@ def _arguments(arguments: Mapping[str, JsonValue] | None) -> Mapping[str, JsonVa
         return {}
     if type(arguments) is dict and is_flat(arguments):
         return arguments
-    given: object = arguments
-    if not isinstance(given, Mapping) or not all(isinstance(one, str) for one in given):
+    value: object = arguments
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise UsageError(f"the arguments are {reprlib.repr(arguments)}; give them by name: {{'number': 4}}")
     try:
-        _WRITTEN.encode(arguments if isinstance(arguments, dict) else dict(arguments))
+        _ENCODER.encode(arguments if isinstance(arguments, dict) else dict(arguments))
     except (ValueError, RecursionError) as exc:
         raise UsageError(f"the arguments cannot be written as JSON: {str(exc)[:120]}") from None
     return arguments

@@ -71,9 +71,7 @@ def _wrap(
     factory: Factory, environment: Environment, schema: ToolSchema, action: str, tags: list[str]
 ) -> Tool[..., Any]:
     async def act(ctx: Any, **arguments: Any) -> ToolResult:
-        effect = action_effect(
-            environment, action, arguments, role=ctx.role, provenance=ctx.provenance, declared=schema
-        )
+        effect = action_effect(environment, action, arguments, role=ctx.role, provenance=ctx.provenance, schema=schema)
         return tool_result(await ctx.perform(effect))
 
     tool = tool_from_schema(
