@@ -227,6 +227,7 @@ asyncio.run(main())
     await store.close()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("hook", "written"), [("before_commit", False), ("after_commit", True)])
 async def test_killed_at_the_commit(place: str, hook: str, written: bool) -> None:
     await make(place, "run_1", "run_2")

@@ -228,6 +228,7 @@ async def test_a_message_that_mentions_nobody_is_refused(tmp_path: Path) -> None
     assert "mentions" in main.results[-1] and not sent(events)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "arguments",
     [
