@@ -52,6 +52,7 @@ def test_another():
 """
 
 
+@pytest.mark.long
 def test_what_is_tried_again(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_inner.py").write_text(TESTS)
