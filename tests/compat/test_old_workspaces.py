@@ -83,6 +83,7 @@ def _notes(events: list[Event]) -> list[str]:
 # -- shown and replayed ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_command_line_shows_and_replays_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ("--workspace", str(folder))
     assert main(["runs", *where]) == 0
@@ -370,6 +371,7 @@ async def test_a_saved_registry_is_loaded(tmp_path: Path) -> None:
 # -- bundles -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", BUNDLED)
 async def test_a_bundle_is_imported_and_replayed(case: str, tmp_path: Path) -> None:
     async with old_app.workspace(tmp_path / "ws", environ={}) as ws:

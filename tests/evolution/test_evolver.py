@@ -165,6 +165,7 @@ async def test_what_was_tried_before_is_shown_to_the_optimiser(tmp_path: Path) -
     assert "euros * 60" in steps[-1]
 
 
+@pytest.mark.long
 async def test_a_bad_patch_is_archived_before_anything_is_spent_on_its_validation(tmp_path: Path) -> None:
     shop = Shop(tmp_path, Mender(knows=60))
     (only,) = await shop.evolve(rounds=1, batch=2)

@@ -157,6 +157,7 @@ def test_a_bomb_inside_archives(tmp_path: Path) -> None:
     assert (ask(path).read or "").startswith(str(path))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
 def test_a_bomb_without_a_list_of_members(tmp_path: Path, suffix: str) -> None:
     zeros = b"0" * (1 << 20)
@@ -260,7 +261,7 @@ def test_xml_that_grows_a_thousand_million_times(tmp_path: Path) -> None:
     assert "declares XML entities, by which small files grow without end" in (ask(path).checked or "")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize(
     ("name", "part"),
@@ -311,6 +312,7 @@ def test_xml_that_names_a_file_of_this_machine(tmp_path: Path) -> None:
 # --- PDF ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_pdf_of_a_hundred_thousand_pages(tmp_path: Path) -> None:
     count = 100_000
     objects = [
@@ -502,6 +504,7 @@ def test_what_is_cut_off_is_said_to_be_corrupt(tmp_path: Path, share: float) -> 
             )
 
 
+@pytest.mark.long
 def test_bytes_turned_over_anywhere_end_in_a_document_or_a_sentence(tmp_path: Path) -> None:
     chance = random.Random()
     seed = chance.randint(0, 1 << 30)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from agentorchestra.tools.files.documents import DocumentPart, PartsDocument, PdfDocument, TextDocument
 from agentorchestra.tools.files.index import PassageIndex, Prepared, SlowQueryError, prepare
@@ -55,7 +56,7 @@ def small() -> PassageIndex:
     return index
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(query=st.text(max_size=80))
 def test_any_text_is_a_query(small: PassageIndex, query: str) -> None:
     small.search(query, ["one"])

@@ -151,6 +151,7 @@ def only_table(found: Document) -> TableDocument:
     return table
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", MADE)
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(table=tables())

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.files.makers import png
+from tests.support.examples import examples
 from tests.support.files import FakeContext
 
 from agentorchestra.core.content import TextBlock
@@ -112,7 +113,7 @@ _WORDS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(_WORDS, st.sampled_from([" ", "\n", "  ", " | ", "\t"]), st.data())
 def test_any_words_of_a_text_stand_in_it_however_they_are_set(
     words: list[str], between: str, data: st.DataObject
@@ -123,7 +124,7 @@ def test_any_words_of_a_text_stand_in_it_however_they_are_set(
     assert alike(" ".join(quote), between.join(words))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(_WORDS, st.data())
 def test_a_changed_number_never_stands(words: list[str], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(words)))

@@ -293,6 +293,7 @@ def test_a_table_with_an_open_quote_and_a_huge_cell_is_read_as_text(tmp_path: Pa
     assert isinstance(read_document_sync(path), TextDocument)
 
 
+@pytest.mark.long
 def test_one_line_of_fifty_megabytes_is_cut_into_passages(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"abcdefghi " * 5_000_000)

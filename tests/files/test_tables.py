@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.files import makers
+from tests.support.examples import examples
 from tests.support.file_tools import used
 from tests.support.files import FakeContext
 
@@ -70,7 +71,7 @@ def _read_whole(table: TableDocument, place: Place, limit: int) -> list[tuple[in
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(_ROWS, st.booleans(), st.sampled_from([1, 30, 100, 8_000]))
 def test_each_cell_with_a_value_is_shown_once(rows: list[list[str]], named: bool, limit: int) -> None:
     table = _table(rows, named)
@@ -78,7 +79,7 @@ def test_each_cell_with_a_value_is_shown_once(rows: list[list[str]], named: bool
     assert sorted(_read_whole(table, Place("row", 1, table.last_row), limit)) == held
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(_ROWS, st.booleans(), st.data())
 def test_what_is_shown_of_a_row_is_a_quote_of_it(rows: list[list[str]], named: bool, data: st.DataObject) -> None:
     table = _table(rows, named)

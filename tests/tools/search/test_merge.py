@@ -12,6 +12,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.tools.web.search.merge import between, first, merged, page_key
 from agentorchestra.tools.web.search.service import clean_address, day_of, of_site, plain
 from agentorchestra.tools.web.search.types import SearchResult, query_of
+from tests.support.examples import examples
 
 SAME = [
     "https://www.example.org/news/tide-mill",
@@ -58,7 +59,7 @@ def test_the_mobile_pages_of_wikipedia_are_the_same() -> None:
     assert page_key("https://en.m.wikipedia.org/wiki/Tide") == page_key("http://en.wikipedia.org/wiki/Tide")
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.text(max_size=60))
 def test_no_text_breaks_a_key(text: str) -> None:
     page_key(f"http://{text}")

@@ -24,6 +24,7 @@ from agentorchestra.core.settings import WebSettings
 from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.bodies import Body
 from agentorchestra.tools.web.http import Answer, WebClient, refresh_of
+from tests.support.examples import examples
 from tests.support.web import serving
 from tests.tools.web.traps import listening
 
@@ -282,7 +283,7 @@ async def test_a_site_is_asked_by_few_at_once_and_waited_for_when_it_asks() -> N
         assert (await client.get(f"{address}/long")).status == 503
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.binary(max_size=3000), st.integers(1, 700))
 def test_what_is_packed_comes_out_whatever_the_pieces(data: bytes, step: int) -> None:
     data *= 40
