@@ -881,9 +881,9 @@ class Workspace(Generic[Deps]):
         """Return the waiting runs that `resume` can go on with: their time, answer or mail has come."""
         return await due_runs(self._parts.store, self._clock.now())
 
-    async def waiting_until(self) -> dict[str, datetime]:
-        """Return when the first timer of each run that waits for a time is due."""
-        return await waiting_until(self._parts.store)
+    async def waiting_until(self, runs: Sequence[str] | None = None) -> dict[str, datetime]:
+        """Return when the first timer of each run that waits for a time is due, or of those of these 1000 at most."""
+        return await waiting_until(self._parts.store, runs)
 
     async def schedule(
         self, cron: str, task: str | RunSpec, *, name: str = "", zone: str | None = None, **fields: Unpack[RunFields]
