@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import GitSettings
-from agentorchestra.environments.beneath import OutsideError, open_file, opened, parts_of
+from agentorchestra.environments.beneath import OutsideError, folder_at, open_file, parts_of
 from agentorchestra.environments.git.wire import QUIET, one_line
 from agentorchestra.environments.manifest import place_file
 from agentorchestra.sandbox.shell import Shell
@@ -130,7 +130,7 @@ class GitShell:
 
         def read() -> bytes:
             try:
-                with opened(self._folder, (TRANSFER,)) as at:
+                with folder_at(self._folder, (TRANSFER,)) as at:
                     descriptor = open_file(at, name)
             except (OSError, OutsideError):
                 raise ToolError("git did not write what it was to write; try again") from None

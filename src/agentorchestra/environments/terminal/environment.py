@@ -17,8 +17,7 @@ from agentorchestra.core.errors import JobError, SandboxUnavailableError, Settin
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import WebSettings
 from agentorchestra.environments.folder import FolderEnvironment
-from agentorchestra.environments.jobs import cut, folded
-from agentorchestra.environments.jobs import how as _how
+from agentorchestra.environments.jobs import cut, fold, status
 from agentorchestra.environments.jobs import short as _short
 from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.environments.terminal import verifier
@@ -342,7 +341,7 @@ class Terminal(FolderEnvironment):
     async def jobs(self) -> str:
         """List what runs in the background, and what ran there lately."""
         jobs = await self._shell.jobs() if self._shell is not None else ()
-        lines = (f"job {job.job}: {_how(job)}{' with a screen' * job.screen}: {_short(job.command)}" for job in jobs)
+        lines = (f"job {job.job}: {status(job)}{' with a screen' * job.screen}: {_short(job.command)}" for job in jobs)
         return "\n".join(lines) or "no jobs"
 
     @action
@@ -465,18 +464,18 @@ def _jobs_in(jobs: JsonValue) -> list[tuple[str, JsonValue]]:
 
 def _screen_text(seen: Seen) -> str:
     job, picture = seen.job, seen.picture
-    lines = folded(picture.lines) or ["(the screen is empty)"]
+    lines = fold(picture.lines) or ["(the screen is empty)"]
     if seen.missed:
         lines.append(f"[{seen.missed:,} bytes were drawn before this and are not shown]")
     if picture.highlighted:
         lines.append(f"[highlighted: {' | '.join(picture.highlighted)}]")
     if seen.refused:
         lines.append(f"[the last {seen.refused:,} bytes of the keys were not taken: the program does not read them]")
-    state = "waits for input" if seen.waits and job.state == "running" else _how(job)
+    state = "waits for input" if seen.waits and job.state == "running" else status(job)
     at = f"; the cursor is in line {picture.line}, column {picture.column}" if job.state == "running" else ""
     return "\n".join([*lines, f"[job {job.job}: {state}{at}]"])
 
 
 def _job_text(job: Job) -> str:
     output = _cut(plain(job.output or "", job.printed))
-    return "\n".join([*([output] if output else []), f"[job {job.job}: {_how(job)}]"])
+    return "\n".join([*([output] if output else []), f"[job {job.job}: {status(job)}]"])
