@@ -649,7 +649,7 @@ class RunCreator:
         packs = copier.packs()
         try:
             while (pack := await asyncio.to_thread(next, packs, None)) is not None:
-                copier.kept(await store.put_blob(pack[0]), pack[1])
+                copier.note(await store.put_blob(pack[0]), pack[1])
             manifest = await asyncio.to_thread(copier.manifest)
             return copier.project(await store.put_blob(manifest, "application/json"))
         except BaseException:

@@ -22,8 +22,8 @@ from agentorchestra.core.errors import AmbiguousTextError, EditError, NotTextErr
 from agentorchestra.environments.beneath import (
     OutsideError,
     PathStatus,
+    folder_at,
     open_file,
-    opened,
     parent_of,
     parts_of,
     status_of,
@@ -375,7 +375,7 @@ def _mode_of(place: DiskPlace) -> int:
 
 
 def make_folder(place: DiskPlace) -> None:
-    with opened(place.root, place.parts, make=True):
+    with folder_at(place.root, place.parts, make=True):
         pass
 
 
