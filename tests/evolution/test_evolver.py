@@ -18,7 +18,7 @@ from agentorchestra.evaluation.questions import load_set
 from agentorchestra.evolution.evolver import Evolver, alone
 from agentorchestra.evolution.gate import GateTerms
 from agentorchestra.evolution.optimisers import optimiser
-from agentorchestra.evolution.record import Evolution, Round, begun, keep, read, rounds
+from agentorchestra.evolution.record import Evolution, EvolutionRound, keep, new_evolution, read, rounds
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace import Workspace
 from tests.evaluation.support import write_set
@@ -99,10 +99,10 @@ class Shop:
 
     def evolution(self, **fields: Any) -> Evolution:
         fields = {"subjects": ("tool:cents_of",), "optimiser": "reflection", "optimiser_model": "mender"} | fields
-        made = begun("cents", training=("local", str(self.data), load_set("local", self.data)), **fields)
+        made = new_evolution("cents", training=("local", str(self.data), load_set("local", self.data)), **fields)
         return keep(self.folder, made)
 
-    async def evolve(self, **fields: Any) -> list[Round]:
+    async def evolve(self, **fields: Any) -> list[EvolutionRound]:
         evolution = self.evolution(**fields)
         evolver = Evolver(
             self.folder, evolution, optimiser(evolution.optimiser), workspaces=self.workspace, tell=self.tell

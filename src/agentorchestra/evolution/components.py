@@ -9,9 +9,9 @@ from agentorchestra.tea.registry.context import ContextManager
 from agentorchestra.workspace import Workspace
 
 
-def managed(workspace: Workspace[Any], subject: str) -> tuple[ContextManager[Any], str]:
+def manager_of(workspace: Workspace[Any], subject: str) -> tuple[ContextManager[Any], str]:
     """Return the manager of a component and its name, from `tool:price_of`; EvolutionError for another form."""
-    kind, found, name = subject.partition(":")
+    kind, colon, name = subject.partition(":")
     managers: dict[str, ContextManager[Any]] = {
         "tool": workspace.tcp,
         "environment": workspace.ecp,
@@ -19,12 +19,12 @@ def managed(workspace: Workspace[Any], subject: str) -> tuple[ContextManager[Any
         "prompt": workspace.components.prompts,
         "memory": workspace.components.memories,
     }
-    if not found or kind not in managers or not name:
+    if not colon or kind not in managers or not name:
         raise EvolutionError(f"{subject!r} names no component; write KIND:NAME, the kinds are {', '.join(managers)}")
     return managers[kind], name
 
 
 async def version_of(workspace: Workspace[Any], subject: str) -> str:
     """Return the version that a component's name means now; raise UnknownComponentError if there is none."""
-    manager, name = managed(workspace, subject)
+    manager, name = manager_of(workspace, subject)
     return (await manager.info(name)).version
