@@ -29,8 +29,8 @@ from agentorchestra.sandbox._program import EARLIER, VARIABLES
 from agentorchestra.sandbox.output import plain
 from agentorchestra.tea.calling.actions import action_effect, tool_result
 from agentorchestra.tea.programs.handler import given
-from agentorchestra.tea.programs.interpreter import Call, Host
-from agentorchestra.tea.programs.interpreter import Ran as Ended
+from agentorchestra.tea.programs.interpreter import Host, ProgramCall
+from agentorchestra.tea.programs.interpreter import ProgramRun as Ended
 
 # Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`
 Answer = Callable[[RunContext[Any], dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
@@ -383,7 +383,7 @@ class SandboxInterpreter:
             arguments = asked.get("arguments")
             named = dict(arguments) if isinstance(arguments, dict) else {}
             first = named.pop(POSITIONAL, [])
-            made = Call(str(asked.get("name")), tuple(first) if isinstance(first, list) else (), named)
+            made = ProgramCall(str(asked.get("name")), tuple(first) if isinstance(first, list) else (), named)
             (reply,) = await host.calls([made])
             if reply.kind == "SystemExit":
                 raise _Over

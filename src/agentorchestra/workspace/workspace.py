@@ -1191,10 +1191,10 @@ class Workspace(Generic[Deps]):
 
     async def retired(self) -> list[tuple[Entry, str]]:
         """Return the tips that a validation retired, each with its evidence (docs/evolution.md)."""
-        from agentorchestra.tea.memory.records import Reader
+        from agentorchestra.tea.memory.records import MemoryReader
 
         self._need_open()
-        return await Reader(self.store).retired()
+        return await MemoryReader(self.store).retired()
 
     # -- without async ---------------------------------------------------------------------------------------------
 

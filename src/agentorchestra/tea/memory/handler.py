@@ -22,7 +22,7 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, faile
 from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.tea.memory.base import KINDS, LONGEST_ENTRY, SCOPES, Entry, newest
 from agentorchestra.tea.memory.insights import standing
-from agentorchestra.tea.memory.records import Reader, entries_of
+from agentorchestra.tea.memory.records import MemoryReader, entries_of
 from agentorchestra.tea.retrieval.index import Described, Index, words_of
 
 MOST_READ = 200  # entries that one reading gives
@@ -40,7 +40,7 @@ class MemoryHandler(BaseHandler):
     fixed_mode = Mode.PURE  # a reading changes nothing, and of a writing nothing happens but its record.
 
     def __init__(self) -> None:
-        self._reader: Reader | None = None
+        self._reader: MemoryReader | None = None
         self._read: dict[tuple[str, str], list[Entry]] = {}
         self._forgotten: frozenset[str] = frozenset()
 
@@ -91,7 +91,7 @@ class MemoryHandler(BaseHandler):
         if scope == "task" or (session is None and scope in ("agent", "session")):
             return []
         if self._reader is None:
-            self._reader = Reader(ctx.run.services.store, ctx.run_id)
+            self._reader = MemoryReader(ctx.run.services.store, ctx.run_id)
             self._forgotten = await self._reader.forgotten()
         found: list[Entry] = []
         if scope in ("agent", "session"):

@@ -26,7 +26,7 @@ _PAGE = 1_000
 _WRITING = f'"kind":"{EffectKind.WRITE_MEMORY.value}"'
 
 
-class Reader:
+class MemoryReader:
     """Reads what the runs of a workspace wrote down, but for the run named, "" for none."""
 
     def __init__(self, store: Store, run: str = "") -> None:
@@ -110,7 +110,7 @@ def entries_of(effect: Any, outcome: Any, run: str, at: datetime | None, *, fore
 
 async def remembered(store: Store, kinds: Iterable[EntryKind]) -> list[tuple[Entry, tuple[str, ...]]]:
     """Return what a workspace remembers, oldest first: each entry with the references of all that it stands for."""
-    reader = Reader(store)
+    reader = MemoryReader(store)
     forgotten = await reader.forgotten()
     held = [one for kind in kinds for one in await reader.of_workspace(kind) if one.ref not in forgotten]
     return stands_for(sorted(held, key=lambda one: one.task))
