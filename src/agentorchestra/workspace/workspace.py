@@ -1167,9 +1167,9 @@ class Workspace(Generic[Deps]):
             limit: at most so many.
         """
         from agentorchestra.tea.memory.handler import fitting
-        from agentorchestra.tea.memory.records import remembered
+        from agentorchestra.tea.memory.records import memory_entries
 
-        found = [one for one, _ in await remembered(self._parts.store, kinds) if agent in ("", one.agent)][::-1]
+        found = [one for one, _ in await memory_entries(self._parts.store, kinds) if agent in ("", one.agent)][::-1]
         return fitting(found, query, limit or len(found)) if query else found[:limit]
 
     async def forget(self, names: Sequence[str], *, by: str = "", retired: str = "") -> list[str]:
@@ -1194,7 +1194,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.memory.records import MemoryReader
 
         self._need_open()
-        return await MemoryReader(self.store).retired()
+        return await MemoryReader(self.store).retirements()
 
     # -- without async ---------------------------------------------------------------------------------------------
 
