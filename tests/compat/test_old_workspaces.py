@@ -188,7 +188,7 @@ async def test_every_import_in_a_kept_text_still_works(folder: Path) -> None:
     statements = sorted({line for text in texts.values() for line in _imports(text)})
     assert len(statements) > 60
     for line in statements:
-        load_module(line, where=line)
+        load_module(line, label=line)
 
 
 def _imports(text: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import AgentSettings, Settings
 from agentorchestra.environments.report import REPORT
-from agentorchestra.tea.memory.base import NONE
+from agentorchestra.tea.memory.base import NO_MEMORY
 from agentorchestra.tea.programs.dynamic import load_source, member
 from agentorchestra.tea.programs.sources import defining_text, package_of
 from agentorchestra.tea.registry.config import ComponentConfig, Operation
@@ -80,7 +80,7 @@ def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings])
     found = dict(agents)
     for name, one in settings.items():
         values = one.model_dump(exclude_none=True)
-        if values.get("memory") == NONE:
+        if values.get("memory") == NO_MEMORY:
             values["memory"] = ""
         if values.pop("team", None):
             values["within"] = ()

@@ -90,7 +90,7 @@ class Composition:
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.tea.programs.interpreter import MontyInterpreter
         from agentorchestra.tea.prompts.catalog import PromptLibrary
-        from agentorchestra.tea.retrieval.finder import Finding
+        from agentorchestra.tea.retrieval.finder import ComponentSearch
         from agentorchestra.tools.registry import builtin_tools
         from agentorchestra.tools.workbench import SandboxInterpreter
 
@@ -128,7 +128,7 @@ class Composition:
         self.calls = Calls(self.engine, store, create_calls, services)
         self.components = self._components()
         vectors = kept / "vectors" if kept is not None else None
-        self.finding = Finding(store, self.calls.perform, model=settings.embedding_model, folder=vectors)
+        self.finding = ComponentSearch(store, self.calls.perform, model=settings.embedding_model, folder=vectors)
         self.components.find_with(self.finding)
         self.programs: tuple[Interpreter, ...] = (MontyInterpreter(), SandboxInterpreter(bench))
 

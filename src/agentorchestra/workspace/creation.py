@@ -492,25 +492,25 @@ class RunCreator:
     # -- memory and sessions ---------------------------------------------------------------------------------------
 
     def _memory_name(self, given: str | None) -> str:
-        from agentorchestra.tea.memory.base import NONE
+        from agentorchestra.tea.memory.base import NO_MEMORY
 
         memories = self._catalog.memories
         name = self._settings.memory if given is None else given
-        if name not in ("", NONE, *memories):
+        if name not in ("", NO_MEMORY, *memories):
             failure = self._parts.components.memories.failures().get(name)
             if failure is not None:
                 raise UnknownComponentError(failure)
-            there = [NONE, *sorted(memories)]
+            there = [NO_MEMORY, *sorted(memories)]
             guess = did_you_mean(name, there, f"there are: {', '.join(there)}")
             raise UnknownComponentError(f"no memory system {name!r}; {guess}")
-        known = ("", NONE, *sorted(memories))
+        known = ("", NO_MEMORY, *sorted(memories))
         for agent, one in self._settings.agents.items():
             if one.memory is not None and one.memory not in known:
                 raise SettingsError(
                     f"the settings give the agent {agent!r} the memory system {one.memory!r} (agents.{agent}.memory), "
                     f"which is not there; the memory systems: {', '.join(known[1:])}"
                 )
-        return "" if name == NONE else name
+        return "" if name == NO_MEMORY else name
 
     async def _turns(self, wanted: str | None) -> tuple[str | None, list[RunHead]]:
         """Return the name of a session and its turns, newest first, of which the last one is over.

@@ -32,7 +32,7 @@ RawCall = tuple[str, JsonValue]
 
 
 @dataclass(frozen=True)
-class Reply:
+class ModelReply:
     """What a model's reply means.
 
     Attributes:
@@ -73,7 +73,7 @@ class _BrokenError(ValueError):
 
 def read_reply(
     response: ModelResponse, schemas: Sequence[ToolSchema], *, native: bool, finish: str = "done", former: bool = False
-) -> Reply:
+) -> ModelReply:
     """Return what a reply means.
 
     Args:
@@ -120,7 +120,7 @@ def read_reply(
         problem = (
             f"your reply was nothing but thoughts, and no call in them is made; call a tool, or {finish}, after them"
         )
-    return Reply(
+    return ModelReply(
         thoughts, words if former else words.strip(), text, tuple(calls), cut, open_, tuple(repairs), fields, problem
     )
 
