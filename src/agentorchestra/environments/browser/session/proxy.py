@@ -20,7 +20,7 @@ import h11  # also without the extra: openai's client brings it
 
 from agentorchestra.core.errors import WebError
 from agentorchestra.environments.browser.session.boundary import Boundary
-from agentorchestra.tools.web.addresses import Address
+from agentorchestra.tools.web.addresses import WebAddress
 
 if TYPE_CHECKING:
     from playwright.async_api import ProxySettings
@@ -117,7 +117,7 @@ class BoundaryProxy:
             raise WebError(why, kind="timeout", url=authority[:80]) from None
 
     async def _connected(
-        self, address: Address, found: Sequence[str]
+        self, address: WebAddress, found: Sequence[str]
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         why = ""
         for ip in found:
