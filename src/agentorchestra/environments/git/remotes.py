@@ -17,7 +17,7 @@ from agentorchestra.core.errors import MissingKeyError, SettingsError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GitSettings
 from agentorchestra.environments.git.wire import ADVERTISED_BYTES, QUIET, Remote, Service, one_line
-from agentorchestra.tools.web.addresses import Address, parse_address
+from agentorchestra.tools.web.addresses import WebAddress, parse_address
 from agentorchestra.tools.web.http import Answer, WebClient
 
 _SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([A-Za-z0-9.-]+\.[A-Za-z0-9-]+)[:/](?!/)(.+)")
@@ -95,7 +95,7 @@ class HttpRemote:
     """A repository that a server has, if `private` in a place that the user named; `variable` holds `token`."""
 
     def __init__(
-        self, web: WebClient, address: Address, settings: GitSettings, variable: str, token: str, *, private: bool
+        self, web: WebClient, address: WebAddress, settings: GitSettings, variable: str, token: str, *, private: bool
     ) -> None:
         self._web, self._address, self._settings = web, address, settings
         self.url = address.url.rstrip("/")
@@ -252,7 +252,7 @@ async def _write(stream: asyncio.StreamWriter | None, data: bytes) -> None:
     stream.close()
 
 
-def _begins(address: Address, beginning: Address) -> bool:
+def _begins(address: WebAddress, beginning: WebAddress) -> bool:
     """Return True if an address lies below another, by whole parts of its path and with none that lead up again."""
     low = address.path.lower()
     if ".." in address.path.split("/") or any(sign in low for sign in ("%2e", "%2f", "%5c", "\\", "//")):
