@@ -349,6 +349,7 @@ async def test_a_quote_that_is_not_exact_is_asked_for_once_more(site: Site, tmp_
     assert "were left out" not in result.report
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", ["(E1)", "[[E1]]", "[E1, p. 1]", "[E1-E1]", "【E1】"])
 async def test_marks_as_models_write_them_keep_their_paragraphs(site: Site, tmp_path: Path, form: str) -> None:
     def writing(system: str, material: str) -> Any:

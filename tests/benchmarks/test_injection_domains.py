@@ -85,6 +85,7 @@ async def test_with_the_policy_it_is_stopped_by_a_question(attack: Attack, tmp_p
     assert not blind.done
 
 
+@pytest.mark.long
 def test_a_share_has_the_interval_of_wilson() -> None:
     assert share([True] * 9 + [False]) == "9 of 10 (60-98%)"
     assert share([]) == "none"

@@ -125,6 +125,7 @@ def test_exit_codes(status: RunStatus, passed: bool | None, code: int) -> None:
     assert exit_code_of_code(RunResult(status=status, tests=tests)) == code
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

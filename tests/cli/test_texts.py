@@ -76,6 +76,7 @@ def test_what_includes_an_edited_prompt_changes_with_it(folder: Folder) -> None:
     assert "seals" not in folder.run("prompts", "show", "planner").out
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("editor", "sentence"),
     [

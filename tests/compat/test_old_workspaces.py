@@ -238,6 +238,7 @@ async def test_a_killed_run_is_resumed_to_its_end(folder: Path, pin: bool) -> No
         assert len([event for event in events if event.type == "driving_started"]) == 1
 
 
+@pytest.mark.long
 async def test_an_approval_is_given(folder: Path) -> None:
     async with open_workspace(folder) as ws:
         (question,) = await ws.questions(CASES["approval"])
@@ -397,6 +398,7 @@ async def test_texts_that_came_with_a_bundle_are_not_executed(tmp_path: Path) ->
             await ws.resume(imported.run_id, pin=True)
 
 
+@pytest.mark.long
 async def test_a_bundle_of_a_run_that_is_here_is_the_same(folder: Path, tmp_path: Path) -> None:
     async with open_workspace(folder) as ws:
         for case in BUNDLED:

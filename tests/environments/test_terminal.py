@@ -119,6 +119,7 @@ async def test_every_action_with_its_effect(bench: Bench, tmp_path: Path) -> Non
     assert await bench.replay(main) is not None
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("command", "said"),
     [

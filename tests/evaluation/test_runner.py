@@ -116,6 +116,7 @@ async def test_a_crash_on_every_tenth_question_is_reported_and_the_rest_goes_on(
     assert {one.question for one in await trial.score(plan) if outcome(one) == "error"} == {"q10"}
 
 
+@pytest.mark.long
 async def test_only_what_got_no_answer_is_asked_again(tmp_path: Path) -> None:
     told: dict[int, int] = {}
 
@@ -239,6 +240,7 @@ async def test_a_pilot_forecasts_cost_and_power(tmp_path: Path) -> None:
     assert second.startswith("80 of 100 need ")
 
 
+@pytest.mark.long
 async def test_a_judge_is_asked_once_and_what_it_cannot_say_is_neither_right_nor_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

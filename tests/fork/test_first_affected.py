@@ -111,6 +111,7 @@ async def test_a_fork_at_that_effect_asks_for_less_than_a_whole_run(tmp_path: Pa
         assert len(called) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("components", [{"tool:nothing": "1.0.0"}, {"tool:price_of": "9.0.0"}, {"price_of": "1.0.0"}])
 async def test_versions_that_are_not_there(tmp_path: Path, components: dict[str, str]) -> None:
     async with opened(tmp_path) as ws:

@@ -130,6 +130,7 @@ def test_of_very_many_results_the_last_ones_are_shown() -> None:
     assert [one.text[0] for one in material] == ["4", "5", "6", "7", "8"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("task", "stated", "steps", "settings"),
     [

@@ -192,6 +192,7 @@ async def measured(folder: Path, model: Any) -> RunResult:
     return result
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "forms",
     [

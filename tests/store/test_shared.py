@@ -193,6 +193,7 @@ async def grown(folder: Path, runs: int) -> str:
     return made[0].run_id
 
 
+@pytest.mark.long
 def test_commands_on_one_run_read_that_run_and_lists_read_heads(
     tmp_path: Path, counted: Callable[..., tuple[int, int, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -346,6 +346,7 @@ async def test_sources_of_sub_agents_are_the_answers(tmp_path: Path) -> None:
 # -- context -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("context", "knows"), [("none", False), ("curated", False), ("full", True)])
 async def test_what_a_sub_agent_knows_of_earlier_ones(tmp_path: Path, context: str, knows: bool) -> None:
     seen: list[str] = []
@@ -385,6 +386,7 @@ async def test_the_question_is_shown_where_the_settings_say_so(tmp_path: Path) -
 # -- what cannot be delegated ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

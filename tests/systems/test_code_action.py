@@ -191,6 +191,7 @@ async def test_a_tools_error_can_be_caught(tmp_path: Path, calls: Calls) -> None
     await ask(tmp_path, ScriptedModel([program(code), then_done(lambda text: _equal(text, expected))]), calls)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
@@ -325,6 +326,7 @@ async def test_a_budget_that_ends_inside_a_program(tmp_path: Path) -> None:
         await ws.replay(result.run_id)
 
 
+@pytest.mark.long
 async def test_many_programs_that_wait_for_programs_need_one_interpreter(tmp_path: Path) -> None:
     """A program that waits for an agent holds no process: three levels, four at a time, with a single one."""
 
@@ -402,6 +404,7 @@ async def test_a_loop_over_files_needs_fewer_requests_and_gives_the_same_answer(
     assert other.usage.input_tokens < one.usage.input_tokens
 
 
+@pytest.mark.long
 async def test_fifty_searches_in_one_program(tmp_path: Path) -> None:
     files = _notes(tmp_path, 50)
     code = (

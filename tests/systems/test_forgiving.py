@@ -159,6 +159,7 @@ async def test_a_call_in_a_thought_without_end_is_not_made_and_it_is_said(tmp_pa
     assert (await ran(tmp_path, model)).answer == "5"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [

@@ -174,6 +174,7 @@ async def test_a_plan_made_once_is_not_looked_at_again_and_none_is_not_made(tmp_
         assert set(planner.asked) == asked
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("nonsense", ["Let me think.", {"steps": 7}, {}, {"steps": [" "], "given": [""]}])
 async def test_without_a_plan_of_use_the_work_goes_on(tmp_path: Path, nonsense: Any) -> None:
     planner = Planner(places=["one", "two"], facts=[nonsense], plans=[nonsense], reviews=[nonsense])

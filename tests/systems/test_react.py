@@ -67,6 +67,7 @@ async def test_the_prompt_holds_what_fits_the_task(tmp_path: Path) -> None:
     assert names == ["add", "done", "fetch", "open_tools", "python", "search"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -171,6 +172,7 @@ async def test_models_without_native_tools_use_the_json_format(tmp_path: Path) -
     assert result.answer == "five"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "reply",
     [

@@ -109,6 +109,7 @@ BAD = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("parts", "says", "sentence"), BAD)
 async def test_a_part_that_comes_to_nothing_says_so_and_the_search_goes_on(
     tmp_path: Path, site: Site, parts: dict[str, Any], says: dict[str, Any], sentence: str

@@ -81,7 +81,7 @@ def run(folder: Folder, task: Task, system: str) -> Outcome:
     return run_task(task, system, folder.path / "made", workspace=folder.workspace, command=command)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("system", "name"),
     [

@@ -196,6 +196,7 @@ async def test_an_answer_with_evidence_ends_the_work(tmp_path: Path, files: list
         assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("how", "calls"),
     [

@@ -89,6 +89,7 @@ async def entries(ws: Workspace[Any], run: str, kind: str = "") -> list[Entry]:
     return [one for one in written(await records(ws, run)) if kind in ("", one.kind)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "system",
     ["agentorchestra", "aorchestra", *(pytest.param(one, marks=pytest.mark.long) for one in ("oagents", "coral"))],
@@ -351,6 +352,7 @@ async def test_a_step_that_is_no_longer_in_view_comes_back_where_it_is_like_the_
     assert recalled[7] == ["1"] and shown[7].count("pier lies at the pier mark") == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("embeds", "like"), [(True, "reef"), (False, "buoy")])
 async def test_with_an_embedding_model_its_likeness_counts(tmp_path: Path, embeds: bool, like: str) -> None:
     """The loopback server's vector of a text is how often each letter stands in it; by words both steps are alike."""
@@ -392,6 +394,7 @@ RIVALS: list[Any] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rivals", RIVALS, ids=str)
 async def test_what_the_loser_of_rivals_remembered_is_not_written(tmp_path: Path, rivals: dict[str, Any]) -> None:
     shown: list[str] = []

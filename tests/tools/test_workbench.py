@@ -161,6 +161,7 @@ async def test_what_monty_lacks_runs_in_the_sandbox_without_a_word(tmp_path: Pat
     assert needs(code) in (reason, ""), "some programs only show it when they run"
 
 
+@pytest.mark.long
 async def test_a_warning_is_one_line_and_errors_stay(tmp_path: Path) -> None:
     warned = (
         "import sys, warnings\nfor kind in (FutureWarning, UserWarning):\n"
@@ -212,6 +213,7 @@ async def test_variables_go_along_when_a_program_needs_the_sandbox(tmp_path: Pat
     assert len(counted.programs) == 3
 
 
+@pytest.mark.long
 async def test_what_cannot_be_kept_is_said_when_it_is_used(tmp_path: Path) -> None:
     for seconds in growing(5.0):
         _, shown = await ran(
@@ -231,6 +233,7 @@ async def test_what_cannot_be_kept_is_said_when_it_is_used(tmp_path: Path) -> No
     assert shown[3] == "3", "a program that was stopped leaves the variables of the one before it"
 
 
+@pytest.mark.long
 async def test_one_value_that_cannot_be_read_again_takes_no_other_with_it(tmp_path: Path) -> None:
     made = "class Lazy:\n    def __init__(self):\n        self.number = 1"
     lazy = f"{made}\n    def __getattr__(self, name):\n        return getattr(self.page, name)"
@@ -275,6 +278,7 @@ async def test_another_process_goes_on_with_the_variables(tmp_path: Path) -> Non
     assert shown == ["6"]
 
 
+@pytest.mark.long
 async def test_a_fork_has_the_variables_of_its_own_past(tmp_path: Path) -> None:
     steps = [python("import numpy\nx = int(numpy.sum([1, 2]))"), python("x += 100"), python("print(x)")]
     model, shown = programs(*steps)
@@ -398,6 +402,7 @@ async def test_calls_go_through_the_door(tmp_path: Path) -> None:
     assert "there is no tool 'nothing' here; the tools:" in shown[0]
 
 
+@pytest.mark.long
 async def test_a_call_that_waits_lets_the_run_wait_and_the_program_go_on_later(tmp_path: Path) -> None:
     called: list[str] = []
 
@@ -542,6 +547,7 @@ def test_killed_inside_a_program(tmp_path: Path) -> None:
     assert (tmp_path / "called").read_text().split() == ["one", "two", "two", "three"]
 
 
+@pytest.mark.long
 async def test_a_decision_that_is_a_program_may_need_the_sandbox(tmp_path: Path) -> None:
     """Code as action: numpy, a class that inherits, files that stay, and functions that are the agent's tools."""
     note = tmp_path / "note.txt"

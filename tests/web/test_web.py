@@ -104,6 +104,7 @@ async def test_a_reader_that_comes_back_misses_nothing_and_gets_nothing_twice(tm
             assert [one.kind for one in await _read(events)] == ["end"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("last", ["-1", "x", "99999", "1.5"])
 async def test_a_last_event_that_cannot_be_is_refused(tmp_path: Path, last: str) -> None:
     async with served(tmp_path) as web:
@@ -196,6 +197,7 @@ async def test_the_head_of_a_stream_has_no_body(tmp_path: Path) -> None:
             assert (answer.status, answer.content_type, await answer.read()) == (200, "text/event-stream", b"")
 
 
+@pytest.mark.long
 async def test_a_stream_stays_open_while_a_run_waits(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN ask")
@@ -252,6 +254,7 @@ async def test_an_approval_that_is_sent_again_allows_no_other_call(tmp_path: Pat
         assert web.outbox.sent == [first, second]
 
 
+@pytest.mark.long
 async def test_nothing_drives_a_run_any_more_that_was_answered_and_is_over(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN ask")
@@ -264,6 +267,7 @@ async def test_nothing_drives_a_run_any_more_that_was_answered_and_is_over(tmp_p
         assert all(task.done() for task in driving)
 
 
+@pytest.mark.long
 async def test_an_answer_and_the_look_for_due_runs_at_the_same_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,6 +342,7 @@ async def test_what_is_told_reaches_the_agent(tmp_path: Path) -> None:
         assert "is over (completed)" in refused["error"]
 
 
+@pytest.mark.long
 async def test_many_clients_at_once_get_their_own_answers(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
 

@@ -252,6 +252,7 @@ async def test_a_page_that_was_asked_for_by_hand_is_not_shown(world: World) -> N
         assert why_not_shown(page.url) == "'file:///etc/passwd' has the scheme 'file'; only http and https are shown"
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("url", "shown"),
     [

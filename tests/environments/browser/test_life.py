@@ -201,6 +201,7 @@ def ground_of(browser: Hand) -> FolderGround:
     return next(one._stands_on for one in reversed(browser.made) if one._ground is not None)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("suggested", "name"),
     [
