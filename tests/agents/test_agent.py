@@ -91,6 +91,7 @@ async def test_tools_may_come_from_a_toolkit_that_is_opened_later(tmp_path: Path
         assert "clerk" in ws.agents
 
 
+@pytest.mark.long
 async def test_what_it_says_survives_being_saved_and_loaded(tmp_path: Path) -> None:
     fields: dict[str, Any] = {
         "competencies": ("selling",),

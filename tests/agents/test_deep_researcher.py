@@ -101,6 +101,7 @@ async def test_what_the_named_pages_lack_is_searched_for(site: Site, tmp_path: P
     assert searched(site) == [f"{KEEPER} born"] and forms[:2] == ["read", "check"] and "plan" not in forms
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("queries", [0, 1])
 async def test_where_named_pages_bring_nothing_a_plan_is_made(site: Site, tmp_path: Path, queries: int) -> None:
     """Its queries are searched; a plan without any is taken as it is, and no error."""

@@ -50,6 +50,7 @@ def test_the_three_forms_say_the_same(folder: Path) -> None:
     assert [(one["run"], str(one["seq"]), one["type"]) for one in lines] == [(one[0], one[1], one[4]) for one in shown]
 
 
+@pytest.mark.long
 def test_the_queries_of_the_tracer(folder: Path) -> None:
     every = found(folder)
     runs = list(dict.fromkeys(run for run, _, _ in every))

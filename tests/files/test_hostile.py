@@ -212,6 +212,7 @@ def test_members_that_lead_out_of_the_archive(tmp_path: Path) -> None:
     assert not Path("/etc/out.txt").exists()
 
 
+@pytest.mark.long
 def test_links_and_devices_of_a_tar_are_named_and_left(tmp_path: Path) -> None:
     path = tmp_path / "a.tar"
     with tarfile.open(path, "w") as archive:
@@ -226,6 +227,7 @@ def test_links_and_devices_of_a_tar_are_named_and_left(tmp_path: Path) -> None:
     assert answer.notes == ["soft is a link: skipped", "hard is a link: skipped", "null is a device: skipped"]
 
 
+@pytest.mark.long
 def test_an_archive_of_too_many_members(tmp_path: Path) -> None:
     path = tmp_path / "many.zip"
     with zipfile.ZipFile(path, "w") as archive:
@@ -243,6 +245,7 @@ def test_names_that_would_write_on_the_terminal(tmp_path: Path) -> None:
     assert [part.name for part in document.parts] == ["a?[2Jb?c?.txt"]
 
 
+@pytest.mark.long
 def test_an_encrypted_member_is_named(tmp_path: Path) -> None:
     data = bytearray(makers.zipped({"secret.txt": "words"}))
     for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):

@@ -159,6 +159,7 @@ async def test_pictures_on_slides_are_named_and_arrive(tmp_path: Path) -> None:
     assert pictures(after) == [picture]
 
 
+@pytest.mark.long
 async def test_a_picture_in_a_mail_arrives(tmp_path: Path) -> None:
     picture = makers.png(31, 42)
     path = tmp_path / "a.eml"
@@ -189,6 +190,7 @@ async def test_a_video_arrives_where_the_model_takes_one(tmp_path: Path) -> None
     assert "title: Tides" in words(after)
 
 
+@pytest.mark.long
 @with_ffmpeg
 async def test_for_the_others_a_video_is_frames(tmp_path: Path) -> None:
     """The first second is red, the rest is blue."""
@@ -211,6 +213,7 @@ def _colour(picture: bytes) -> str:
     return "red" if red > blue else "blue"
 
 
+@pytest.mark.long
 @pytest.mark.sampled(2)
 @with_ffmpeg
 @pytest.mark.parametrize(

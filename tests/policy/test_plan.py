@@ -568,6 +568,7 @@ async def test_a_call_inside_the_plan_runs_without_a_question(tmp_path: Path) ->
     desk.model.finish()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["no plan", "off"])
 async def test_without_a_plan_the_same_call_is_asked_about(how: str, tmp_path: Path) -> None:
     settings = PolicySettings(plan="off" if how == "off" else "on")

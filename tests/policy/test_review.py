@@ -37,6 +37,7 @@ async def test_a_call_without_a_doubt_runs(tmp_path: Path) -> None:
     assert len(desk.model.review_requests) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("answer", [True, False])
 async def test_a_doubt_is_put_to_the_user_who_decides(answer: bool, tmp_path: Path) -> None:
     desk = Desk(tmp_path, plan(PAY), READ, GOOD, look=DOUBT, answer=answer)

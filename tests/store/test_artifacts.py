@@ -267,6 +267,7 @@ async def test_a_place_that_was_moved(make: Make, server: Postgres, s3: Bucket, 
     assert await store.get_blob(NAME) == LARGE
 
 
+@pytest.mark.long
 async def test_one_place_belongs_to_one_database(make: Make, schema: str) -> None:
     first, other = make(), make("b", database_schema=f"{schema}_b")
     await first.open()
@@ -281,6 +282,7 @@ async def test_one_place_belongs_to_one_database(make: Make, schema: str) -> Non
     await refused(third, OtherArtifactsError, "holds the artifacts of another database")
 
 
+@pytest.mark.long
 async def test_a_bucket_that_is_not_there(make: Make) -> None:
     sentence = "there is no such bucket; make it, or correct `artifacts`"
     await refused(make(artifacts="s3://nowhere/at-all"), ArtifactsError, sentence)

@@ -459,6 +459,7 @@ async def test_no_more_than_the_settings_allow_go_out_at_once(tmp_path: Path) ->
     assert "at most 1 are executed" in said[1]
 
 
+@pytest.mark.long
 async def test_delegations_of_one_decision_work_at_the_same_time(tmp_path: Path) -> None:
     """Each of eight waits until all eight are asked: one after the other they would wait for ever."""
     parts = [delegate(f"Weigh the bell{'s' * number}.", "weigh") for number in range(8)]
@@ -529,6 +530,7 @@ async def test_a_toolset_of_which_the_run_has_nothing_is_refused(tmp_path: Path)
     assert "the toolset 'terminal' (aorchestra.toolset) needs terminal" in str(result.error)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(SANDBOX is None, reason="no sandbox here: install bubblewrap")
 @pytest.mark.parametrize("named", [(), ("files", "terminal")])
 async def test_the_tools_for_swe_are_actions_on_the_folder_of_the_run(tmp_path: Path, named: tuple[str, ...]) -> None:

@@ -208,6 +208,7 @@ def written(played: Played) -> list[str]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.sampled(3)
 @cases
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)])

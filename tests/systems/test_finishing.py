@@ -50,6 +50,7 @@ def test_a_short_answer_loses_its_marks(answer: str, plain: str) -> None:
     assert answer_of(answer, ctx) == plain
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("system", ["react", "agentorchestra"])
 async def test_the_first_plain_reply_is_the_answer(tmp_path: Path, system: str) -> None:
     result = await ran(tmp_path, ScriptedModel([say("**Three months.**")]), system=system)
@@ -208,6 +209,7 @@ async def test_what_an_earlier_turn_read_is_not_asked_for(tmp_path: Path, system
     assert {one.status for one in found} == {RunStatus.COMPLETED}
 
 
+@pytest.mark.long
 async def test_what_this_turn_read_is(tmp_path: Path) -> None:
     def asked(names: str) -> Any:
         def reply(request: ModelRequest) -> ModelResponse:
@@ -262,6 +264,7 @@ async def test_numbers_are_compared_by_value(tmp_path: Path, system: str, answer
     assert found[0].sources[0].quote in RENT and found[0].report == ""
 
 
+@pytest.mark.long
 async def test_another_number_is_another_one(tmp_path: Path) -> None:
     cited: Any = {"source": "lease.txt", "place": "line 2", "quote": "The rent is 352,5 euros"}
     (result,) = await later(tmp_path, ((), *[call("done", answer="352,5", sources=[cited])] * 3), system="react")

@@ -145,6 +145,7 @@ async def test_a_long_output_is_cut_and_kept_whole(tmp_path: Path) -> None:
     assert len(result.answer) < 21_000 and "characters left out here" in result.answer and result.answer.endswith("!")
 
 
+@pytest.mark.long
 async def test_what_it_prints_beyond_all_measure_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentorchestra.systems.program.MOST_PRINTED", 100_000)
     result = await run(tmp_path, "print('y' * 300_000)", ScriptedModel([]))
@@ -244,6 +245,7 @@ async def test_a_pause_ends_it_before_its_next_request_and_a_resume_starts_it_an
     assert [seen(request) for request in model.requests] == ["a", "b"]
 
 
+@pytest.mark.long
 async def test_the_end_of_the_budget_ends_it_and_a_larger_one_goes_on(tmp_path: Path) -> None:
     """Refused with 402; raised, the program starts anew and what it asked is answered from the log."""
     code = ASK + (
@@ -378,6 +380,7 @@ async def test_what_does_not_fit_is_refused_and_asks_nobody(tmp_path: Path) -> N
         assert line.startswith(f"{status} ") and said in line, code
 
 
+@pytest.mark.long
 async def test_tool_calls_of_a_model_that_takes_none_are_refused(tmp_path: Path) -> None:
     code = ASK + (
         "try:\n    ask('a', tools=[{'type': 'function', 'function': {'name': 'f'}}])\n"
@@ -523,6 +526,7 @@ async def test_a_structured_answer_and_dollars_without_a_price_are_refused(tmp_p
 # -- as a sub-agent ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_as_a_sub_agent_it_gets_context_model_and_budget_of_its_own(tmp_path: Path) -> None:
     code = ASK + "task = sys.stdin.read()\nprint(model, ask(task))\n"
     got: list[AgentResult] = []

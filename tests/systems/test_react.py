@@ -203,6 +203,7 @@ async def test_the_last_allowed_step_must_answer(tmp_path: Path) -> None:
     assert (result.status, result.answer) == (RunStatus.PARTIAL, "as far as I came: 5")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("finish", "status"), [("done", RunStatus.PARTIAL), ("text", RunStatus.COMPLETED)])
 async def test_words_on_the_last_step_are_the_answer(tmp_path: Path, finish: str, status: RunStatus) -> None:
     model = ScriptedModel([decide(calls=[call("add", a=2, b=3)]), say("It must be 5.")])

@@ -75,6 +75,7 @@ async def test_the_losers_files_are_gone_and_the_winners_stay(tmp_path: Path) ->
         assert (await ws.replay(result.run_id)).answer == "done"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("action", ["tools", "code"])
 async def test_a_tool_that_acts_once_is_called_once(tmp_path: Path, action: Any) -> None:
     sent: list[int] = []
@@ -204,6 +205,7 @@ async def test_without_any_reply_of_use_the_first_candidate_is_kept(tmp_path: Pa
     assert (result.status, result.answer) == (RunStatus.COMPLETED, "1")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("parts", [{"candidates": 5}, {"rollouts": 5}])
 async def test_the_better_of_each_two_goes_on_until_one_is_left(tmp_path: Path, parts: dict[str, Any]) -> None:
     pairs: list[list[str]] = []
@@ -331,6 +333,7 @@ async def test_a_step_at_or_under_the_threshold_is_looked_back_on(tmp_path: Path
     assert {one.settings.temperature for one in judged} == {0.0} and len(judged) == 2 + reflects
 
 
+@pytest.mark.long
 async def test_candidates_ask_the_models_of_a_mixture_by_their_weights(tmp_path: Path) -> None:
     def called(name: str) -> ScriptedModel:
         return ScriptedModel(lambda request: answer(name), name=name)

@@ -41,6 +41,7 @@ async def decides(
         assert any(fact in one for one in seeker.shown) is there
 
 
+@pytest.mark.long
 async def test_reflection_takes_the_place_of_the_query_and_variants_do_not(tmp_path: Path, site: Site) -> None:
     fact = drawn(1)
     await decides(tmp_path / "reflect", site, fact, {"reflect": True}, {"reflect": False})

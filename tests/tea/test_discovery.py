@@ -162,6 +162,7 @@ async def test_a_run_that_was_interrupted_goes_on_with_what_was_open(tmp_path: P
     assert "measure_glacier_lakes_thun" not in _told(seen[2])
 
 
+@pytest.mark.long
 async def test_a_call_of_what_is_not_open_opens_it(tmp_path: Path) -> None:
     seen: list[ModelRequest] = []
 
@@ -249,6 +250,7 @@ async def test_groups_are_browsed_and_scoped(tmp_path: Path) -> None:
     assert "glacier" not in said[3]
 
 
+@pytest.mark.long
 async def test_a_model_without_native_calls_reads_the_schemas_of_what_is_open(tmp_path: Path) -> None:
     seen: list[ModelRequest] = []
 
@@ -351,6 +353,7 @@ async def test_a_planner_finds_agents_and_the_worker_its_tools(tmp_path: Path) -
     assert sum(one.chars for one in first.tools) < 24_000
 
 
+@pytest.mark.long
 async def test_the_offline_model_opens_what_the_task_spells_out(tmp_path: Path) -> None:
     task = 'Measure glaciers. Then call count_violin_islands(place="Thun") and book_meadow_east(place="Bern").'
     async with Workspace(tmp_path, tools=many(), settings=Settings(system="react")) as ws:

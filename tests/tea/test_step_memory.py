@@ -265,6 +265,7 @@ async def test_a_model_that_fails_ends_nothing(tmp_path: Path) -> None:
     assert (result.answer, kinds) == ("sounded", ["event"] * 4)
 
 
+@pytest.mark.long
 async def test_what_the_budget_refuses_leaves_room_for_the_answer(tmp_path: Path) -> None:
     ended = set()
     for tokens in (4_500, 7_000, 18_000):
@@ -372,6 +373,7 @@ async def test_with_an_embedding_model_its_likeness_counts(tmp_path: Path, embed
     assert f'"place": "{like}"' in sailor.decisions[3].partition("no longer see")[2]
 
 
+@pytest.mark.long
 async def test_an_embedding_model_that_fails_leaves_it_to_words(tmp_path: Path) -> None:
     sailor = Sailor()
     async with LoopbackModelServer([http_error(500)] * 8) as server:

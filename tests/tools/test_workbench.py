@@ -195,6 +195,7 @@ async def test_variables_stay_in_the_sandbox(tmp_path: Path) -> None:
     assert not result.artifacts
 
 
+@pytest.mark.long
 async def test_variables_go_along_when_a_program_needs_the_sandbox(tmp_path: Path) -> None:
     counted = Counted()
     _, shown = await ran(
@@ -247,6 +248,7 @@ async def test_one_value_that_cannot_be_read_again_takes_no_other_with_it(tmp_pa
     assert "(page of an earlier program was not kept: a Lazy cannot be kept. Make it anew.)" in shown[1]
 
 
+@pytest.mark.long
 async def test_each_agent_has_variables_of_its_own_and_a_replay_finds_them(tmp_path: Path) -> None:
     steps = [python("x = 20"), python("import numpy\ny = int(numpy.sum([x, 1]))"), python("print(x + y + 1)")]
     model, shown = programs(*steps)
@@ -330,7 +332,7 @@ async def test_files_are_seen_whatever_the_umask_is(tmp_path: Path) -> None:
     assert shown[0] == "inside\ninside"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("can_look", [True, False])
 async def test_pictures_are_named_where_their_agent_can_look_at_them(tmp_path: Path, can_look: bool) -> None:
     seen: list[Any] = []

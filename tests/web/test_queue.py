@@ -52,6 +52,7 @@ async def post(web: Served, body: Any, key: str, *, status: int = 202) -> tuple[
 # --- how many, in which order -------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_they_are_begun_in_the_order_in_which_they_came(tmp_path: Path) -> None:
     async with served(tmp_path, serve=ServeSettings(max_runs=1)) as web:
         runs = [await web.submit(f"PLAN gate {number}") for number in range(4)]
@@ -62,6 +63,7 @@ async def test_they_are_begun_in_the_order_in_which_they_came(tmp_path: Path) ->
         assert len(times) == 4 and times == sorted(times)
 
 
+@pytest.mark.long
 async def test_so_many_are_driven_at_a_time(tmp_path: Path) -> None:
     async with served(tmp_path, serve=ServeSettings(max_runs=2)) as web:
         runs = [await web.submit(f"PLAN gate {number}") for number in range(5)]
@@ -336,6 +338,7 @@ async def test_a_restarted_server_goes_on_with_what_was_accepted(tmp_path: Path)
         assert (await web.get(f"/runs/{unbegun}"))["status"] == "created"  # whoever made it may be about to begin
 
 
+@pytest.mark.long
 async def test_a_run_that_ended_its_driver_three_times_fails(tmp_path: Path) -> None:
     async with served(tmp_path, serve=ServeSettings(max_runs=0)) as web:
         run = await web.ws.create("6 * 7?", accepted=Acceptance(datetime.now(UTC)))

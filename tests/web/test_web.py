@@ -116,6 +116,7 @@ async def test_a_last_event_that_cannot_be_is_refused(tmp_path: Path, last: str)
             assert f"Last-Event-ID is {last!r}".replace("'99999'", "99999") in (await answer.json())["error"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 async def test_a_run_that_another_process_drives_is_followed(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, schema: str, store: str
@@ -164,6 +165,7 @@ async def test_a_question_is_answered(tmp_path: Path) -> None:
         assert answered.body["by"] == "web"
 
 
+@pytest.mark.long
 async def test_an_answer_is_taken_up_by_whoever_drives_the_run(tmp_path: Path) -> None:
     models = {"scripted": ScriptedModel(script)}
     async with served(tmp_path) as web:
@@ -179,6 +181,7 @@ async def test_an_answer_is_taken_up_by_whoever_drives_the_run(tmp_path: Path) -
         assert (await web.get(f"/runs/{run_id}"))["status"] == "completed"
 
 
+@pytest.mark.long
 async def test_an_answer_that_comes_while_siblings_work_is_enough(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN both")
@@ -320,6 +323,7 @@ async def test_a_run_is_paused_and_goes_on_only_by_a_resume(tmp_path: Path) -> N
         await web.post("/runs/run_x/pause", status=404)
 
 
+@pytest.mark.long
 async def test_a_resume_brings_another_budget(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("6 * 7?", budget={"tokens": 10})
@@ -392,6 +396,7 @@ async def test_questions_can_be_denied_from_the_start(tmp_path: Path) -> None:
         assert web.outbox.sent == []
 
 
+@pytest.mark.long
 async def test_the_end_of_the_server_hands_runs_on_to_the_next_one(tmp_path: Path) -> None:
     kinds: list[str] = []
     reads = asyncio.Event()

@@ -91,6 +91,7 @@ def test_the_body_of_a_request_names_versions() -> None:
     assert sent.spec([]).components == {"tool:price_of": "1.0.1"}
 
 
+@pytest.mark.long
 async def test_a_named_version_holds_in_another_process_whose_code_is_loaded_again(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
         version = await cheaper(ws)

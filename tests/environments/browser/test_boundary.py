@@ -291,6 +291,7 @@ async def test_what_belongs_to_no_run_reaches_nothing(world: World) -> None:
         await page.close()
 
 
+@pytest.mark.long
 async def test_features_that_playwright_turns_off_stay_off(world: World) -> None:
     """Chromium reads the last of several lists."""
     cdp = await world.browser.new_browser_cdp_session()

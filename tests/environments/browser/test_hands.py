@@ -199,7 +199,7 @@ async def test_a_page_with_changes_asks_before_it_is_left(site: Site) -> None:
     assert "/next" in await site.do("answer_dialog", accept=True)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("shape", ["", "-list", "-inside"])
 async def test_a_page_that_replaces_its_nodes_ends_in_sentences(site: Site, shape: str) -> None:

@@ -35,6 +35,7 @@ def client_of(*addresses: str, **settings: object) -> WebClient:
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("path", "kind", "said"),
     [
