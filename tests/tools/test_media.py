@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from fpdf import FPDF
 from PIL import Image
 
 from agentorchestra.core.protocols import RunContext
@@ -126,6 +125,8 @@ async def test_pictures_arrive_small_enough_and_a_region_as_large_as_it_is(tmp_p
 
 
 async def test_a_region_and_a_page(tmp_path: Path) -> None:
+    from fpdf import FPDF
+
     document = FPDF(unit="pt", format=(200, 100))
     for colour in ((255, 0, 0), (0, 255, 0), (0, 0, 255)):
         document.add_page()
