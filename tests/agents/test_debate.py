@@ -396,6 +396,7 @@ async def test_what_the_user_adds_belongs_to_the_topic(tmp_path: Path) -> None:
         assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
+@pytest.mark.long
 async def test_when_the_budget_ends_it_concludes_from_what_was_said(tmp_path: Path) -> None:
     def answer(request: ModelRequest) -> ModelResponse:
         text = "\n".join(message.text for message in request.messages[1:])

@@ -139,7 +139,7 @@ async def test_pinned_runs_have_the_tools_and_prompts_they_were_started_with(fol
         assert (report.status, report.answer) == (RunStatus.COMPLETED, "The box is 3 wide.")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", HERE)
 async def test_every_tool_that_is_kept_may_have_changed(
     folder: Path, case: str, monkeypatch: pytest.MonkeyPatch
@@ -224,6 +224,7 @@ def _only_kept_tools_changed(ws: Workspace, pins: dict[str, Any]) -> None:
 # -- taken up again ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pin", [False, True])
 async def test_a_killed_run_is_resumed_to_its_end(folder: Path, pin: bool) -> None:
     async with open_workspace(folder) as ws:
@@ -238,6 +239,7 @@ async def test_a_killed_run_is_resumed_to_its_end(folder: Path, pin: bool) -> No
         assert len([event for event in events if event.type == "driving_started"]) == 1
 
 
+@pytest.mark.long
 async def test_an_approval_is_given(folder: Path) -> None:
     async with open_workspace(folder) as ws:
         (question,) = await ws.runs.questions(CASES["approval"])
@@ -265,6 +267,7 @@ class _Later:
         return monotonic()
 
 
+@pytest.mark.long
 async def test_a_waiting_run_goes_on_when_its_time_has_come(folder: Path) -> None:
     async with open_workspace(folder) as ws:
         application: Any = import_below("old_app", ws.namespace)
@@ -273,6 +276,7 @@ async def test_a_waiting_run_goes_on_when_its_time_has_come(folder: Path) -> Non
         await _undisturbed(ws, await ws.resume(CASES["timer"]), "An hour has passed.")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("undeclared", ["ask", "allow"])
 async def test_a_run_is_forked(folder: Path, undeclared: str) -> None:
     settings = folder.parent / "agentorchestra.toml"
@@ -397,6 +401,7 @@ async def test_texts_that_came_with_a_bundle_are_not_executed(tmp_path: Path) ->
             await ws.resume(imported.run_id, pin=True)
 
 
+@pytest.mark.long
 async def test_a_bundle_of_a_run_that_is_here_is_the_same(folder: Path, tmp_path: Path) -> None:
     async with open_workspace(folder) as ws:
         for case in BUNDLED:

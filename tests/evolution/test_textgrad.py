@@ -146,6 +146,7 @@ async def test_without_a_readable_critique_nothing_is_proposed(tmp_path: Path) -
     assert len(model.requests) == 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("at", [0, 1, 3])
 async def test_what_was_stopped_goes_on_without_asking_again(tmp_path: Path, at: int) -> None:
     """Cut off at a request of each part: the run ends in the same proposal, after as many requests as undisturbed."""

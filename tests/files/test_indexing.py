@@ -168,6 +168,7 @@ print(blocks[0].source.ref, blocks[-1].text)
 """
 
 
+@pytest.mark.long
 async def test_processes_share_an_index(many: list[Path], tmp_path: Path) -> None:
     processes = [
         await asyncio.create_subprocess_exec(

@@ -347,6 +347,7 @@ async def test_a_time_limit_ends_the_process(slow_pdf: Path) -> None:
     assert not _workers(os.getpid())
 
 
+@pytest.mark.long
 async def test_a_killed_parent_leaves_no_process(slow_pdf: Path) -> None:
     code = (
         "import asyncio, pathlib, sys\n"

@@ -200,6 +200,7 @@ async def failure(script: Any, *, on_delta: Any = None, **settings: Any) -> Mode
     return caught.value
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("status", "kind", "advice"),
     [
@@ -230,6 +231,7 @@ async def test_retry_after_is_read() -> None:
 EMPTY = garbage(b'{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}')
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("reply", [garbage(), html(), EMPTY, garbage(b"")], ids=["garbage", "html", "empty", "nothing"])
 async def test_answers_that_are_none(reply: ServerReply, streamed: bool) -> None:

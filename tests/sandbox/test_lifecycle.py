@@ -116,6 +116,7 @@ async def test_when_the_parent_is_killed_everything_inside_ends(count: int, safe
         print(f"{len(seen.processes)} processes gone after {time.monotonic() - began:.2f} s")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_an_interrupt_ends_everything_inside(number: signal.Signals, safe: Sandbox) -> None:
     with programs(safe.name, 2) as (parent, seen):

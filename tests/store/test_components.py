@@ -68,6 +68,7 @@ async def test_some_histories(store: Store) -> None:
     assert await store.component_changes(kind="memory") == []
 
 
+@pytest.mark.sampled(2)
 async def test_more_than_one_query_can_name(store: Store) -> None:
     names = [f"tool_{i:04}" for i in range(1500)]
     await store.record_components([one for name in reversed(names) for one in several(name, 1, 2)])

@@ -128,6 +128,7 @@ async def test_a_subtask_that_nobody_has_has_failed(tmp_path: Path) -> None:
     assert "The coordinator named no worker for it." in seen(force.asked["plans"][1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("nonsense", ["Let me think.", {"subtasks": "one"}, {"subtasks": []}, {"subtasks": [" "]}])
 async def test_without_subtasks_nothing_is_done(tmp_path: Path, nonsense: Any) -> None:
     force = Workforce(plans=[nonsense])

@@ -192,6 +192,7 @@ async def test_a_verifier_that_is_no_agent_is_said() -> None:
     assert "name the agent 'auditer' as verifier (team.verifier), which is not there; the agents: " in result.error
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("chosen", "offered"),
     [

@@ -211,6 +211,7 @@ async def _workflow(spec: AgentSpec, session: Any, kit: Any) -> AgentResult:
     raise AssertionError("nobody asks it")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("agents", "leader", "error", "said"),
     [

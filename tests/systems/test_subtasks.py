@@ -79,6 +79,7 @@ async def test_a_fork_behind_the_subtasks_does_none_of_them_again(tmp_path: Path
     }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("graph", "said"),
     [
@@ -128,6 +129,7 @@ async def test_a_result_that_nobody_could_check_is_passed_on_as_such(tmp_path: P
     assert "Subtask 1 (unchecked): bell\nResult: bell is done" in seen(model.asked["sum"][0])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("reply", [[], [piece("bell")], "bell", [{"needs": []}], [{"task": "bell", "needs": ["x"]}]])
 async def test_a_task_that_is_not_divided_is_the_agents_own(tmp_path: Path, reply: Any) -> None:
     model = Divider(reply)

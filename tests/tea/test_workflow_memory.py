@@ -185,6 +185,7 @@ class Lead(Librarian):
         return super().__call__(request)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("drive", "memory", "answer"),
     [(None, "workflow", "QX-4417"), (_look, "workflow", "QX-4417"), (_look, "none", "unknown")],

@@ -231,6 +231,7 @@ async def test_a_call_waits_for_a_free_interpreter_and_gives_it_back() -> None:
     await patient.aclose()
 
 
+@pytest.mark.long
 async def test_a_call_cancelled_while_its_interpreter_starts_gives_it_back() -> None:
     for moment in range(60):  # whichever it is: nothing may be lost
         patient = PythonTool(Limits(seconds=60.0, processes=1))

@@ -123,6 +123,7 @@ async def test_the_program_of_each_is_recorded_as_in_a_process_of_its_own(folder
     assert json.loads(told.stdout) == pinned[second], told.stderr
 
 
+@pytest.mark.long
 async def test_texts_of_components_import_from_the_program_of_their_workspace(folders: tuple[Path, Path]) -> None:
     text = (
         "from agentorchestra import tool\nfrom helpers import AMOUNT\n\n@tool(effect='pure')\n"

@@ -142,6 +142,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
             yield site
 
 
+@pytest.mark.long
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_comes_a_moment_later_is_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     # The pages take a tenth of a second; a busy machine has fifty times as long. A second try finds data.csv there.
@@ -158,6 +159,7 @@ async def test_what_comes_a_moment_later_is_told(site: Site, monkeypatch: pytest
     assert 'heading "The next page"' in await site.state()
 
 
+@pytest.mark.long
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_document_that_a_click_led_to_is_not_waited_for_without_a_reason(site: Site) -> None:
     await site.open("/to-fresh")
@@ -197,6 +199,7 @@ async def test_a_page_with_changes_asks_before_it_is_left(site: Site) -> None:
     assert "/next" in await site.do("answer_dialog", accept=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("shape", ["", "-list", "-inside"])
 async def test_a_page_that_replaces_its_nodes_ends_in_sentences(site: Site, shape: str) -> None:
