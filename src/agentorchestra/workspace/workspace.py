@@ -41,7 +41,7 @@ from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import (
     FINAL,
-    UNTESTED,
+    TESTLESS,
     Out,
     Question,
     RunFields,
@@ -415,11 +415,11 @@ class Workspace(Generic[Deps]):
 
     async def ended(self, run: Run, status: RunStatus) -> TestsRan | None:
         """Run the tests of a run on its machine, before that is closed; called when a run comes to an end."""
-        if run.manifest.tests and status not in UNTESTED:
+        if run.manifest.tests and status not in TESTLESS:
             from agentorchestra.workspace.project_tests import tests_ran
 
             return await tests_ran(run, self._parts.builtin.workbench.limits.seconds)
-        if self.task is None or not run.manifest.task_folder or status in UNTESTED:
+        if self.task is None or not run.manifest.task_folder or status in TESTLESS:
             return None
         from agentorchestra.environments.folder import FOLDER
         from agentorchestra.environments.terminal.environment import Terminal
@@ -1122,7 +1122,7 @@ class Workspace(Generic[Deps]):
 
         parts = self._parts
         found = await import_file(
-            parts.store, Path(path), kept=parts.carried(), folder=parts.base, now=parts.clock.now()
+            parts.store, Path(path), files=parts.carried(), folder=parts.base, now=parts.clock.now()
         )
         for one in found:
             if not one.left_out:
