@@ -133,10 +133,10 @@ async def test_an_answer_to_what_was_asked_before_is_none_to_what_is_asked_now(t
         waiting = await ws.run("Ask.", model=ScriptedModel(_asks), system="react")
         run, (question,) = waiting.run_id, waiting.questions
         asked = Ledger.of(await ws.log.events(run)).records[EffectKey.parse(question.key)].began
-        stale = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), asked=asked - 1)
+        stale = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), began=asked - 1)
         assert stale.event is None and len(await ws.runs.questions(run)) == 1
-        held = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), asked=asked)
-        assert held.given
+        held = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), began=asked)
+        assert held.is_new
 
 
 async def test_who_comes_too_late_is_told_who_was_first(tmp_path: Path) -> None:
