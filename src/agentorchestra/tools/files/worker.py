@@ -43,7 +43,7 @@ class Limits:
 
 
 LIMITS = Limits()
-_ENDING_S = 1.0  # how long the end of a worker is waited for; it may only just have been asked for
+_ENDING_S = 10.0  # how long the end of a killed worker is waited for; a busy machine takes a while to end it
 _GONE = 256  # no status of a process: the one that forks has ended
 _COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_worker.py")))
 
@@ -82,14 +82,16 @@ def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
 async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
     """Do as `run` for a caller with an event loop; when it is cancelled, no process is left."""
     with tempfile.NamedTemporaryFile() as out:
-        forker, name, ended = await asyncio.to_thread(_start, request, limits, out.name)
-        waiting = asyncio.wrap_future(ended)
+        starting = asyncio.create_task(asyncio.to_thread(_start, request, limits, out.name))
         try:
             async with asyncio.timeout(limits.seconds):
-                status = await asyncio.shield(waiting)
+                _, _, ended = await asyncio.shield(starting)
+                status = await asyncio.shield(asyncio.wrap_future(ended))
         except TimeoutError:
             raise refused(request.path, "time", "", limits) from None
         finally:
+            forker, name, ended = await starting  # a thread goes on when its caller is cancelled
+            waiting = asyncio.wrap_future(ended)
             if not ended.done():
                 forker.tell({"kill": name})
                 await asyncio.wait([waiting], timeout=_ENDING_S)

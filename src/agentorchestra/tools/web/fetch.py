@@ -32,11 +32,7 @@ PAGE_CHARS = 8_000  # about how much of a page is given at once: most of what st
 def fetch_tool(reader: PageReader) -> Tool[..., Any]:
     @tool(effect=("read", "network"))
     async def fetch(
-        ctx: RunContext[Any],
-        url: str,
-        part: _Inside = "",
-        fresh: bool = False,
-        encoding: _Inside = "",
+        ctx: RunContext[Any], url: str, part: _Inside = "", fresh: bool = False, encoding: _Inside = ""
     ) -> ToolResult:
         """Read a page, PDF or office file at an address, with the places of what it holds.
 
