@@ -126,7 +126,7 @@ async def test_named_pages_are_read_within_the_limits_of_pages(site: Site, tmp_p
 @pytest.mark.long
 async def test_a_depth_of_one_follows_nothing(site: Site, tmp_path: Path) -> None:
     result = await researched(site, tmp_path, model(), depth=1)
-    assert (result.status, result.answer) == (RunStatus.PARTIAL, "") and searched(site) == [FIRST_QUERY]
+    assert (result.status, result.answer_text) == (RunStatus.PARTIAL, "") and searched(site) == [FIRST_QUERY]
 
 
 @pytest.mark.long
@@ -460,6 +460,6 @@ async def test_replies_that_are_no_json_are_asked_again_and_then_done_without(si
 async def test_nothing_is_found(site: Site, tmp_path: Path) -> None:
     site.moods["serper"] = "500"
     result = await researched(site, tmp_path, model())
-    assert (result.status, result.answer) == (RunStatus.BLOCKED, "")
+    assert (result.status, result.answer_text) == (RunStatus.BLOCKED, "")
     assert "Nothing was found. Searched for" in result.report
     assert f"Not searched: {FIRST_QUERY!r}: No search engine gave results: serper" in result.report

@@ -22,8 +22,10 @@ import pytest
 
 from agentorchestra import RunResult, RunStatus, Workspace, open_workspace
 from agentorchestra.cli import main
+from agentorchestra.cli.commands.cost import _views
 from agentorchestra.core.errors import DivergedError, PinError
 from agentorchestra.core.events import Event
+from agentorchestra.core.query import LogQuery
 from agentorchestra.sandbox.bubblewrap import Bubblewrap
 from agentorchestra.tea.programs.dynamic import load_module
 from agentorchestra.tea.programs.namespaces import import_below
@@ -118,6 +120,17 @@ async def test_completed_runs_are_replayed(folder: Path) -> None:
             report = await ws.replay(CASES[case])
             assert (report.status, report.answer) == (RunStatus.COMPLETED, result.answer), case
             assert report.keys > 1 and report.answer, case
+
+
+async def test_costs_are_counted_from_a_part_of_the_log_as_from_all_of_it(folder: Path) -> None:
+    charges: dict[bool, dict[str, Any]] = {}
+    counts = {}
+    async with open_workspace(folder) as ws:
+        for paid in (False, True):
+            charges[paid] = {view.run_id: view.charges async for view in _views(ws, None, paid=paid) if view.charges}
+            counts[paid] = len([event async for event in ws.log.select(LogQuery(first=2, paid=paid))])
+    assert charges[True] == charges[False] and CASES["fork"] in charges[True] and CASES["team"] in charges[True]
+    assert counts[True] < counts[False] / 2
 
 
 async def test_open_runs_are_replayed_as_far_as_they_are(folder: Path) -> None:

@@ -309,12 +309,11 @@ def _has(body: ColumnElement[str], text: str) -> ColumnElement[bool]:
 def _is_paid() -> ColumnElement[bool]:
     """Return a condition that holds for all events that costs are counted from (`LogQuery.paid`)."""
     cost = events.alias()
-    apart = func.substr(cost.c.body, 1, len(_BLOB_PREFIX)) == _BLOB_PREFIX  # what it holds no query sees
     same = [cost.c[name] == events.c[name] for name in ("run", "branch", "n")]
-    of_cost = exists().where(*same, cost.c.type != "started", _has(cost.c.body, '"usage":{') | apart)
+    # What lies apart no query sees.
+    of_cost = exists().where(*same, _has(cost.c.body, '"usage":{') | _has(cost.c.body, _BLOB_PREFIX))
     agents = [_has(events.c.body, f'"kind":"{kind.value}"') for kind in OF_AGENTS]
-    is_large = func.substr(events.c.body, 1, len(_BLOB_PREFIX)) == _BLOB_PREFIX
-    return or_(events.c.type == "forked", is_large, *agents, of_cost)
+    return or_(events.c.type == "forked", of_cost, *agents)
 
 
 def _of_record(query: LogQuery) -> ColumnElement[bool]:
