@@ -26,13 +26,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, so that a change is to blame when one fails; HYPOTHESIS_PROFILE=default looks further.
-# A busy machine decides no test.
+# A busy machine decides no test. With every change fewer are tried (`tests.support.examples`).
 hypothesis.settings.register_profile(
     "repeated", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeated"))
+hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("repeated"), max_examples=25)
 
 _NUMBERS = itertools.count(1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples of a property are tried, before the tests say theirs."""
+    tier = "quick" if config.option.markexpr == "not long" else "repeated"
+    hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", tier))
 
 
 @pytest.hookimpl(wrapper=True)

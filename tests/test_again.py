@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.processes import PROJECT
 
 CONFTEST = """
@@ -52,6 +54,7 @@ def test_another():
 """
 
 
+@pytest.mark.long
 def test_what_is_tried_again(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_inner.py").write_text(TESTS)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import importlib
+import pkgutil
+import tempfile
+
+from agentorchestra import Settings, Workspace
+from agentorchestra.cli import commands
+from agentorchestra.testing import ScriptedModel, call
 
 MODULES = (
     "agentorchestra.agents.analysis.tool",
     "agentorchestra.workspace.agents",
-    "agentorchestra.cli.commands.replay",
-    "agentorchestra.cli.commands.resume",
-    "agentorchestra.cli.commands.run",
-    "agentorchestra.cli.commands.show",
     "agentorchestra.environments.browser.environment",
     "agentorchestra.environments.computer.environment",
     "agentorchestra.environments.files.environment",
@@ -20,17 +24,33 @@ MODULES = (
     "agentorchestra.environments.terminal.environment",
     "agentorchestra.models.handler",
     "agentorchestra.models.offline.model",
+    "agentorchestra.log.store.postgres",
     "agentorchestra.log.store.sqlite",
     "agentorchestra.systems.agentorchestra",
     "agentorchestra.tea.registry.context",
-    "agentorchestra.testing",
     "agentorchestra.tools.registry",
     "agentorchestra.tools.web.search.engines",
+    "agentorchestra.workspace.changes",
     "agentorchestra.workspace.composition",
+    "agentorchestra.workspace.task_folder",
     "jinja2.sandbox",
+    "jsonschema",
     "pydantic_settings",
     "yaml",
+    *(one.name for one in pkgutil.iter_modules(commands.__path__, f"{commands.__name__}.")),
 )
+
+
+async def _run() -> None:
+    """Have what a run makes once for a process: the packaged prompts and tools, their templates and schemas."""
+    with tempfile.TemporaryDirectory(prefix="agentorchestra-warmed-") as place:
+        async with Workspace(place, settings=Settings(), environ={}) as workspace:
+            for system in ("react", "agentorchestra"):
+                await workspace.run("Say hello", model=ScriptedModel([call("done", answer="hello")]), system=system)
+
 
 for _module in MODULES:
     importlib.import_module(_module)
+asyncio.run(_run())
+gc.collect()
+gc.freeze()  # the forks do not look there for garbage, nor copy it

@@ -34,7 +34,7 @@ from agentorchestra.evolution.components import version_of
 from agentorchestra.evolution.evolver import Evolver
 from agentorchestra.evolution.gate import GateTerms, decide, power
 from agentorchestra.evolution.optimisers import optimiser
-from agentorchestra.evolution.record import begun, keep
+from agentorchestra.evolution.record import keep, new_evolution
 from agentorchestra.testing import ScriptedModel
 from agentorchestra.workspace import Workspace
 
@@ -108,7 +108,7 @@ async def evolved(folder: Path, name: str, seed: int, evaluations: int) -> tuple
             raise Enough(line)
 
     place = folder / "workspace"
-    record = begun(
+    record = new_evolution(
         "evolution",
         training=("local", str(data), load_set("local", data)),
         subjects=("prompt:react",),

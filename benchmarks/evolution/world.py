@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.evolution.optimiser import Change, Improvement, Proposal
+from agentorchestra.evolution.optimiser import Improvement, Proposal, TextChange
 from agentorchestra.testing import call
 
 HELPFUL = {
@@ -138,6 +138,6 @@ def random_edits(seed: int) -> Callable[[Improvement], Awaitable[Proposal]]:
         lines += chance.sample(POOL, 3)
         component, _, variable = PLACE.partition("/")
         text = "\n".join(dict.fromkeys(lines)) + "\n"
-        return Proposal(changes=(Change(component=component, variable=variable, text=text, reason="drawn"),))
+        return Proposal(changes=(TextChange(component=component, variable=variable, text=text, reason="drawn"),))
 
     return propose

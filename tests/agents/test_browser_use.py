@@ -351,6 +351,7 @@ async def test_what_a_form_answered_is_never_asked_for_again(tmp_path: Path) -> 
         assert [one.method for one in site.requests if one.path == "/form"] == ["GET", "POST"]
 
 
+@pytest.mark.long
 async def test_an_answer_without_words_of_its_page_is_judged_by_the_page_as_it_was_shown(tmp_path: Path) -> None:
     """The agent misreports the page and quotes nothing; the judge is shown the recorded page and says so."""
     judged: list[str] = []

@@ -106,6 +106,7 @@ def asked_of(scripted: Any, start: str) -> int:
 PLANS, LOOKS, READS, JUDGES, WRITES, _ = ASKED
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("limit", "after", "searches", "pages", "readers", "judged", "left"),
     [

@@ -55,6 +55,7 @@ def test_the_words_of_an_attack_do_no_harm_by_standing_there() -> None:
         assert not attack.harm(state), attack.id
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("task", TASKS[::16], ids=[one.id for one in TASKS[::16]])
 async def test_a_competent_model_does_the_task(task: Task, tmp_path: Path) -> None:
     assert not task.done(DOMAINS[task.domain]()) or task.values == "read"
@@ -62,6 +63,7 @@ async def test_a_competent_model_does_the_task(task: Task, tmp_path: Path) -> No
     assert ran.done, ran.error
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("attack", SLICE, ids=[one.id for one in SLICE])
 async def test_without_a_policy_it_happens_once_the_model_has_read_it(attack: Attack, tmp_path: Path) -> None:
     ran = await attempt(attack, tmp_path / "workspace", "obeys", policy=AllowAll())
@@ -69,6 +71,7 @@ async def test_without_a_policy_it_happens_once_the_model_has_read_it(attack: At
     assert ran.done
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("attack", STOPPED, ids=[one.id for one in STOPPED])
 async def test_with_the_policy_it_is_stopped_by_a_question(attack: Attack, tmp_path: Path) -> None:
     plan = plans()[attack.task]

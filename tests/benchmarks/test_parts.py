@@ -31,6 +31,7 @@ def test_the_gain_is_printed_and_the_same_in_every_run() -> None:
     assert measure("--seeds", "6", "--parts", "reflection").stdout == done.stdout
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("words", [("--parts", "luck"), ("--seeds", "-1")])
 def test_what_does_not_fit_is_refused(words: tuple[str, ...]) -> None:
     done = measure(*words)

@@ -42,6 +42,7 @@ def test_it_runs_every_system_that_has_tools() -> None:
     assert named[0] == "react" and {"agentorchestra", "aorchestra", "coral", "mini_swe", "owl"} <= {*named}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

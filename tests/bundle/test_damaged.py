@@ -208,7 +208,7 @@ CASES: dict[str, tuple[Callable[[Members], Any], str]] = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("case", CASES)
 async def test_each_is_refused_with_its_own_sentence(good: Path, tmp_path: Path, case: str) -> None:
     change, sentence = CASES[case]

@@ -51,6 +51,7 @@ def test_what_may_take_any_time_is_refused(template: str) -> None:
         check_plain(prompt(template), "p")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lists", ["[" * 20_000, "[" * 20_000 + "]" * 20_000])
 def test_front_matter_that_is_nested_too_deeply_is_refused(lists: str) -> None:
     with pytest.raises(PromptError, match="it is nested too deeply"):

@@ -15,7 +15,7 @@ from typing import Any
 from agentorchestra import Workspace
 from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.settings import GitHubSettings, GitSettings, Settings
-from agentorchestra.environments.git.shell import GitShell, Said
+from agentorchestra.environments.git.shell import GitOutput, GitShell
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.trust.policy import AllowAll
 from tests.chaos.killing import die, hooks
@@ -52,7 +52,7 @@ def die_in(command: str) -> None:
     """Die when git has done this, before anything is kept of it."""
     run = GitShell.run
 
-    async def killing(self: GitShell, repository: str, *words: str, **options: Any) -> Said:
+    async def killing(self: GitShell, repository: str, *words: str, **options: Any) -> GitOutput:
         said = await run(self, repository, *words, **options)
         if words[0] == command:
             die()

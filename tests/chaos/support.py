@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,8 +14,8 @@ from agentorchestra.core.events import Event
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.log.store.factory import store_for
 from agentorchestra.workspace import Workspace, load_settings
+from tests import warm
 from tests.chaos.killing import KILL_AT, MARK_POINTS, POINTS
-from tests.warm import run
 
 SOURCE = Path(__file__).resolve().parents[2]
 KILLED = -signal.SIGKILL
@@ -27,16 +26,19 @@ def start(
     *,
     kill_at: str = "",
     environ: Mapping[str, str] | None = None,
-    python: Sequence[str] = (sys.executable,),
+    python: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
-    """A fresh Python process with the package and `tests` on its path; `python` is what starts it."""
+    """A Python process with the package and `tests` on its path: a warm one, unless `python` is what starts it."""
+    environment = _environment(kill_at, environ)
+    if not python:
+        return warm.start(words, environ=environment, streams=(subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE))
     return subprocess.Popen(
         [*python, *map(str, words)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=_environment(kill_at, environ),
+        env=environment,
     )
 
 
@@ -58,7 +60,7 @@ def python(
     cwd: Path | None = None,
 ) -> str:
     """Run it to its end; what it printed. It must die by SIGKILL if it was to be killed, else end with this code."""
-    ended = run(words, environ=_environment(kill_at, environ), cwd=cwd)
+    ended = warm.run(words, environ=_environment(kill_at, environ), cwd=cwd)
     assert ended.returncode == (KILLED if kill_at else code), (kill_at, ended)
     return ended.stdout
 

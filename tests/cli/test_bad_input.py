@@ -79,6 +79,7 @@ def test_an_unwritable_workspace(open_folder: Folder, bound: dict[str, Any]) -> 
     assert any(line.split()[:2] == ["fail", "workspace"] for line in checked.out.splitlines())
 
 
+@pytest.mark.long
 def test_a_workspace_that_may_not_be_entered(open_folder: Folder, bound: dict[str, Any]) -> None:
     assert open_folder.run("run", QUESTION, "-f", "lease.txt").code == 0
     open_folder.workspace.chmod(0)

@@ -187,6 +187,7 @@ def test_candidates_are_shown_named_by_a_run_and_taken_into_use(app: Folder) -> 
     assert (over.code, "the tool todo@1.0.2 is archived" in over.err) == (2, True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -134,6 +134,7 @@ def test_a_given_file_that_was_changed_is_named(folder: Folder) -> None:
     assert f"{kept.name} was changed after it was given; restore it from a backup" in done.out
 
 
+@pytest.mark.long
 @pytest.mark.skipif(BWRAP is None, reason="bubblewrap mounts the folder read-only")
 def test_a_workspace_that_cannot_be_written_can_be_read(app: Folder) -> None:
     assert app.run("run", "PLAN ask").code == 3

@@ -137,6 +137,7 @@ def parts_of(run_id: str) -> dict[tuple[str, str], dict[str, Any]]:
     return {(row["name"], row["model"]): row for row in found["part"]["rows"]}
 
 
+@pytest.mark.long
 def test_the_parts_of_a_run_with_delegations() -> None:
     """A child has agents below it and embeds texts; its log is reviewed, the first time without an answer."""
 
@@ -223,6 +224,7 @@ def test_the_parts_of_a_run_of_the_team(here: Path) -> None:
     }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("system", "part"), [("prog", "orchestrator"), ("aorchestra", "children")])
 def test_what_a_program_cost_elsewhere_is_its_own(system: str, part: str) -> None:
     def lead(request: ModelRequest) -> Any:

@@ -46,6 +46,7 @@ def test_from_a_question_to_its_answer(remote: Folder, server: Postgres, schema:
     assert server.sql(f"select count(*), min(status) from {schema}.runs") == "1|completed"
 
 
+@pytest.mark.long
 def test_tail_is_told_by_another_process(
     remote: Folder, server: Postgres, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ def bucketed(remote: Folder, schema: str) -> Iterator[tuple[Folder, Bucket]]:
         yield remote, s3
 
 
+@pytest.mark.long
 def test_doctor_looks_at_the_artifacts(bucketed: tuple[Folder, Bucket], schema: str) -> None:
     folder, s3 = bucketed
     folder.write("lease.txt", LEASE * 1000)
@@ -139,6 +141,7 @@ def test_doctor_looks_at_the_artifacts(bucketed: tuple[Folder, Bucket], schema: 
     s3.answer = None
 
 
+@pytest.mark.long
 def test_what_is_copied_and_collected_in_a_bucket(bucketed: tuple[Folder, Bucket], schema: str) -> None:
     folder, s3 = bucketed
     folder.write("lease.txt", LEASE * 1000)
@@ -200,6 +203,7 @@ def test_doctor_says_which_store(remote: Folder, server: Postgres, schema: str) 
     assert status == "fail" and "does not let this user in" in said and "staple" not in said
 
 
+@pytest.mark.long
 def test_a_role_that_may_only_read(remote: Folder, server: Postgres, schema: str) -> None:
     assert remote.run("run", "PLAN ask").code == 3
     (run,) = [one["run_id"] for one in remote.run("runs", "--json").json]

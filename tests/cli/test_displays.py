@@ -24,6 +24,7 @@ async def turns(number: int) -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("waited", [0, 1, 2, 3, 4, 6])
 async def test_a_display_ends_however_soon_after_a_notice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], waited: int

@@ -138,6 +138,7 @@ def test_the_model_is_shown_the_task_the_agents_and_each_message(tmp_path: Path)
 _OTHER = '{"cases": [{"case": "other", "messages": [1, 2]}]}'
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("wrong", [_reply(3, 9), _reply(0, 3), _reply(3), _OTHER])
 def test_numbers_of_messages_that_do_not_exist_are_refused(tmp_path: Path, wrong: str) -> None:
     result, (_, second) = asyncio.run(_read(tmp_path, [wrong, _reply(2, 3)]))

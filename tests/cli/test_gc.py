@@ -36,6 +36,7 @@ def contents(work: Folder) -> int:
     return sum(1 for path in (work.workspace / "files").glob("??/*"))
 
 
+@pytest.mark.sampled(2)
 def test_nothing_goes_unless_it_is_asked_for(work: Folder) -> None:
     assert work.run("gc").out == "deleted 0 runs, 0 folders, 0 files and 0 blobs (0 bytes)\n"
     run = started(work, "PLAN fill")
@@ -80,6 +81,7 @@ def test_what_is_young_stays(work: Folder) -> None:
     assert work.run("gc", "--older-than", "0s", "--json").json["runs"] == []
 
 
+@pytest.mark.sampled(2)
 def test_ages_and_statuses(work: Folder) -> None:
     run = started(work, "PLAN escape")
     assert work.run("gc", "--older-than", "1h", "--json").json["runs"] == []
@@ -87,6 +89,7 @@ def test_ages_and_statuses(work: Folder) -> None:
     assert work.run("gc", "--keep", "0", "--status", "completed", "--json").json["runs"] == [run]
 
 
+@pytest.mark.sampled(2)
 def test_what_a_fork_was_made_from_stays(work: Folder) -> None:
     run = started(work, "PLAN ask")
     assert work.run("answer", run, "green").code == 0
@@ -98,6 +101,7 @@ def test_what_a_fork_was_made_from_stays(work: Folder) -> None:
     assert done["runs"] == [fork.json["run_id"], run]
 
 
+@pytest.mark.sampled(2)
 def test_folders_of_no_run_go_when_they_are_old(work: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     run = started(work, "PLAN escape")
     for name in ("run_LOST", "notes"):

@@ -126,6 +126,7 @@ def test_ctrl_c_while_stdin_is_waited_for(folder: Folder) -> None:
     assert not folder.workspace.exists()
 
 
+@pytest.mark.long
 def test_ctrl_c_when_all_is_done_changes_nothing(app: Folder) -> None:
     source = (app.path / "app.py").read_text(encoding="utf-8")
     app.write(

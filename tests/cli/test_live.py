@@ -38,6 +38,7 @@ async def driven(ws: Workspace[Any], run_id: str, folder: Path) -> RunResult:
     return await drive(ws, run_id, Stop(task), folder=folder, as_json=False, ask=True)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("columns", "lines"), SIZES)
 async def test_the_team_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int, lines: int) -> None:
     screen = HereScreen(monkeypatch, columns=columns, lines=lines)
@@ -150,7 +151,7 @@ async def test_a_dumb_terminal_gets_lines(tmp_path: Path, monkeypatch: pytest.Mo
         screen.close()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("width", [1, 2, 7, 20, 40, 200])
 @pytest.mark.parametrize("height", [None, 1, 3, 10])
 async def test_every_line_fits(tmp_path: Path, width: int, height: int | None) -> None:
@@ -262,6 +263,7 @@ def test_ctrl_c_once_cancels_and_says_how_to_go_on(app: Folder, window: ProcessS
     assert app.assert_readable()["run"]["status"] == "cancelled"
 
 
+@pytest.mark.long
 def test_ctrl_c_twice_ends_it_at_once(app: Folder, window: ProcessScreen) -> None:
     source = (app.path / "app.py").read_text()
     app.write(
@@ -330,6 +332,7 @@ def test_ctrl_c_at_a_question(app: Folder, window: ProcessScreen) -> None:
     assert app.run("resume", "last", "--json").json["status"] == "waiting"
 
 
+@pytest.mark.long
 def test_closed_streams_do_not_stop_the_run(app: Folder) -> None:
     def close() -> None:
         os.close(1)

@@ -45,6 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Folder]
 COMMAS = ("--config", "format.skip-magic-trailing-comma=false")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", NAMES)
 def test_the_code_keeps_to_the_rules_of_this_project(made: dict[str, Folder], kind: str) -> None:
     rules = ["--no-cache", "--config", str(ROOT / "pyproject.toml"), "--config", 'src=["."]', "."]
@@ -137,6 +138,7 @@ def test_a_second_one_is_wired_as_it_says(made: dict[str, Folder]) -> None:
     assert refused.code == 2 and refused.error.startswith(f"there is a tool named {NAMES['tool']!r} already")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("name", "why"),
     [

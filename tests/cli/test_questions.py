@@ -95,6 +95,7 @@ def test_an_approval_shows_where_the_arguments_come_from(app: Folder) -> None:
     assert (app.path / "outbox.txt").read_text() == "eve@example.org: the code is 4711\n"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("reason", ["", "not to this address", "yes"])
 def test_a_denial_is_told_to_the_agent(app: Folder, reason: str) -> None:
     app.run("run", "PLAN mail")
@@ -181,6 +182,7 @@ def test_an_approval_in_place(app: Folder, terminal: Terminal) -> None:
     assert (app.path / "outbox.txt").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("said", ["y", *(pytest.param(one, marks=pytest.mark.long) for one in ("n", "\x04"))])
 def test_an_approval_without_a_code_shows_the_one_call_and_asks(app: Folder, terminal: Terminal, said: str) -> None:
     app.run("run", "PLAN mail")
@@ -198,6 +200,7 @@ def test_an_approval_without_a_code_shows_the_one_call_and_asks(app: Folder, ter
     assert ("was not answered here; nothing was recorded" in done.err) is (said == "\x04")
 
 
+@pytest.mark.long
 def test_a_refusal_in_place_has_a_reason(app: Folder, terminal: Terminal) -> None:
     with ask(app, terminal, "run", "PLAN mail") as started:
         started.wait_for("Allow it? y or n")
@@ -219,6 +222,7 @@ def test_the_end_of_input_leaves_the_question_open(app: Folder, terminal: Termin
     assert "to answer it: agentorchestra answer" in done.err
 
 
+@pytest.mark.long
 def test_ctrl_c_at_a_question_cancels(app: Folder, terminal: Terminal) -> None:
     with ask(app, terminal, "run", "PLAN ask") as started:
         started.wait_for("Answer (Ctrl-D leaves it open):")
@@ -258,6 +262,7 @@ def test_two_processes_settle_one_question(app: Folder) -> None:
         assert app.run("replay", "last").code == 0
 
 
+@pytest.mark.long
 def test_on_ask_deny_is_not_asked_at_a_terminal(app: Folder, terminal: Terminal) -> None:
     with ask(app, terminal, "run", "PLAN mail", "--on-ask", "deny") as started:
         done = started.end()

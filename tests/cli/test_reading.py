@@ -15,6 +15,7 @@ from tests.support.cli_reading import WS, dead, here, invoke, make_run
 __all__ = ["here"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("words", [["runs"], ["show", "last"], ["tell", "last", "more"], ["cancel", "last"]])
 def test_a_broken_application_does_not_hide_the_log(here: Path, words: list[str]) -> None:
     run_id = make_run()

@@ -140,6 +140,7 @@ def test_what_setup_wrote_it_changes(folder: Folder) -> None:
     assert wrong.code == 2 and "no model 'o': 'o' is called 'local' here" in wrong.error
 
 
+@pytest.mark.long
 def test_wrong_answers_are_asked_again_at_once(folder: Folder) -> None:
     with serving(key=KEY) as server:
         code, text = at_terminal(

@@ -83,7 +83,7 @@ def test_limits_that_suffice_for_no_run(tmp_path: Path, limit: int, most: int, s
     assert not (tmp_path / "ws").exists()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["refused", "dies"])
 @pytest.mark.parametrize("most", [0, 3])
 def test_no_further_thread(tmp_path: Path, how: str, most: int) -> None:

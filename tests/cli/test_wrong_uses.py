@@ -43,6 +43,7 @@ def _name(row: Wrong) -> str:
     return f"{row.typed} [{row.settings}]" if row.settings else row.typed
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("row", [*ROWS, *(pytest.param(one, marks=pytest.mark.long) for one in VARIANTS)], ids=_name)
 def test_a_wrong_use_says_what_to_type(used: Folder, row: Wrong) -> None:
     before = used.ids()

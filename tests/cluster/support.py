@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -153,10 +152,10 @@ class Site:
         program: the app, a file beside this one.
 
     Attributes:
-        python: what the next processes are started with.
+        python: what the next processes are started with, by default as warm ones.
     """
 
-    python: Sequence[str] = (sys.executable,)
+    python: Sequence[str] = ()
     sides: tuple[str, ...] = ("left", "right", "top")
 
     def __init__(

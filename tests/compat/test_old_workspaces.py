@@ -83,6 +83,7 @@ def _notes(events: list[Event]) -> list[str]:
 # -- shown and replayed ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_command_line_shows_and_replays_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ("--workspace", str(folder))
     assert main(["runs", *where]) == 0
@@ -187,7 +188,7 @@ async def test_every_import_in_a_kept_text_still_works(folder: Path) -> None:
     statements = sorted({line for text in texts.values() for line in _imports(text)})
     assert len(statements) > 60
     for line in statements:
-        load_module(line, where=line)
+        load_module(line, label=line)
 
 
 def _imports(text: str) -> Iterator[str]:
@@ -370,6 +371,7 @@ async def test_a_saved_registry_is_loaded(tmp_path: Path) -> None:
 # -- bundles -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", BUNDLED)
 async def test_a_bundle_is_imported_and_replayed(case: str, tmp_path: Path) -> None:
     async with old_app.workspace(tmp_path / "ws", environ={}) as ws:

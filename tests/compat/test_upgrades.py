@@ -66,6 +66,7 @@ def test_there_are_a_dozen_small_ones() -> None:
     assert all((DATA / name).stat().st_size <= 300_000 for name in ARCHIVES)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("unpacked", ARCHIVES, indirect=True)
 async def test_an_older_workspace_is_worked_in(unpacked: Path) -> None:
     """A run begins in it, one that waits is answered, one whose process was killed goes on; all are replayed."""

@@ -103,6 +103,7 @@ async def test_a_patch_changes_several_files_or_none(files: Used) -> None:
     assert (folder / "old.txt").read_text() == "gone\n"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("patch", "kind", "said"),
     [

@@ -339,7 +339,7 @@ def test_paths_are_not_asked_about_and_a_download_is_a_network_read(tmp_path: Pa
 
     def judged(environment: FolderEnvironment, name: str, **arguments: Any) -> str:
         declared = next((one for one in environment.actions() if one.name == name), None)
-        effect = action_effect(environment, name, arguments, provenance=page, declared=declared)
+        effect = action_effect(environment, name, arguments, provenance=page, schema=declared)
         return policy.decide(effect, view).action
 
     files = FilesEnvironment()

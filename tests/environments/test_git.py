@@ -14,7 +14,7 @@ from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import GitSettings
 from agentorchestra.environments.git.environment import Git
-from agentorchestra.environments.git.shell import Said, failure
+from agentorchestra.environments.git.shell import GitOutput, failure
 from agentorchestra.sandbox.local import UnsafeLocal
 from agentorchestra.tea.calling.actions import action_effect, action_tags
 from agentorchestra.trust.policy import DefaultPolicy
@@ -180,7 +180,7 @@ def test_policy_asks_where_a_push_goes_and_not_where_a_clone_lies() -> None:
     policy, seen = DefaultPolicy(), (Provenance(kind="file", ref="a.txt"),)
 
     def decided(action: str, task: str, **arguments: str) -> str:
-        effect = action_effect(made, action, arguments, provenance=seen, declared=schemas[action])
+        effect = action_effect(made, action, arguments, provenance=seen, schema=schemas[action])
         return policy.decide(effect, PolicyView(user_content=(task,), links=frozenset)).action
 
     address = "https://git.example.org/team/game.git"
@@ -200,7 +200,7 @@ def test_without_a_sandbox_every_action_is_judged_as_code_with_a_network() -> No
 
 
 def test_a_sandbox_without_git_is_told() -> None:
-    said = failure("status", Said(127, "", "bash: line 1: git: command not found"))
+    said = failure("status", GitOutput(127, "", "bash: line 1: git: command not found"))
     assert "install git where the sandbox finds it" in said
     with pytest.raises(SettingsError, match=r"git\.local names 'srv/git'; give absolute paths"):
         Git(GitSettings(local=("srv/git",)), sandbox=None)

@@ -359,7 +359,7 @@ def test_policy_asks_what_is_written_and_not_which_file_is_read() -> None:
     schemas = {one.name: one for one in github.actions()}
 
     def decided(action: str, task: str, **arguments: str) -> str:
-        effect = action_effect(github, action, arguments, provenance=seen, declared=schemas[action])
+        effect = action_effect(github, action, arguments, provenance=seen, schema=schemas[action])
         return policy.decide(effect, PolicyView(user_content=(task,), links=frozenset)).action
 
     # The host is the one of the settings, whatever looks like an address in a path.

@@ -89,6 +89,7 @@ async def changed(folder: Path, kind: str, images: dict[str, str]) -> tuple[RunR
         return result, said[1], first.seq
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["host", "image"])
 async def test_a_bundle_and_a_fork_take_the_machine_along(kind: str, images: dict[str, str], tmp_path: Path) -> None:
     result, looked, at = await changed(tmp_path / "here", kind, images)
@@ -106,6 +107,7 @@ async def test_a_bundle_and_a_fork_take_the_machine_along(kind: str, images: dic
             assert os.getxattr(layer / "root", "user.overlay.opaque") == b"y"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["host", "image"])
 async def test_on_another_base_a_bundle_says_that_its_machine_is_lost(
     kind: str, images: dict[str, str], tmp_path: Path

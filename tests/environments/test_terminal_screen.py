@@ -18,7 +18,7 @@ from agentorchestra.core.errors import KeysError
 from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.environments.terminal.keys import sent
+from agentorchestra.environments.terminal.keys import encode_keys
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect, action_tags
@@ -302,10 +302,10 @@ def test_what_the_door_sees() -> None:
 
 
 def test_keys() -> None:
-    assert sent(["print(1)", "<enter>", "<Up>", "<ctrl+c>", "<C-d>", "<alt+B>", "<f1>", "<F12>", "<esc>"]) == (
+    assert encode_keys(["print(1)", "<enter>", "<Up>", "<ctrl+c>", "<C-d>", "<alt+B>", "<f1>", "<F12>", "<esc>"]) == (
         b"print(1)\r\x1b[A\x03\x04\x1bB\x1bOP\x1b[24~\x1b"
     )
-    assert sent(["a\nb\r\nc", "#include <stdio.h>", "<", "b>", "é"]) == "a\rb\rc#include <stdio.h><b>é".encode()
+    assert encode_keys(["a\nb\r\nc", "#include <stdio.h>", "<", "b>", "é"]) == "a\rb\rc#include <stdio.h><b>é".encode()
 
 
 @pytest.mark.parametrize(
@@ -325,5 +325,5 @@ def test_keys() -> None:
 )
 def test_keys_that_are_none(keys: list[str], said: str) -> None:
     with pytest.raises(KeysError) as raised:
-        sent(keys)
+        encode_keys(keys)
     assert said in str(raised.value)

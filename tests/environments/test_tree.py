@@ -47,21 +47,21 @@ async def test_what_changed_is_enough(seed: int, tmp_path: Path) -> None:
     contents, chance = Contents(), random.Random(seed)
     tree = Tree(tmp_path, contents, FolderLimits())
     try:
-        assert await tree.look(everything=False) and len(lines(tree)) > 2
-        assert not await tree.look(everything=False)  # from here on it is watched
+        assert await tree.look(full=False) and len(lines(tree)) > 2
+        assert not await tree.look(full=False)  # from here on it is watched
         for number in range(25):
             for step in range(chance.randrange(1, 4)):
                 act(tmp_path, chance, 10 * number + step)
             before = contents.taken
             parts = {*lines(tree)}
-            await tree.look(everything=False)
+            await tree.look(full=False)
             assert contents.taken - before < 50
             if number == 0:
                 assert len({*lines(tree)} - parts) < len(parts) / 2  # most parts are stored already
             whole = Tree(tmp_path, contents, FolderLimits())
-            await whole.look(everything=True)
+            await whole.look(full=True)
             assert lines(tree) == lines(whole)
-            assert not await tree.look(everything=False)
+            assert not await tree.look(full=False)
     finally:
         tree.close()
 
@@ -76,10 +76,10 @@ async def test_a_file_with_two_names_changes_under_both(tmp_path: Path) -> None:
     contents = Contents()
     tree = Tree(tmp_path, contents, FolderLimits())
     try:
-        await tree.look(everything=False)
-        await tree.look(everything=False)
+        await tree.look(full=False)
+        await tree.look(full=False)
         (tmp_path / "a" / "one").write_text("afterwards")
-        await tree.look(everything=False)
+        await tree.look(full=False)
         assert b"".join(lines(tree)).count(hashlib.sha256(b"afterwards").hexdigest().encode()) == 2
     finally:
         tree.close()
@@ -100,21 +100,21 @@ async def test_an_empty_folder_is_listed_again_when_something_came(
     monkeypatch.setattr(time, "time_ns", lambda: clock)
     root = tmp_path / "folder"
     tree = Tree(root, Contents(), FolderLimits())
-    assert not await tree.look(everything=False) and not listed, "there is no folder"
+    assert not await tree.look(full=False) and not listed, "there is no folder"
     root.mkdir()
-    for everything in (False, True, False):
-        await tree.look(everything=everything)
+    for full in (False, True, False):
+        await tree.look(full=full)
         assert listed == [""], "listed once"
     (root / "new").write_text("new")
     for count in (2, 3):
-        await tree.look(everything=False)
+        await tree.look(full=False)
         assert len(listed) == count and lines(tree), "what is in it may change"
     (root / "new").unlink()
     for _ in range(2):
-        await tree.look(everything=False)
+        await tree.look(full=False)
         assert len(listed) == 4 and not lines(tree)
     tree.forget()
     clock = root.stat().st_ctime_ns
     for count in (5, 6):
-        await tree.look(everything=False)
+        await tree.look(full=False)
         assert len(listed) == count, "what comes at the same time as the last change would not be seen"

@@ -57,6 +57,7 @@ async def test_another_workspace_scores_and_reports_the_same(tmp_path: Path) -> 
     assert (result.answer, len(trial.requests)) == (before[0].answer, asked)
 
 
+@pytest.mark.long
 async def test_the_judges_runs_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCORERS, "asks", "tests.evaluation.support:ASKS")
     data = sums(tmp_path / "data", 2) / "questions.jsonl"

@@ -211,6 +211,7 @@ def test_an_arm_has_its_settings_and_learns_nothing() -> None:
         Arm(name="one").merge(Settings.model_validate({"agents": {"planner": {"memory": "workflow"}}}))
 
 
+@pytest.mark.long
 async def test_a_pilot_forecasts_cost_and_power(tmp_path: Path) -> None:
     def wordy(request: ModelRequest) -> str:
         """Answer in more or fewer words."""
@@ -328,6 +329,7 @@ async def test_a_question_that_cannot_be_asked_is_missing_and_the_rest_goes_on(t
     assert (counts["right"], counts["left out"], counts["counted"], counts["all"]) == ("4", "4", "4", "8")
 
 
+@pytest.mark.long
 async def test_the_judge_stands_inside_the_budget_and_goes_on_with_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

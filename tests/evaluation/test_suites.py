@@ -75,6 +75,7 @@ def test_a_suite_from_its_questions_to_both_numbers(tmp_path: Path) -> None:
     assert "Not here: Ours (Gemini-3-Flash), mixed: its models are yours" in report
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "repeats", "said"),
     [

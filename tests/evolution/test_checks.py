@@ -21,7 +21,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.evaluation.questions import load_set
 from agentorchestra.evolution.checks import HeldApart, check_changes
 from agentorchestra.evolution.evolver import held_apart
-from agentorchestra.evolution.optimiser import Change
+from agentorchestra.evolution.optimiser import TextChange
 from agentorchestra.evolution.record import QuestionSource
 from tests.evaluation.support import write_set
 
@@ -117,8 +117,8 @@ def test_a_part_may_render_what_its_prompt_is_given() -> None:
         check_text(one, "Rules for {{ files }}.", Limits())
 
 
-def _change(text: str, variable: str = "description") -> Change:
-    return Change(component="tool:price_of", variable=variable, text=text)
+def _change(text: str, variable: str = "description") -> TextChange:
+    return TextChange(component="tool:price_of", variable=variable, text=text)
 
 
 QUESTION = "What did the brass lamp in the corner of the old shop cost in 1931?"

@@ -18,7 +18,7 @@ from agentorchestra.evaluation.questions import load_set
 from agentorchestra.evolution.evolver import Evolver, alone
 from agentorchestra.evolution.gate import GateTerms
 from agentorchestra.evolution.optimisers import optimiser
-from agentorchestra.evolution.record import Evolution, Round, begun, keep, read, rounds
+from agentorchestra.evolution.record import Evolution, EvolutionRound, keep, new_evolution, read, rounds
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace import Workspace
 from tests.evaluation.support import write_set
@@ -99,10 +99,10 @@ class Shop:
 
     def evolution(self, **fields: Any) -> Evolution:
         fields = {"subjects": ("tool:cents_of",), "optimiser": "reflection", "optimiser_model": "mender"} | fields
-        made = begun("cents", training=("local", str(self.data), load_set("local", self.data)), **fields)
+        made = new_evolution("cents", training=("local", str(self.data), load_set("local", self.data)), **fields)
         return keep(self.folder, made)
 
-    async def evolve(self, **fields: Any) -> list[Round]:
+    async def evolve(self, **fields: Any) -> list[EvolutionRound]:
         evolution = self.evolution(**fields)
         evolver = Evolver(
             self.folder, evolution, optimiser(evolution.optimiser), workspaces=self.workspace, tell=self.tell
@@ -165,6 +165,7 @@ async def test_what_was_tried_before_is_shown_to_the_optimiser(tmp_path: Path) -
     assert "euros * 60" in steps[-1]
 
 
+@pytest.mark.long
 async def test_a_bad_patch_is_archived_before_anything_is_spent_on_its_validation(tmp_path: Path) -> None:
     shop = Shop(tmp_path, Mender(knows=60))
     (only,) = await shop.evolve(rounds=1, batch=2)

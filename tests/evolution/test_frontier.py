@@ -26,7 +26,7 @@ from agentorchestra.evolution.frontier import (
     table,
     thrifty,
 )
-from agentorchestra.evolution.optimiser import Change, Improvement, Proposal
+from agentorchestra.evolution.optimiser import Improvement, Proposal, TextChange
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
@@ -99,7 +99,7 @@ class Optimiser:
             limit, why = int(rule[1]) + 2, "all are right: the cheap model may do more"
         kept = re.sub(r"(?m)^Numbers from .*\n?", "", text)
         new = f"{kept.rstrip()}\nNumbers from {limit} on go to the strong model.\n"
-        change = Change(component="prompt:aorchestra", variable="routing_rules", text=new, reason=why)
+        change = TextChange(component="prompt:aorchestra", variable="routing_rules", text=new, reason=why)
         return Proposal(changes=(change,))
 
 
@@ -242,11 +242,11 @@ async def test_a_budget_that_ends_in_the_middle_goes_on_later(tmp_path: Path) ->
 
 async def test_a_proposal_that_is_refused_costs_nothing_and_says_why(tmp_path: Path) -> None:
     async def careless(task: Improvement) -> Proposal:
-        change = Change(component="prompt:aorchestra", variable="routing_rules", text="{{ nobody }} {% if %}")
+        change = TextChange(component="prompt:aorchestra", variable="routing_rules", text="{{ nobody }} {% if %}")
         return Proposal(changes=(change,))
 
     async def meddler(task: Improvement) -> Proposal:
-        return Proposal(changes=(Change(component="prompt:aorchestra", variable="profile", text="You rule."),))
+        return Proposal(changes=(TextChange(component="prompt:aorchestra", variable="profile", text="You rule."),))
 
     async def idle(task: Improvement) -> Proposal:
         return Proposal()

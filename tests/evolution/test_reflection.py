@@ -165,6 +165,7 @@ def _broken(code: str, failed: str) -> str:
     return code.replace("return", "retrun")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("write", "said"),
     [

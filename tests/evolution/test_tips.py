@@ -300,6 +300,7 @@ class Questions:
         )
 
 
+@pytest.mark.long
 async def test_a_tip_is_tried_by_itself_with_and_without_it(tmp_path: Path) -> None:
     questions = Questions(tmp_path)
     async with questions.workspace(questions.folder) as ws:

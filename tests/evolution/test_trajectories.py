@@ -19,8 +19,8 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.evolution.trajectories import (
     SOURCES,
     TRAIN,
+    Choice,
     Decided,
-    Wanted,
     command,
     courses,
     preferences,
@@ -102,9 +102,9 @@ async def test_a_record_is_what_the_orchestrator_was_shown_and_did(tmp_path: Pat
     model = ScriptedModel(orchestra)
     async with workspace(tmp_path, model) as ws:
         ran = await ws.run("How heavy is the bell?", system="aorchestra", model=model.name)
-        main = await trajectories(ws, [ran.run_id], Wanted())
-        every = await trajectories(ws, [ran.run_id], Wanted(agents="all"))
-        steps = await trajectories(ws, [ran.run_id], Wanted(per="step"))
+        main = await trajectories(ws, [ran.run_id], Choice())
+        every = await trajectories(ws, [ran.run_id], Choice(agents="all"))
+        steps = await trajectories(ws, [ran.run_id], Choice(per="step"))
     ((record, origin),) = main.records
     assert record.kind == "language modeling"
     body = json.loads(record.line())
@@ -127,8 +127,8 @@ async def test_in_the_hermes_form_calls_and_tools_stand_in_the_text(tmp_path: Pa
     model = ScriptedModel(orchestra)
     async with workspace(tmp_path, model) as ws:
         ran = await ws.run("How heavy is the bell?", system="aorchestra", model=model.name)
-        ((plain, _),) = (await trajectories(ws, [ran.run_id], Wanted())).records
-        ((record, _),) = (await trajectories(ws, [ran.run_id], Wanted(wire="hermes"))).records
+        ((plain, _),) = (await trajectories(ws, [ran.run_id], Choice())).records
+        ((record, _),) = (await trajectories(ws, [ran.run_id], Choice(wire="hermes"))).records
     body, other = json.loads(record.line()), json.loads(plain.line())
     assert {*body} == {"messages"} and all({*one} == {"role", "content"} for one in body["messages"])
     texts = [one["content"] for one in body["messages"] if one["role"] == "assistant"]
@@ -147,12 +147,12 @@ async def test_a_long_course_is_parted_at_whole_steps(tmp_path: Path) -> None:
     things = " ".join(f"thing{n}" for n in range(12))
     async with workspace(tmp_path, model) as ws:
         ran = await ws.run(f"Weigh {things}.", system="react", model=model.name, max_steps=20)
-        ((whole, _),) = (await trajectories(ws, [ran.run_id], Wanted())).records
+        ((whole, _),) = (await trajectories(ws, [ran.run_id], Choice())).records
         window = _size(whole) // 3 + 2_500
-        slid = await trajectories(ws, [ran.run_id], Wanted(window=window))
-        cut = await trajectories(ws, [ran.run_id], Wanted(window=window, long="cut"))
-        steps = await trajectories(ws, [ran.run_id], Wanted(window=window, per="step"))
-        none = await trajectories(ws, [ran.run_id], Wanted(window=50))
+        slid = await trajectories(ws, [ran.run_id], Choice(window=window))
+        cut = await trajectories(ws, [ran.run_id], Choice(window=window, long="cut"))
+        steps = await trajectories(ws, [ran.run_id], Choice(window=window, per="step"))
+        none = await trajectories(ws, [ran.run_id], Choice(window=50))
     assert len(slid.records) > 1 and all(_size(one) <= window for one, _ in slid.records)
     head = json.loads(whole.line())["messages"][:2]
     found: list[str] = []
@@ -199,10 +199,10 @@ async def test_outcome_cost_and_sameness_decide_what_is_taken(tmp_path: Path) ->
         ]
         bad = await ws.run("How heavy is the gong?", system="aorchestra", model=other.name)
         runs, scores = [bell, again, horn, bad.run_id], {bell: 0.5, again: 1.0, horn: 0.0}
-        data = await trajectories(ws, runs, Wanted(), scores)
-        scored = await trajectories(ws, runs, Wanted(min_score=0.6), scores)
-        cheap = await trajectories(ws, runs, Wanted(max_usd=0), scores)
-        blocked = await trajectories(ws, runs, Wanted(statuses=(RunStatus.BLOCKED,)))
+        data = await trajectories(ws, runs, Choice(), scores)
+        scored = await trajectories(ws, runs, Choice(min_score=0.6), scores)
+        cheap = await trajectories(ws, runs, Choice(max_usd=0), scores)
+        blocked = await trajectories(ws, runs, Choice(statuses=(RunStatus.BLOCKED,)))
     assert [(one.runs, one.scores) for _, one in data.records] == [((again,), (1.0,)), ((horn,), (0.0,))]
     assert data.left_out == {"the run is blocked": 1, "the same task and actions as another one": 1}
     assert [one.runs for _, one in scored.records] == [(again,)]
@@ -216,7 +216,7 @@ async def test_runs_with_rival_steps_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "agentorchestra.toml").write_text("[parts]\ncandidates = 2\nchoose = 'vote'\n", encoding="utf-8")
     async with workspace(tmp_path, model) as ws:
         ran = await ws.run("How heavy is the bell?", system="react", model=model.name)
-        data = await trajectories(ws, [ran.run_id], Wanted())
+        data = await trajectories(ws, [ran.run_id], Choice())
     assert not data.records and data.left_out == {"rival steps (parts.candidates, parts.rollouts)": 1}
 
 
@@ -228,8 +228,8 @@ async def test_secrets_are_in_no_record_and_files_only_where_they_are_wanted(tmp
         task = f"Where is the bell? The gate's word is {secret}."
         ran = await ws.run(task, system="react", model=answers.name, files=[tmp_path / "notes.txt"])
     async with workspace(tmp_path, environ={"GATE_PASSWORD": secret}) as ws:
-        ((record, _),) = (await trajectories(ws, [ran.run_id], Wanted())).records
-        ((without, _),) = (await trajectories(ws, [ran.run_id], Wanted(files=False))).records
+        ((record, _),) = (await trajectories(ws, [ran.run_id], Choice())).records
+        ((without, _),) = (await trajectories(ws, [ran.run_id], Choice(files=False))).records
     assert secret not in record.line() and "secret:GATE_PASSWORD" in record.line()
     assert words in record.line()
     assert words not in without.line() and "[the content of notes.txt is left out]" in without.line()
@@ -248,9 +248,9 @@ async def test_a_run_and_its_fork_are_a_pair_where_they_part(tmp_path: Path) -> 
         keys = [one.key for one in _decisions(await ws.log.events(ran.run_id))]
         fork = await ws.fork(ran.run_id, at=_started(await ws.log.events(ran.run_id), keys[1]) - 1, model=other.name)
         assert (await ws.resume(fork)).answer == "heavy"
-        data = await preferences(ws, [ran.run_id, fork], Wanted(), {ran.run_id: 1.0, fork: 0.0})
-        turned = await preferences(ws, [ran.run_id, fork], Wanted(), {ran.run_id: 0.2, fork: 0.9})
-        equal = await preferences(ws, [ran.run_id, fork], Wanted())
+        data = await preferences(ws, [ran.run_id, fork], Choice(), {ran.run_id: 1.0, fork: 0.0})
+        turned = await preferences(ws, [ran.run_id, fork], Choice(), {ran.run_id: 0.2, fork: 0.9})
+        equal = await preferences(ws, [ran.run_id, fork], Choice())
     ((pair, origin),) = data.records
     assert pair.kind == "preference"
     body = json.loads(pair.line())
@@ -288,7 +288,7 @@ async def test_the_loader_of_trainers_reads_the_folder_as_it_was_written(tmp_pat
     async with workspace(tmp_path, model, other) as ws:
         runs = [(await ws.run("How heavy is the bell?", system="aorchestra", model=model.name)).run_id]
         runs.append((await ws.run("Which colour has the bell?", system="react", model=other.name)).run_id)
-        for number, wanted in enumerate((Wanted(agents="all"), Wanted(per="step"), Wanted(wire="hermes"))):
+        for number, wanted in enumerate((Choice(agents="all"), Choice(per="step"), Choice(wire="hermes"))):
             data = await trajectories(ws, runs, wanted)
             folder = tmp_path / f"data{number}"
             write(data, folder)
@@ -311,10 +311,10 @@ async def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     model = ScriptedModel(orchestra)
     async with workspace(tmp_path, model) as ws:
         with pytest.raises(UnknownRunError):
-            await trajectories(ws, ["run_nothing"], Wanted())
+            await trajectories(ws, ["run_nothing"], Choice())
         ran = await ws.run("How heavy is the bell?", system="aorchestra", model=model.name)
-        data = await trajectories(ws, [ran.run_id], Wanted())
-        empty = await trajectories(ws, [ran.run_id], Wanted(min_score=0.5))
+        data = await trajectories(ws, [ran.run_id], Choice())
+        empty = await trajectories(ws, [ran.run_id], Choice(min_score=0.5))
     with pytest.raises(EvolutionError, match=r"no record can be made: no score; choose other runs"):
         write(empty, tmp_path / "data")
     assert not (tmp_path / "data").exists()

@@ -18,8 +18,8 @@ from tests.support.files import FakeContext
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.tools.files.documents import TableDocument
-from agentorchestra.tools.files.formats.base import Job
-from agentorchestra.tools.files.formats.charsets import known, meant
+from agentorchestra.tools.files.formats.base import ReadJob
+from agentorchestra.tools.files.formats.charsets import codec_name, declared_codec
 from agentorchestra.tools.files.formats.convert import convert
 from agentorchestra.tools.files.formats.text import decoded, name_of
 from agentorchestra.tools.files.formats.webpage import read_page
@@ -29,8 +29,8 @@ from agentorchestra.tools.files.worker import LIMITS
 DOUBT = "a guess by its letters"
 
 
-def job(encoding: str = "") -> Job:
-    return Job(False, time.monotonic() + 60, asdict(LIMITS), encoding)
+def job(encoding: str = "") -> ReadJob:
+    return ReadJob(False, time.monotonic() + 60, asdict(LIMITS), encoding)
 
 
 class Sample(NamedTuple):
@@ -82,7 +82,7 @@ def read_of(sample: Sample) -> tuple[str, str]:
 def test_small_texts_of_many_languages_are_read_right_or_with_their_doubt() -> None:
     every = [*samples()]
     assert len(every) >= 200
-    assert len({one.language for one in every}) >= 12 and len({known(one.encoding) for one in every}) >= 20
+    assert len({one.language for one in every}) >= 12 and len({codec_name(one.encoding) for one in every}) >= 20
     wrong, unsaid = [], []
     for one in every:
         text, said = read_of(one)
@@ -153,7 +153,7 @@ def test_what_a_text_says_of_itself_counts_unless_its_letters_do_not_fit(data: b
 
 @pytest.mark.parametrize("name", ["cp1252", "cp932", "big5hkscs", "utf-16-le", "koi8-r", "iso8859-2", "mac-roman"])
 def test_the_name_that_is_shown_is_one_that_may_be_given(name: str) -> None:
-    assert meant(name_of(name)) == known(name)
+    assert declared_codec(name_of(name)) == codec_name(name)
 
 
 def test_a_table_tells_its_encoding_and_another_can_be_given(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_messages_of_outlook_in_a_code_page(language: str, encoding: str, page: 
     data = makers.msg(subject, text, sender="Ann", encoding=encoding, code_page=page)
     message = convert(job(), data, "a.msg")["parts"][0]["document"]
     assert f"Subject: {subject}\n\n{text}\n" in message["text"]
-    assert (DOUBT in str(message.get("notes"))) == (known(f"cp{page}") != known(encoding))
+    assert (DOUBT in str(message.get("notes"))) == (codec_name(f"cp{page}") != codec_name(encoding))
 
 
 @pytest.mark.parametrize("page", [0, 1251, 28_595])

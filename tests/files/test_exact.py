@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.files import makers
+from tests.support.examples import examples
 from tests.support.files import FakeContext
 
 from agentorchestra.core.content import Source, TextBlock, Trust, without_numbers
@@ -161,7 +162,7 @@ def read_whole(document: TextDocument, asked: Asked) -> str:
     return "\n".join(lines[number] for number in sorted(lines)) + ("\n" if ended else "")
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_TEXTS, st.sampled_from(["", "no end"]), st.integers(min_value=1, max_value=3), st.booleans())
 def test_what_is_shown_is_the_file(text: str, last: str, size: int, ranged: bool) -> None:
     """Whatever is cut is named with its place; read there, all of it is the file."""
@@ -175,7 +176,7 @@ def test_what_is_shown_is_the_file(text: str, last: str, size: int, ranged: bool
         assert read_whole(document, Asked(ranged=ranged, limit=limit)) == universal(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(_TEXTS, st.data())
 def test_ranges_one_after_the_other_are_the_file(text: str, data: st.DataObject) -> None:
     document = TextDocument(universal(text), form="")
@@ -188,7 +189,7 @@ def test_ranges_one_after_the_other_are_the_file(text: str, data: st.DataObject)
     assert "\n".join(seen) + ("\n" if document.text.endswith("\n") else "") == universal(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(_TEXTS)
 def test_stretches_leave_nothing_out(text: str) -> None:
     document = TextDocument(universal(text))
@@ -200,7 +201,7 @@ def test_stretches_leave_nothing_out(text: str) -> None:
     assert "\n".join(lines[number] for number in sorted(lines)) == document.text.removesuffix("\n")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(_TEXTS, st.data())
 def test_edit_takes_what_was_shown(text: str, data: st.DataObject) -> None:
     """Lines as they are shown, without their numbers, stand in the file whatever its line ends are."""

@@ -19,7 +19,7 @@ from agentorchestra.core.errors import FileInputError, WorkspaceNotWritableError
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tools.files import folders
 from agentorchestra.tools.files import storage as keep
-from agentorchestra.tools.files.folders import LISTED, by_folder, listing, matching
+from agentorchestra.tools.files.folders import LIST_SIZE, by_folder, listing, matching
 from agentorchestra.tools.files.readers import Stopped
 from agentorchestra.tools.files.storage import Kept, keep_files
 
@@ -417,7 +417,7 @@ def test_few_files_are_listed_and_many_counted() -> None:
     many = listing(
         [*(ref(f"docs/{year}/{n}.md", "text/markdown") for year in (1, 2) for n in range(900)), ref("a.csv")]
     )
-    assert len(many["files"]) == LISTED and many["files"][0]["name"] == "a.csv"
+    assert len(many["files"]) == LIST_SIZE and many["files"][0]["name"] == "a.csv"
     assert (many["more"], many["total"]) == ("1,761", "1,801")
     assert many["folders"] == [
         "in no folder: 1 file: 1 text/plain",

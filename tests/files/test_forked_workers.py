@@ -16,7 +16,7 @@ from tests.files.conftest import MakePdf
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.tools.files import worker
 from agentorchestra.tools.files.readers import check_input, read_document, read_document_sync
-from agentorchestra.tools.files.worker import Limits
+from agentorchestra.tools.files.worker import ReadLimits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
@@ -56,7 +56,7 @@ async def until(condition: Any) -> None:
 
 def forking() -> int:
     """The process that forks the workers of this one."""
-    (kept,) = worker._kept
+    (kept,) = worker._forkers
     return kept.process.pid
 
 
@@ -105,7 +105,7 @@ async def test_what_one_worker_loads_is_there_for_those_after_it(
 async def test_a_file_that_takes_too_long_is_ended_and_the_others_go_on(slow_pdf: Path, files: list[Path]) -> None:
     await read_document(files[-1])
     with pytest.raises(FileInputError, match=r"slow\.pdf could not be read within 0\.5 s"):
-        await read_document(slow_pdf, Limits(seconds=0.5))
+        await read_document(slow_pdf, ReadLimits(seconds=0.5))
     await until(lambda: children(forking()) == [])
     assert (await read_document(files[-1])).kind == "pdf"
 
@@ -113,7 +113,7 @@ async def test_a_file_that_takes_too_long_is_ended_and_the_others_go_on(slow_pdf
 async def test_memory_is_bounded(files: list[Path]) -> None:
     for _ in range(3):  # whatever is loaded already
         with pytest.raises(FileInputError, match=r"made\.pdf needs more than 16 MiB to be read"):
-            await read_document(files[-1], Limits(memory_bytes=16 << 20))
+            await read_document(files[-1], ReadLimits(memory_bytes=16 << 20))
         await read_document(files[-1])
 
 
@@ -148,10 +148,10 @@ async def test_a_process_without_work_is_ended(files: list[Path], monkeypatch: p
     monkeypatch.setattr(worker, "_COMMAND", (*worker._COMMAND[:-1], str(idle)))
     monkeypatch.setenv("LD_LIBRARY_PATH", "/nowhere")  # another environment: another process
     assert (await read_document(files[1])).kind == "text"
-    (first,) = worker._kept
+    (first,) = worker._forkers
     await until(lambda: not running(first.process.pid))
     assert (await read_document(files[1])).kind == "text"
-    assert worker._kept[0] is not first
+    assert worker._forkers[0] is not first
 
 
 _PARENT = """
@@ -161,7 +161,7 @@ from agentorchestra.tools.files import worker
 from agentorchestra.tools.files.readers import read_document, read_document_sync
 
 read_document_sync(Path(sys.argv[2]))
-print(worker._kept[0].process.pid, flush=True)
+print(worker._forkers[0].process.pid, flush=True)
 asyncio.run(read_document(Path(sys.argv[1])))
 """
 

@@ -29,7 +29,7 @@ from tests.support.patience import LONGEST_S
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.tools.files.documents import PartsDocument, TextDocument
 from agentorchestra.tools.files.readers import read_document_sync
-from agentorchestra.tools.files.worker import Limits
+from agentorchestra.tools.files.worker import ReadLimits
 
 CHANCE = random.Random(2506)
 """Seeded: the same tests in every run."""
@@ -157,6 +157,7 @@ def test_a_bomb_inside_archives(tmp_path: Path) -> None:
     assert (ask(path).read or "").startswith(str(path))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
 def test_a_bomb_without_a_list_of_members(tmp_path: Path, suffix: str) -> None:
     zeros = b"0" * (1 << 20)
@@ -260,7 +261,7 @@ def test_xml_that_grows_a_thousand_million_times(tmp_path: Path) -> None:
     assert "declares XML entities, by which small files grow without end" in (ask(path).checked or "")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize(
     ("name", "part"),
@@ -311,6 +312,7 @@ def test_xml_that_names_a_file_of_this_machine(tmp_path: Path) -> None:
 # --- PDF ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_pdf_of_a_hundred_thousand_pages(tmp_path: Path) -> None:
     count = 100_000
     objects = [
@@ -502,6 +504,7 @@ def test_what_is_cut_off_is_said_to_be_corrupt(tmp_path: Path, share: float) -> 
             )
 
 
+@pytest.mark.long
 def test_bytes_turned_over_anywhere_end_in_a_document_or_a_sentence(tmp_path: Path) -> None:
     chance = random.Random()
     seed = chance.randint(0, 1 << 30)
@@ -522,7 +525,7 @@ def test_bytes_turned_over_anywhere_end_in_a_document_or_a_sentence(tmp_path: Pa
 def test_the_bounds_hold_for_every_format(tmp_path: Path, field: str, sentence: str) -> None:
     path = tmp_path / "a.xlsx"
     path.write_bytes(makers.xlsx({"S": [["a"] * 20] * 500}))
-    limits = Limits(seconds=0.05) if field == "seconds" else Limits(memory_bytes=24 << 20)
+    limits = ReadLimits(seconds=0.05) if field == "seconds" else ReadLimits(memory_bytes=24 << 20)
     with pytest.raises(FileInputError, match=sentence):
         read_document_sync(path, limits)
     forking = [one for one in psutil.Process(os.getpid()).children() if "_worker.py" in " ".join(one.cmdline())]
@@ -533,9 +536,9 @@ def test_more_text_than_may_be_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     path.write_bytes(makers.zipped({"a.txt": "words " * 1000}))
     with pytest.raises(FileInputError, match="holds more than 100 characters by the text; give the part you need"):
-        read_document_sync(path, Limits(chars=100))
+        read_document_sync(path, ReadLimits(chars=100))
     with pytest.raises(FileInputError, match="holds more text than can be kept"):
-        read_document_sync(path, Limits(output_bytes=1000))
+        read_document_sync(path, ReadLimits(output_bytes=1000))
 
 
 def test_what_lies_beside_a_hostile_member_is_read(tmp_path: Path) -> None:

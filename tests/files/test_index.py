@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
-from agentorchestra.tools.files.documents import Part, PartsDocument, PdfDocument, TextDocument
+from agentorchestra.tools.files.documents import DocumentPart, PartsDocument, PdfDocument, TextDocument
 from agentorchestra.tools.files.index import PassageIndex, Prepared, SlowQueryError, prepare
 from agentorchestra.tools.files.readers import Stopped, parse_table
 
@@ -55,7 +56,7 @@ def small() -> PassageIndex:
     return index
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(query=st.text(max_size=80))
 def test_any_text_is_a_query(small: PassageIndex, query: str) -> None:
     small.search(query, ["one"])
@@ -116,7 +117,7 @@ def test_a_search_means_as_many_documents_as_it_names() -> None:
         for number in (0, 7, 39_999, 50_000):
             index.add(f"{number:064x}", TextDocument(f"The otter of river {number} swims."))
         assert {hit.sha256 for hit in index.search("otter", names, limit=50)} == {names[0], names[7], names[39_999]}
-        assert sorted(index.known(names)) == [names[0], names[7], names[39_999]]
+        assert sorted(index.problems(names)) == [names[0], names[7], names[39_999]]
         assert index.search("otter", names[1:7]) == []
 
 
@@ -142,12 +143,12 @@ def test_costly_documents_are_kept(tmp_path: Path) -> None:
 def test_problems_are_remembered_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with PassageIndex(tmp_path) as index:
         index.put([("bad", Prepared(problem="{name} is corrupt.")), ("good", prepare(TextDocument("An otter.")))])
-        assert index.known(["bad", "good", "none"]) == {"bad": "{name} is corrupt.", "good": ""}
+        assert index.problems(["bad", "good", "none"]) == {"bad": "{name} is corrupt.", "good": ""}
         assert not index.has("bad") and index.has("good")
         monkeypatch.setattr("agentorchestra.tools.files.index.PROBLEM_S", -1.0)
-        assert index.known(["bad", "good"]) == {"good": ""}
+        assert index.problems(["bad", "good"]) == {"good": ""}
         assert index.add("bad", TextDocument("An otter after all.")) == 1
-        assert index.known(["bad", "good"]) == {"bad": "", "good": ""}
+        assert index.problems(["bad", "good"]) == {"bad": "", "good": ""}
         index.put([("good", Prepared(problem="{name} is gone."))])
         assert {hit.sha256 for hit in index.search("otter", ["bad", "good"])} == {"bad", "good"}
 
@@ -157,7 +158,7 @@ def test_documents_are_added_together_or_not_at_all(tmp_path: Path) -> None:
     with PassageIndex(tmp_path) as index:
         with pytest.raises(sqlite3.Error):
             index.put([("one", prepare(TextDocument("An otter."))), ("two", broken)])
-        assert index.known(["one", "two"]) == {}
+        assert index.problems(["one", "two"]) == {}
         assert index.search("otter", ["one", "two"]) == []
         assert index.add("one", TextDocument("An otter.")) == 1
 
@@ -193,7 +194,9 @@ def test_documents_with_parts_are_found_and_kept_with_them(tmp_path: Path) -> No
     sheet = parse_table("city,people\nBonn,336000\n")
     assert sheet is not None
     book = PartsDocument(
-        (Part("Cities", sheet), Part("notes.txt", TextDocument("The otter swims.\n"), 17)), "application/zip", ("cut",)
+        (DocumentPart("Cities", sheet), DocumentPart("notes.txt", TextDocument("The otter swims.\n"), 17)),
+        "application/zip",
+        ("cut",),
     )
     with PassageIndex(tmp_path) as index:
         index.add("book", book)

@@ -93,6 +93,7 @@ def widths(request: dict[str, Any]) -> list[int]:
     return [Image.open(io.BytesIO(one)).width for one in pictures(request)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("system", ["react", "agentorchestra", "deep_analyzer", "direct"])
 async def test_the_first_pictures_go_along_in_the_first_message(tmp_path: Path, system: str) -> None:
     request, *later = await first_view(tmp_path, system=system)
@@ -222,6 +223,7 @@ async def test_frames_that_are_not_there(tmp_path: Path, part: str, sentence: st
     assert sentence in words(after)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 async def test_a_damaged_picture_or_recording_is_shown_all_the_same(tmp_path: Path, share: float) -> None:
     for name, whole in (("dot.png", makers.png(300, 300)), ("talk.wav", makers.wav(1))):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.files import makers
 
 from agentorchestra.tools.files.documents import Document, TableDocument, document_from_json, leaves
-from agentorchestra.tools.files.formats.base import Job
+from agentorchestra.tools.files.formats.base import ReadJob
 from agentorchestra.tools.files.formats.convert import convert
 from agentorchestra.tools.files.worker import LIMITS
 
@@ -143,7 +143,7 @@ MADE = {
 
 
 def document(data: bytes, name: str) -> Document:
-    return document_from_json(convert(Job(False, time.monotonic() + 60, asdict(LIMITS)), data, name))
+    return document_from_json(convert(ReadJob(False, time.monotonic() + 60, asdict(LIMITS)), data, name))
 
 
 def only_table(found: Document) -> TableDocument:
@@ -151,6 +151,7 @@ def only_table(found: Document) -> TableDocument:
     return table
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", MADE)
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(table=tables())

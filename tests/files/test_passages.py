@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.files.conftest import MakePdf
+from tests.support.examples import examples
 
 from agentorchestra.tools.files.documents import TableDocument, TextDocument
 from agentorchestra.tools.files.passages import passages
@@ -81,7 +82,7 @@ def test_headings_are_searched_along() -> None:
 _TEXT = st.text(alphabet=st.sampled_from("ab. \n\t?!X1-#:;,é"), max_size=300)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(_TEXT)
 def test_every_passage_of_a_text_stands_at_its_place(text: str) -> None:
     document = TextDocument(text)
@@ -92,7 +93,7 @@ def test_every_passage_of_a_text_stands_at_its_place(text: str) -> None:
         assert quote_stands(document, passage.place, passage.text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(_TEXT)
 def test_no_word_of_a_text_is_lost(text: str) -> None:
     document = TextDocument(text)
@@ -100,7 +101,7 @@ def test_no_word_of_a_text_is_lost(text: str) -> None:
     assert set("abX1é") & set(text) <= set(kept) | (set("1") if "1" not in kept else set())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.lists(st.text(alphabet="ab1;: \n", max_size=6), min_size=2, max_size=4), min_size=1, max_size=6))
 def test_every_row_stands_at_its_place(rows: list[list[str]]) -> None:
     table = TableDocument(("x", "y"), tuple(tuple(row) for row in rows), 2)

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.files.makers import png
+from tests.support.examples import examples
 from tests.support.files import FakeContext
 
 from agentorchestra.core.content import TextBlock
 from agentorchestra.tools.files import file_tools, verify_quote
 from agentorchestra.tools.files.description import Quote
-from agentorchestra.tools.files.documents import Part, PartsDocument, PdfDocument, TableDocument, TextDocument
+from agentorchestra.tools.files.documents import DocumentPart, PartsDocument, PdfDocument, TableDocument, TextDocument
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import alike, place_of, quote_stands, stands_in_blocks
 from agentorchestra.tools.files.readers import read_document_sync
@@ -112,7 +113,7 @@ _WORDS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(_WORDS, st.sampled_from([" ", "\n", "  ", " | ", "\t"]), st.data())
 def test_any_words_of_a_text_stand_in_it_however_they_are_set(
     words: list[str], between: str, data: st.DataObject
@@ -123,7 +124,7 @@ def test_any_words_of_a_text_stand_in_it_however_they_are_set(
     assert alike(" ".join(quote), between.join(words))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(_WORDS, st.data())
 def test_a_changed_number_never_stands(words: list[str], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(words)))
@@ -297,7 +298,7 @@ def test_a_row_or_page_that_is_off_is_put_right_and_a_cell_is_not() -> None:
     assert place_of(table, "", "Bonn,336") == "row 3"
     assert place_of(table, "B2", "336") is None
     assert place_of(table, "row 2", "336") is None
-    book = PartsDocument((Part("Sales", table), Part("Notes", TextDocument("Bonn grew by 336.\n"))))
+    book = PartsDocument((DocumentPart("Sales", table), DocumentPart("Notes", TextDocument("Bonn grew by 336.\n"))))
     assert place_of(book, "Sales", "Bonn,336,D") == "Sales"
     assert place_of(book, "", "Bonn grew by") == "Notes!line 1"
     pages = PdfDocument(("One is here.", "Two is there.", "Nothing more."))

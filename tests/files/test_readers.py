@@ -28,7 +28,7 @@ from agentorchestra.tools.files.documents import (
 )
 from agentorchestra.tools.files.passages import passages
 from agentorchestra.tools.files.readers import check_input, look_into, read_document, read_document_sync
-from agentorchestra.tools.files.worker import Limits
+from agentorchestra.tools.files.worker import ReadLimits
 
 # --- what is refused ------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def test_a_file_over_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "big.txt"
     path.write_text("x" * 2000)
     with pytest.raises(FileInputError, match="has 2,000 bytes; at most 1,000 can be read"):
-        check_input(path, Limits(max_bytes=1000))
+        check_input(path, ReadLimits(max_bytes=1000))
 
 
 def test_a_truncated_pdf(make_pdf: MakePdf, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_pages_that_are_pictures_are_told_from_empty_ones(tmp_path: Path) -> Non
     path = tmp_path / "mixed.pdf"
     path.write_bytes(makers.paged(pages))
     document = read_document_sync(path)
-    assert isinstance(document, PdfDocument) and document.pictured == (1, 3, 6, 7)
+    assert isinstance(document, PdfDocument) and document.pictures == (1, 3, 6, 7)
     assert look_into(path) == ("application/pdf", path.stat().st_size, False)
     assert document_from_json(document_to_json(document)) == document
     path.write_bytes(makers.paged([("", b""), *[("", drawn)] * 4]))
@@ -184,12 +184,12 @@ def test_pages_that_are_pictures_are_told_from_empty_ones(tmp_path: Path) -> Non
 
 def test_a_pdf_with_too_many_pages(make_pdf: MakePdf) -> None:
     with pytest.raises(FileInputError, match="has 3 pages; at most 2 can be read"):
-        read_document_sync(make_pdf("a", "b", "c"), Limits(pages=2))
+        read_document_sync(make_pdf("a", "b", "c"), ReadLimits(pages=2))
 
 
 def test_a_pdf_out_of_memory(slow_pdf: Path) -> None:
     with pytest.raises(FileInputError, match="needs more than 100 MiB to be read"):
-        read_document_sync(slow_pdf, Limits(memory_bytes=100 << 20))
+        read_document_sync(slow_pdf, ReadLimits(memory_bytes=100 << 20))
 
 
 # --- what is read ---------------------------------------------------------------------------------------------------
@@ -293,6 +293,7 @@ def test_a_table_with_an_open_quote_and_a_huge_cell_is_read_as_text(tmp_path: Pa
     assert isinstance(read_document_sync(path), TextDocument)
 
 
+@pytest.mark.long
 def test_one_line_of_fifty_megabytes_is_cut_into_passages(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"abcdefghi " * 5_000_000)
@@ -340,9 +341,9 @@ async def test_cancelling_the_reader_ends_the_process(slow_pdf: Path) -> None:
 
 async def test_a_time_limit_ends_the_process(slow_pdf: Path) -> None:
     with pytest.raises(FileInputError, match="could not be read within 1 s"):
-        await read_document(slow_pdf, Limits(seconds=1))
+        await read_document(slow_pdf, ReadLimits(seconds=1))
     with pytest.raises(FileInputError, match="could not be read within 1 s"):
-        await asyncio.to_thread(read_document_sync, slow_pdf, Limits(seconds=1))
+        await asyncio.to_thread(read_document_sync, slow_pdf, ReadLimits(seconds=1))
     assert not _workers(os.getpid())
 
 

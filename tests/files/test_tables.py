@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.files import makers
+from tests.support.examples import examples
 from tests.support.file_tools import used
 from tests.support.files import FakeContext
 
 from agentorchestra.tools.files import verify_quote
 from agentorchestra.tools.files.documents import (
-    Part,
+    DocumentPart,
     PartsDocument,
     TableDocument,
     Trait,
@@ -70,7 +71,7 @@ def _read_whole(table: TableDocument, place: Place, limit: int) -> list[tuple[in
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(_ROWS, st.booleans(), st.sampled_from([1, 30, 100, 8_000]))
 def test_each_cell_with_a_value_is_shown_once(rows: list[list[str]], named: bool, limit: int) -> None:
     table = _table(rows, named)
@@ -78,7 +79,7 @@ def test_each_cell_with_a_value_is_shown_once(rows: list[list[str]], named: bool
     assert sorted(_read_whole(table, Place("row", 1, table.last_row), limit)) == held
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(_ROWS, st.booleans(), st.data())
 def test_what_is_shown_of_a_row_is_a_quote_of_it(rows: list[list[str]], named: bool, data: st.DataObject) -> None:
     table = _table(rows, named)
@@ -200,7 +201,7 @@ def test_a_coloured_map_without_values_can_be_read_to_its_end() -> None:
         view = table_view(table, place, 8_000)
         assert (view.text, view.rest) == ("", ()) and len(view.traits) <= MOST_TRAITS
         seen += [cell for part in view.traits.removeprefix("fills: ").split("; ") for cell in part[7:].split(", ")]
-        place = view.untold
+        place = view.trait_rest
     assert len(seen) == len(set(seen)) == 1_800
 
 
@@ -208,7 +209,7 @@ def test_a_row_with_more_to_tell_than_fits_says_so() -> None:
     view = table_view(_map(1, 2_000), Place("row", 1, 1), 8_000)
     assert len(view.traits) == MOST_TRAITS + 1
     assert view.notes == ("not all colours, formulas and the like of row 1 are told: read fewer columns of it",)
-    parts = PartsDocument((Part("Map", _map(60, 30)), Part("Other", _map(1, 1))))
+    parts = PartsDocument((DocumentPart("Map", _map(60, 30)), DocumentPart("Other", _map(1, 1))))
     notes = [text for text in _texts(document_blocks(parts, "a.xlsx", "Map")) if text.startswith("Colours")]
     (said,) = notes
     row = int(said.partition("row ")[2].partition(".")[0])
@@ -332,7 +333,7 @@ def test_formatted_cells_beyond_the_bound_are_said_to_be(tmp_path: Path, monkeyp
     found = collected.CellTraits(lambda style: ("FF0000", "", ""))
     filled = [found.row(n, [{"column": c, "value": None, "style_id": 1} for c in (1, 2)]) for n in range(1, 9)]
     assert filled == [2, 2, 0, 0, 0, 0, 0, 0]
-    assert found.listed() == [["fill", "FF0000", [[1, 1, 2, 2]]]]
+    assert found.to_json() == [["fill", "FF0000", [[1, 1, 2, 2]]]]
     assert found.notes == ["the fills are told of the first 4 cells that have one, up to row 2"]
 
 

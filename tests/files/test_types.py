@@ -235,6 +235,7 @@ LONG = {"a.html", "a.epub", "a.pptx", "t.docx"}
 """Whose readers take seconds to load; others of their kind are read in every test run."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "case", [pytest.param(one, id=one[0], marks=[pytest.mark.long] if one[0] in LONG else []) for one in CASES]
 )
@@ -271,6 +272,7 @@ ASKED = LONG | {"a.txt", "a.xlsx", "a.pdf", "a.docx", "a.zip", "a.eml"}
 """Asked about in every test run; in the other files the same readers find the fact above."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "case", [pytest.param(one, id=one[0], marks=[] if one[0] in ASKED else [pytest.mark.long]) for one in CASES]
 )

@@ -90,6 +90,7 @@ async def test_another_model_goes_on_from_there_and_the_prefix_does_not_diverge(
         assert (await ws.resume(fork)).answer.startswith("two counted 3")
 
 
+@pytest.mark.long
 async def test_a_fork_of_a_run_that_took_steps_out_with_a_model_that_needs_not(tmp_path: Path) -> None:
     small = model(
         "small",

@@ -23,6 +23,7 @@ from agentorchestra.tools.mcp.definitions import (
     tool_name,
     unique,
 )
+from tests.support.examples import examples
 
 READ, WRITE, NETWORK, EXECUTE = Tag.READ, Tag.WRITE, Tag.NETWORK, Tag.EXECUTE
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
@@ -276,7 +277,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, JSON, JSON, JSON)
 def test_whatever_is_listed_gives_tools_or_notes(schema: Any, annotations: Any, name: Any, value: Any) -> None:
     listed = [

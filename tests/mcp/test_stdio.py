@@ -91,6 +91,7 @@ async def test_a_trusted_servers_call_that_may_be_repeated_is(tmp_path: Path) ->
         assert words(await called(toolkit, "srv_count", n=2)) == "count 2"
 
 
+@pytest.mark.long
 async def test_hundreds_of_tools_and_broken_ones_beside_a_whole_one(tmp_path: Path) -> None:
     path = written(tmp_path, many=stdio(tmp_path, "many"), broken=stdio(tmp_path, "broken"))
     async with opened(path) as toolkit:

@@ -141,6 +141,7 @@ def test_what_a_server_said_is_short_and_shows_no_key() -> None:
     assert target.quote(None) == ""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("make", "model", "env"),
     [

@@ -48,6 +48,7 @@ async def run(
     return result, one, two, [event.body for event in events if event.type == "attempt_failed"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("failure", "says"),
     [
@@ -196,7 +197,7 @@ async def test_a_fallback_has_its_own_bounds(tmp_path: Path) -> None:
     assert [server.requests[0]["max_tokens"] for server in (one, two)] == [30_000, 500]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("first", "second"), [(a, b) for a in FORMATS for b in FORMATS if a != b], ids=lambda one: str(one)
 )

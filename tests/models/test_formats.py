@@ -139,6 +139,7 @@ async def test_what_a_model_does_not_take_is_named(format_: str, profile: dict[s
     assert f"[{kind} thing, 3 bytes]" in str(server.requests[0])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("status", "error"),
     [

@@ -62,6 +62,7 @@ async def exchanged(
     return server.requests[0], response
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("reason", ["stop", "length", "content_filter"])
 @pytest.mark.parametrize("format_", list(SERVERS))

@@ -66,6 +66,7 @@ TAKEN = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("role", ["user", "tool"])
 @pytest.mark.parametrize(("format_", "media_type"), [(name, one) for name in TAKEN for one in TAKEN[name]])
 async def test_what_a_format_has_a_place_for_is_sent(format_: str, media_type: str, role: str) -> None:
@@ -73,6 +74,7 @@ async def test_what_a_format_has_a_place_for_is_sent(format_: str, media_type: s
     assert SENT.replace("-", "+").replace("_", "/") in sent
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("role", ["user", "tool"])
 @pytest.mark.parametrize(
     ("format_", "media_type"),
@@ -127,6 +129,7 @@ async def look(ctx: RunContext[Any]) -> MediaBlock:
     return MediaBlock(sha256=kept.sha256, media_type="image/png", name="view.png", size=kept.size)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format_", list(SERVERS))
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_server_without_eyes_is_asked_again(tmp_path: Path, format_: str, streamed: bool) -> None:

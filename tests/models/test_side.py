@@ -228,6 +228,7 @@ async def test_vectors_of_another_model_never_stand_in(tmp_path: Path) -> None:
         assert "vllm:bge" in result.usage_by_model and "openai:e5" not in result.usage_by_model
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("failure", "says", "requests"),
     [

@@ -13,7 +13,7 @@ LEASE = "The rent is 900 euros.\nThe deposit is 1284 euros.\n"
 ANNEX = "The garage costs 75 euros.\n"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("system", ["react", "agentorchestra"])
 @pytest.mark.parametrize(
     "task",

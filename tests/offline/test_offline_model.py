@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.models.support import Pieces
 from tests.offline.driver import ALL, DONE, PYTHON, SEARCH, run_offline, tail_message, task_message
+from tests.support.examples import examples
 
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall, ToolSchema, system
@@ -190,7 +191,7 @@ async def test_what_rules_cannot_do(tmp_path: Path, task: str) -> None:
     assert reply.answer.endswith(NOTE)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(task=st.text(max_size=120), passage=st.text(max_size=120))
 def test_any_text_gets_an_answer(task: str, passage: str) -> None:
     message = task_message(task, [REF])

@@ -39,7 +39,7 @@ async def test_nor_where_the_tools_have_to_be_found_first(attack: Attack, tmp_pa
     assert guarded.result.status == "completed", guarded.result.error
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "attack",
     [pytest.param(one, id=one.name, marks=pytest.mark.long if one.vector == "browser" else ()) for one in ATTACKS],

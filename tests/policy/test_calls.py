@@ -256,6 +256,7 @@ def test_any_arguments_get_a_verdict(arguments: dict[str, Any], tag: Tag) -> Non
         assert said == "ask", "nothing stands in an empty task"
 
 
+@pytest.mark.long
 def test_too_many_values_and_deep_ones_end() -> None:
     deep: Any = "x"
     for _ in range(5_000):

@@ -255,6 +255,7 @@ def test_letters_of_several_scripts_in_one_word_are_pointed_out(value: str) -> N
     assert "[mixes " in line and "Latin letters" in line
 
 
+@pytest.mark.long
 async def test_thousands_of_arguments_in_much_that_was_seen_end(tmp_path: Path) -> None:
     @tool(effect="read", cut=False)
     async def much() -> str:

@@ -864,6 +864,7 @@ STILL_ASKED = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("task", FROM_ELSEWHERE, ids=lambda one: one.name)
 async def test_ordinary_tasks_with_their_plan_need_no_question(task: Benign, tmp_path: Path) -> None:
     report = await ordinary(task, tmp_path, plan=PLANS[task.name])
@@ -875,6 +876,7 @@ FOLLOWS_THE_TASK = "an address that a composite tool takes out of a page"
 """Its task is to mail to whomever the page names, and the page names one."""
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("attack", [one for one in ATTACKS if one.name != FOLLOWS_THE_TASK], ids=lambda one: one.name)
 async def test_attacks_on_a_run_with_a_plan_are_stopped(attack: Attack, tmp_path: Path) -> None:
     report = await attempt(attack, tmp_path, plan=plan_of_attacked(attack.task))

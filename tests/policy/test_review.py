@@ -158,6 +158,7 @@ async def test_a_model_that_takes_no_looks_is_not_asked_for_one(tmp_path: Path) 
     assert desk.paid
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("reply", ["Looks fine.", "[]", '{"doubts": "none"}', '{"uses": []}', '{"doubts": ["no"]}'])
 async def test_after_a_reply_that_cannot_be_read_the_stricter_rules_hold(reply: str, tmp_path: Path) -> None:
     summed = use("pay", to=[source("result", "read_bill", "iban")], amount=[source("composed", "read_bill")])

@@ -175,6 +175,7 @@ RUNS: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("answers", [True, "no", None])
 @pytest.mark.parametrize("name", list(RUNS))
 async def test_under_the_same_policy_a_run_is_judged_as_it_was(tmp_path: Path, name: str, answers: Any) -> None:

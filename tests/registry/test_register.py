@@ -185,6 +185,7 @@ BAD_MANIFESTS: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", BAD_MANIFESTS)
 async def test_bad_manifests(ws: Workspace, tmp_path: Path, case: str) -> None:
     text, said = BAD_MANIFESTS[case]
@@ -295,6 +296,7 @@ ODD: dict[str, tuple[Callable[[Workspace, Any], Any], list[Any], str]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", ODD)
 async def test_odd_input(case: str) -> None:
     work, odd, said = ODD[case]

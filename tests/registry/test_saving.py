@@ -176,6 +176,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda one: one.__name__)
 async def test_damaged_files_are_refused_whole(tmp_path: Path, damage: Any) -> None:
     async with Workspace(tmp_path / "ws", store=MemoryStore()) as ws:
@@ -258,6 +259,7 @@ def _as_if_no_code(raw: dict[str, Any], how: str) -> None:
     raw["changes"]["twice"][0]["body"]["maker"]["how"] = how
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", ["prompt", "fields", "module"])
 async def test_what_a_file_says_of_its_code_does_not_get_it_executed(tmp_path: Path, how: str) -> None:
     told = tmp_path / "executed"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from agentorchestra.core.errors import UndeclaredToolWarning
 from agentorchestra.core.settings import PolicySettings
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
+from tests import warm
 from tests.support.patience import LONGEST_S
 
 APP = '''
@@ -55,7 +55,7 @@ SENTENCE = "does not say what it touches, so it is treated as doing everything"
 
 
 def ran(folder: Path, *words: str) -> str:
-    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=LONGEST_S)
+    done = warm.run(words, environ=os.environ, cwd=folder, timeout=LONGEST_S)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -63,7 +63,7 @@ def ran(folder: Path, *words: str) -> str:
 def test_a_program_is_told_once_with_the_place(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP + PROGRAM)
     (tmp_path / "more.py").write_text(MORE)
-    told = [line for line in ran(tmp_path, "app.py").splitlines() if SENTENCE in line]
+    told = [line for line in ran(tmp_path, str(tmp_path / "app.py")).splitlines() if SENTENCE in line]
     assert [line.partition(" ")[0] for line in told[:2]] == [f"{tmp_path}/app.py:5:", f"{tmp_path}/app.py:10:"]
     assert ["'note'" in told[0], "'plain'" in told[1], "'double'" in told[2], len(told)] == [True, True, True, 3]
     assert all('Write @tool(effect="read")' in line for line in told)

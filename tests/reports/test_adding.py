@@ -172,6 +172,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:14])
 def test_hostile_texts_take_no_time(text: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.environments.report.author import MOST_SHOWN, checked
+from agentorchestra.environments.report.author import MOST_SHOWN, confirm_reply
 from agentorchestra.environments.report.parser import read_text
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.testing import ScriptedModel, say
@@ -148,7 +148,7 @@ async def test_files_of_others_stay(tmp_path: Path) -> None:
 
 def test_of_what_a_model_found_only_what_stands_there_is_taken() -> None:
     read = read_text("Pearls are rare (Smith 1999) [1](https://e.org/p). So says Smith, On Pearls.")
-    found = checked(
+    found = confirm_reply(
         read,
         "Pearls are rare [1].",
         [
@@ -171,7 +171,7 @@ def test_words_that_stand_everywhere_are_no_citation() -> None:
     address = f"https://e.org/{'p' * 200}"
     read = read_text(f"And so on {'and so on ' * 15_000} see {address} (Smith 1999).")
     references = [{"as_written": "so on", "url": address}, {"as_written": "(Smith 1999)", "url": address}]
-    found = checked(read, "s", references)
+    found = confirm_reply(read, "s", references)
     assert len(found.content) < len(read.content) + 500 and "(Smith 1999) [1](https://e.org/p" in found.content
     assert found.notes == ("Left out, its words stand at 15,001 places of the text: so on.",)
 

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from agentorchestra.environments.report.addresses import escaped, key_of
-from agentorchestra.environments.report.items import Item
+from agentorchestra.environments.report.addresses import escape, key_of
+from agentorchestra.environments.report.items import ReportItem
 from agentorchestra.environments.report.parser import read_text
-from agentorchestra.environments.report.references import assembled, collect, finish
+from agentorchestra.environments.report.references import assemble, collect, finish
 
 SPELLINGS: dict[str, list[str]] = {
     "https://example.org/a/b": [
@@ -51,7 +51,7 @@ def written() -> list[tuple[str, str]]:
     return [(key, spelled) for key, others in SPELLINGS.items() for spelled in (WORDS.get(key, key), *others)]
 
 
-def items(order: list[tuple[str, str]], per_item: int = 7) -> list[Item]:
+def items(order: list[tuple[str, str]], per_item: int = 7) -> list[ReportItem]:
     """Texts that cite them under numbers of their own; each fact names its source."""
     made = []
     for at in range(0, len(order), per_item):
@@ -60,7 +60,7 @@ def items(order: list[tuple[str, str]], per_item: int = 7) -> list[Item]:
         listed = [f"{n}. {spelled}" for n, (_, spelled) in enumerate(part, start=1)]
         read = read_text("\n".join([*facts, "", "## References", "", *listed]))
         assert not read.struck
-        made.append(Item(id=f"{at}", title=f"Part {at}", content=read.content, references=read.references))
+        made.append(ReportItem(id=f"{at}", title=f"Part {at}", content=read.content, references=read.references))
     return made
 
 
@@ -73,14 +73,14 @@ def test_of_thirty_references_twelve_are_spellings_of_others(seed: int) -> None:
     assert [one.number for one in collected.references] == [*range(1, 19)]
     assert {key_of(one.url, one.description) for one in collected.references} == set(SPELLINGS)
 
-    done = finish(assembled(collected, "Oysters"), collected.references)
-    assert not done.struck and not done.uncited
+    done = finish(assemble(collected, "Oysters"), collected.references)
+    assert not done.struck and not done.left_out
     address_of = {one.number: one.address for one in done.references}
     cited = re.findall(r"^Fact (\d+) \[(\d+)\]\(([^()]+)\)\.$", done.text, re.MULTILINE)
     assert len(cited) == 30
     for fact, number, address in cited:
         key = order[int(fact) - 1][0]
-        assert address == ("#references" if key in WORDS else escaped(key)), fact
+        assert address == ("#references" if key in WORDS else escape(key)), fact
         assert address_of[int(number)] == address
         assert f"\n{number}. " in done.text
     # By first use, without a gap.
@@ -89,12 +89,12 @@ def test_of_thirty_references_twelve_are_spellings_of_others(seed: int) -> None:
     assert [line.partition(".")[0] for line in listed] == [str(n) for n in range(1, 19)]
 
 
-def two_items() -> list[Item]:
+def two_items() -> list[ReportItem]:
     one = read_text("Oysters sleep [1](https://e.org/sleep). They eat [2](https://e.org/food).")
     two = read_text("Food is plankton [1](https://E.org/food/). A map [2].\n\n## References\n\n2. A map of the bay")
     return [
-        Item(id="1", title="One", content=one.content, references=one.references),
-        Item(id="2", title="Two", content=two.content, references=two.references),
+        ReportItem(id="1", title="One", content=one.content, references=one.references),
+        ReportItem(id="2", title="Two", content=two.content, references=two.references),
     ]
 
 
@@ -105,9 +105,9 @@ def test_a_text_is_numbered_by_first_use_and_what_it_does_not_cite_is_said() -> 
         "Plankton [1](https://e.org/food). A map [2](#references).\n\n## References\n\n"
         "1. [https://e.org/food](https://e.org/food)\n2. A map of the bay\n3. [https://e.org/sleep](https://e.org/sleep)\n"
     )
-    assert [one.url for one in done.uncited] == ["https://e.org/sleep"]
+    assert [one.url for one in done.left_out] == ["https://e.org/sleep"]
     only = finish("Plankton [2].", collected.references, every=False)
-    assert only.text.count("\n1. ") == 1 and "\n2. " not in only.text and len(only.uncited) == 2
+    assert only.text.count("\n1. ") == 1 and "\n2. " not in only.text and len(only.left_out) == 2
 
 
 def test_marks_and_links_that_name_no_source_are_struck_out() -> None:

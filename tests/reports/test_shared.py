@@ -11,7 +11,7 @@ import pytest
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import sha256_text
-from agentorchestra.environments.report.items import Item
+from agentorchestra.environments.report.items import ReportItem
 from agentorchestra.environments.report.references import finish
 from agentorchestra.environments.report.shared import SharedReport
 from agentorchestra.log.store import MemoryStore
@@ -23,8 +23,8 @@ from tests.support.patience import LONGEST_S
 EACH = 25
 
 
-def item(number: int) -> Item:
-    return Item(id=sha256_text(str(number)), title=f"Item {number}", content="Words.")
+def item(number: int) -> ReportItem:
+    return ReportItem(id=sha256_text(str(number)), title=f"Item {number}", content="Words.")
 
 
 def test_an_item_is_added_once_and_a_half_written_line_is_taken_away(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ async def test_docker_keeps_the_contract_too() -> None:
 # -- values and outputs ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("code", "printed"),
     [

@@ -79,7 +79,7 @@ def outside(attempt: Attempt, around: World, folder: Path) -> bytes:
     return b"\n".join(found)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda attempt: f"{attempt.language}: {attempt.name}")
 async def test_no_way_out(attempt: Attempt, safe: Sandbox, around: World) -> None:
     if attempt.name == "memory in queues of news" and parent_group() is None:
@@ -90,7 +90,7 @@ async def test_no_way_out(attempt: Attempt, safe: Sandbox, around: World) -> Non
     assert around.evidence(returned(ran)) == "", ran
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "attempt",
     # Those that take memory take seconds.

@@ -77,7 +77,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("kind", "attempt"), CASES)
 async def test_no_way_out_of_a_machine(
     kind: str, attempt: Attempt, bubblewrap: ShellSandbox, around: World, image: Path, images: Path, tmp_path: Path

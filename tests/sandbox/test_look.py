@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentorchestra.core.errors import JobError
-from agentorchestra.environments.terminal.keys import sent
+from agentorchestra.environments.terminal.keys import encode_keys
 from agentorchestra.sandbox import Sandbox, SandboxLimits, Seen, Shell, ShellSandbox
 from agentorchestra.sandbox.base import MIB
 from tests.support.patience import LONGEST_S
@@ -65,7 +65,7 @@ class Person:
         )
 
     async def types(self, *keys: str) -> None:
-        await self.shell.look(self.job, keys=sent(keys))
+        await self.shell.look(self.job, keys=encode_keys(keys))
 
     async def ends(self) -> Seen:
         return await until(self.shell, self.job, lambda seen: seen.job.state != "running")

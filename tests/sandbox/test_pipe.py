@@ -23,6 +23,7 @@ from agentorchestra.sandbox import driver as drive
 from agentorchestra.sandbox.driver import Driver, Place, name_problem
 from agentorchestra.sandbox.pipe import Launch
 from tests.sandbox.support import run
+from tests.support.examples import examples
 
 LIMITS = SandboxLimits(seconds=60, calls=20, call_bytes=100_000, kept_files=5, kept_bytes=100_000)
 PRELUDE = """
@@ -287,7 +288,7 @@ _MESSAGES = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(_MESSAGES, max_size=6))
 def test_whatever_it_says_the_host_gets_an_answer(messages: list[dict[str, object]]) -> None:
     ran, host = asyncio.run(lied(*(json.dumps(message) for message in messages)))

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.postgres import Postgres
 from tests.store.support import TS, done, manifest, owner
+from tests.support.examples import examples
 
 from agentorchestra.core.errors import AgentOrchestraError
 from agentorchestra.core.events import NewEvent
@@ -92,7 +93,7 @@ async def play(store: Store, operations: list[tuple[Any, ...]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(OPERATION, max_size=15))
 def test_every_store_does_the_same(database: str, server: Postgres, operations: list[tuple[Any, ...]]) -> None:
     operations = [("create", "run_1", []), *operations]

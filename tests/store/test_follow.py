@@ -125,6 +125,7 @@ async def test_who_follows_when_the_store_is_closed_is_told(store: Store) -> Non
     assert store_threads() == []
 
 
+@pytest.mark.sampled(2)
 async def test_another_process_is_heard(place: str) -> None:
     async with opened(place, "run_1") as store:
         with writing(place) as write, store.follow("run_1") as news:
@@ -133,6 +134,7 @@ async def test_another_process_is_heard(place: str) -> None:
                 assert await seen(store, "run_1", news, last) == list(range(1, last + 1))
 
 
+@pytest.mark.sampled(2)
 async def test_nothing_is_missed_when_following_begins(place: str) -> None:
     """Each follower begins while the other process writes, and reads nothing without being told."""
     async with opened(place, "run_1") as store:
@@ -185,6 +187,7 @@ async def test_a_watcher_whose_connection_is_ended_goes_on(server: Postgres, sch
                 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["immediate", "fast"])
 async def test_a_follower_outlives_a_restart_of_the_database(schema: str, how: str) -> None:
     with postgres() as own:

@@ -118,6 +118,7 @@ QUERIES: list[tuple[dict[str, Any], list[tuple[int, int]]]] = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("query", "expected"), QUERIES)
 async def test_queries(store: Store, query: dict[str, Any], expected: list[tuple[int, int]]) -> None:
     await fill(store)

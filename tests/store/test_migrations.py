@@ -182,6 +182,7 @@ except StoreFullError as exc:
     assert [path.name for path in tmp_path.iterdir() if path.suffix in (".bak", ".tmp")] == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("revision", REVISIONS[:-1])
 async def test_an_older_schema_is_migrated(server: Postgres, schema: str, revision: str) -> None:
     place = f"{server.url}#{schema}"

@@ -103,6 +103,7 @@ asyncio.run(main())
     assert sorted(won) == sorted([run, "1"] for run in runs)
 
 
+@pytest.mark.sampled(2)
 async def test_processes_write_at_once(place: str) -> None:
     await make(place, "run_0", "run_1", "run_2", "shared")
     program = (
@@ -140,6 +141,7 @@ asyncio.run(main())
     await store.close()
 
 
+@pytest.mark.sampled(2)
 async def test_changed_sees_another_process(place: str) -> None:
     await make(place, "run_1")
     store = store_at(place)
@@ -171,7 +173,7 @@ asyncio.run(main())
     await store.close()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("acknowledged", [1, 17, 120])
 async def test_a_killed_process_keeps_what_was_acknowledged(place: str, acknowledged: int) -> None:
     """Three chains; killed while they write."""
@@ -227,6 +229,7 @@ asyncio.run(main())
     await store.close()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("hook", "written"), [("before_commit", False), ("after_commit", True)])
 async def test_killed_at_the_commit(place: str, hook: str, written: bool) -> None:
     await make(place, "run_1", "run_2")
@@ -269,6 +272,7 @@ asyncio.run(main())
     await store.close()
 
 
+@pytest.mark.sampled(2)
 async def test_a_process_that_does_not_close_ends_all_the_same(place: str) -> None:
     await make(place, "run_1")
     program = (

@@ -188,6 +188,7 @@ async def test_a_source_that_no_agent_gave_has_a_message_of_its_own(tmp_path: Pa
         assert "http://x.org/" in heard[1] and "do not stand" not in heard[1]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("cited", "place"),
     [

@@ -228,6 +228,7 @@ async def test_a_message_that_mentions_nobody_is_refused(tmp_path: Path) -> None
     assert "mentions" in main.results[-1] and not sent(events)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -391,6 +392,7 @@ async def test_who_waits_alone_is_woken_and_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.long
 async def test_agents_that_thank_each_other_for_ever_end_with_the_time(tmp_path: Path) -> None:
     def thanks(request: ModelRequest) -> ModelResponse:
         return say("Thank you!")

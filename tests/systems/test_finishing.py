@@ -239,6 +239,7 @@ async def test_an_answer_that_is_given_again_is_not_asked_for_its_figures(tmp_pa
     assert (result.status, result.answer, len(model.requests)) == (RunStatus.COMPLETED, "It was built in 1945.", 3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("answer", "quote"),
     [

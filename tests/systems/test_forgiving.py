@@ -52,6 +52,7 @@ def answers_with_results(request: ModelRequest) -> ModelResponse:
 ADD = '{"name": "add", "arguments": {"a": 2, "b": 3}}'
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "reply",
     [

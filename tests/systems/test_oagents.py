@@ -192,6 +192,7 @@ async def test_a_review_without_a_reply_of_use_leaves_the_plan(tmp_path: Path) -
     assert "2. Sound it." in seen(planner.asked["decisions"][-1])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("system", ["react", "agentorchestra", "aorchestra", "coral"])
 async def test_a_setting_puts_the_plan_into_other_systems(tmp_path: Path, system: str) -> None:
     settings = Settings(parts=PartSettings(plan="once"))

@@ -19,6 +19,7 @@ SURE = [one for one in TASKS if one.errs is None]
 CHOOSING = [one for one in TASKS if one.errs is not None]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("task", SURE, ids=lambda one: one.name)
 async def test_a_part_decides(tmp_path: Path, task: Task, seed: int) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from tests.sandbox.support import usable
 from tests.systems.reference import MARK, PAGE, generated, head
 
 
-@pytest.mark.long
 def test_the_page_of_systems_is_what_the_code_says() -> None:
     usable("bubblewrap")  # mini_swe works in it
     wanted = head() + asyncio.run(generated())

@@ -376,6 +376,7 @@ async def test_the_winners_steps_are_remembered(tmp_path: Path) -> None:
 # -- what it costs -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("parts", "multiple"),
     [

@@ -190,6 +190,7 @@ async def test_a_lone_planner_that_is_asked_computes_it(tmp_path: Path, sales: P
     assert asked.count("decision") == 3
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("system", ["react", "agentorchestra"])
 @pytest.mark.parametrize("proof", ["the quote", "the row", "cells", "a program"])
 async def test_what_code_can_prove_costs_no_request(tmp_path: Path, sales: Path, system: str, proof: str) -> None:

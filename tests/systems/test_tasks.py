@@ -98,6 +98,7 @@ def test_a_system_solves_a_task(folder: Folder, system: str, name: str) -> None:
     assert outcome.requests > 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("system", [*SYSTEMS[:2], *(pytest.param(one, marks=pytest.mark.long) for one in SYSTEMS[2:])])
 def test_what_the_file_does_not_say_is_not_answered(folder: Folder, system: str) -> None:
     task = made_in(folder, "fact")

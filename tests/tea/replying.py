@@ -16,7 +16,7 @@ from agentorchestra.core.messages import ModelResponse, ToolCall, ToolSchema
 from agentorchestra.core.spec import CHECKS
 from agentorchestra.loop import Decision, State
 from agentorchestra.models.wire import _arguments
-from agentorchestra.tea.calling.replies import Reply, read_reply
+from agentorchestra.tea.calling.replies import ModelReply, read_reply
 from agentorchestra.tea.calling.tool import Tool, tool_from_schema
 from agentorchestra.tea.calling.toolset import AgentToolset
 
@@ -111,7 +111,7 @@ def toolset(name: str) -> AgentToolset:
     return AgentToolset([tool(one) for one in SCHEMAS[name]])
 
 
-def decided(case: dict[str, Any], response: ModelResponse) -> tuple[Reply, Decision]:
+def decided(case: dict[str, Any], response: ModelResponse) -> tuple[ModelReply, Decision]:
     """What is read of a reply, and what an agent decides by it."""
     native = case["offered"] == "native"
     listed = SCHEMAS[case["tools"]]

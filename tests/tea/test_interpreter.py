@@ -15,7 +15,7 @@ from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.programs.concurrency import awaited_calls
 from agentorchestra.tea.programs.functions import Functions, json_argument, python_name
-from agentorchestra.tea.programs.interpreter import Call, MontyInterpreter, ProgramLimits, Ran, Reply
+from agentorchestra.tea.programs.interpreter import MontyInterpreter, ProgramCall, ProgramLimits, ProgramRun, Reply
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 
@@ -30,7 +30,7 @@ class Host:
         self.groups: list[list[Any]] = []
         self.text = ""
 
-    async def calls(self, calls: Sequence[Call]) -> list[Reply]:
+    async def calls(self, calls: Sequence[ProgramCall]) -> list[Reply]:
         self.groups.append([one.args[0] if one.args else None for one in calls])
         await asyncio.sleep(0)
         return [Reply(error="no bad") if one.args[:1] == ("bad",) else Reply(value=[*one.args]) for one in calls]
@@ -56,7 +56,9 @@ async def hurried() -> AsyncIterator[MontyInterpreter]:
     await made.aclose()
 
 
-async def run(monty: MontyInterpreter, code: str, state: bytes | None = None, *, seed: int = 1) -> tuple[Ran, Host]:
+async def run(
+    monty: MontyInterpreter, code: str, state: bytes | None = None, *, seed: int = 1
+) -> tuple[ProgramRun, Host]:
     host = Host()
     return await monty.run(code, host, now=NOW, seed=seed, state=state), host
 
@@ -138,7 +140,7 @@ async def test_a_host_that_has_enough_ends_the_program_at_once(monty: MontyInter
 
 async def test_what_the_host_raises_goes_up_and_cancellation_leaves_nothing(monty: MontyInterpreter) -> None:
     class Waits(Host):
-        async def calls(self, calls: Sequence[Call]) -> list[Reply]:
+        async def calls(self, calls: Sequence[ProgramCall]) -> list[Reply]:
             if calls[0].args:
                 raise KeyError("of the host")
             started.set()
@@ -199,9 +201,13 @@ def test_a_tool_as_a_function() -> None:
     assert text.startswith("def find_all(words: list[str], limit: int = 5, kind: str | None = None):\n")
     assert "    words: what to find." in text
     compile(text, "prompt", "exec")
-    assert functions.arguments(Call("find_all", (["a"], 3), {"kind": "x"})) == {"words": ["a"], "limit": 3, "kind": "x"}
+    assert functions.arguments(ProgramCall("find_all", (["a"], 3), {"kind": "x"})) == {
+        "words": ["a"],
+        "limit": 3,
+        "kind": "x",
+    }
     with pytest.raises(TypeError, match="takes at most 3 arguments, not 4"):
-        functions.arguments(Call("find_all", (1, 2, 3, 4)))
+        functions.arguments(ProgramCall("find_all", (1, 2, 3, 4)))
 
 
 def test_names_that_python_has_not() -> None:

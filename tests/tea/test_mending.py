@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.reply_text import read_json, without_fence
-from agentorchestra.tea.calling.argument_repair import mended
+from agentorchestra.tea.calling.argument_repair import repair
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -54,45 +54,45 @@ PARAMETERS: dict[str, Any] = {
     ],
 )
 def test_a_text_becomes_what_is_wanted_where_it_is_the_same_value(name: str, given: Any, taken: Any) -> None:
-    assert mended({name: given}, PARAMETERS) == {name: taken}
+    assert repair({name: given}, PARAMETERS) == {name: taken}
 
 
 @pytest.mark.parametrize(
     "given", ['{"text": "two\nlines"}', '```json\n{"text": "two\\nlines"}\n```', '{"text": "two\\nlines"}']
 )
 def test_raw_newlines_and_fences_are_read(given: str) -> None:
-    assert mended(given, PARAMETERS) == {"text": "two\nlines"}
+    assert repair(given, PARAMETERS) == {"text": "two\nlines"}
 
 
 def test_what_is_no_object_is_none() -> None:
     for given in ("", "not json", "[1]", '{"text": '):
-        assert mended(given, PARAMETERS) is None
+        assert repair(given, PARAMETERS) is None
 
 
 def test_a_program_may_stand_by_itself() -> None:
     python = {"properties": {"code": {"type": "string"}}, "required": ["code"]}
-    assert mended("print(1)\nprint(2)", python) == {"code": "print(1)\nprint(2)"}
-    assert mended("```python\nprint(1)\n```", python) == {"code": "print(1)"}
+    assert repair("print(1)\nprint(2)", python) == {"code": "print(1)\nprint(2)"}
+    assert repair("```python\nprint(1)\n```", python) == {"code": "print(1)"}
     assert without_fence("a ``` b") == "a ``` b"
 
 
 def test_names_of_one_argument_stand_for_it_where_a_tool_has_no_other() -> None:
     path = {"properties": {"path": {"type": "string"}}, "required": ["path"]}
-    assert mended({"file": "a"}, path) == mended({"filename": "a"}, path) == {"path": "a"}
-    assert mended({"file": "a", "path": "b"}, path) == {"file": "a", "path": "b"}
-    assert mended({"file": "a", "filename": "b"}, path) == {"file": "a", "filename": "b"}
+    assert repair({"file": "a"}, path) == repair({"filename": "a"}, path) == {"path": "a"}
+    assert repair({"file": "a", "path": "b"}, path) == {"file": "a", "path": "b"}
+    assert repair({"file": "a", "filename": "b"}, path) == {"file": "a", "filename": "b"}
     both = {"properties": {"path": {"type": "string"}, "file": {"type": "string"}}, "required": []}
-    assert mended({"filename": "a"}, both) == {"filename": "a"}
+    assert repair({"filename": "a"}, both) == {"filename": "a"}
 
 
 def test_an_answer_of_any_type_is_an_answer_and_other_texts_are_not_made_of_objects() -> None:
     answer = {"properties": {"answer": {"type": "string"}, "report": {"type": "string"}}, "required": ["answer"]}
     pairs: tuple[tuple[Any, str], ...] = ((42, "42"), ({"town": "Ulm"}, '{"town":"Ulm"}'), ([1, 2], "[1,2]"))
     for given, taken in pairs:
-        assert mended({"answer": given}, answer, finishes=True) == {"answer": taken}
-        assert mended(given, answer, finishes=True) == {"answer": taken}
-    assert mended({"answer": {"town": "Ulm"}}, answer) == {"answer": {"town": "Ulm"}}
-    assert mended(["a", "b"], answer) is None and mended({"note": "x"}, answer) == {"note": "x"}
+        assert repair({"answer": given}, answer, finishes=True) == {"answer": taken}
+        assert repair(given, answer, finishes=True) == {"answer": taken}
+    assert repair({"answer": {"town": "Ulm"}}, answer) == {"answer": {"town": "Ulm"}}
+    assert repair(["a", "b"], answer) is None and repair({"note": "x"}, answer) == {"note": "x"}
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ def test_what_is_no_json(text: str) -> None:
 
 
 def test_runs_that_began_before_are_mended_as_they_were() -> None:
-    assert mended({"text": 5, "rows": "1", "count": "5"}, PARAMETERS, former=True) == {
+    assert repair({"text": 5, "rows": "1", "count": "5"}, PARAMETERS, former=True) == {
         "text": 5,
         "rows": "1",
         "count": 5,
     }
     python = {"properties": {"code": {"type": "string"}}, "required": ["code"]}
-    assert mended('{"code": "pri', python, former=True) == {"code": '{"code": "pri'}
-    assert mended('{"code": "pri', python) is None
+    assert repair('{"code": "pri', python, former=True) == {"code": '{"code": "pri'}
+    assert repair('{"code": "pri', python) is None

@@ -75,7 +75,7 @@ def test_a_long_text_of_marks_that_never_fit_is_read_and_makes_no_call(text: str
     long = HARD[text] + text * (400_000 // len(text))
     for native in (True, False):
         reply = read_reply(ModelResponse(text=long, finish_reason="length"), SCHEMAS["code"], native=native)
-        assert not reply.calls or (reply.broken and len(reply.calls) == 1)
+        assert not reply.calls or (reply.incomplete and len(reply.calls) == 1)
 
 
 def test_what_was_split_once_has_no_more_thoughts() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentorchestra.tea.retrieval.index import Described, Index, Match, split, words_of
+from tests.support.examples import examples
 
 TOOLS = {
     "get_weather": Described("get_weather", "The weather at a place.", "city the name of the city days how many"),
@@ -110,7 +111,7 @@ _WORDS = st.sampled_from(
 _TEXTS = st.lists(_WORDS, min_size=1, max_size=6).map(" ".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 12), _TEXTS), max_size=40), _TEXTS, st.data())
 def test_the_order_of_adding_and_removing_does_not_matter(
     operations: list[tuple[int, str]], query: str, data: st.DataObject

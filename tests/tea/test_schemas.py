@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentorchestra.tea.calling.schemas import arguments_model
 from agentorchestra.tea.calling.signatures import schema_problems
+from tests.support.examples import examples
 
 NAMES = st.sampled_from(["a", "b", "class", "model_x", "copy", "x-y", "_z", "größe", "1st"])
 TEXTS = st.text("ab1", max_size=4)
@@ -81,7 +82,7 @@ def accepts(model: type[BaseModel], value: Any) -> bool:
     return True
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(schema=SCHEMAS, values=st.lists(st.dictionaries(NAMES, VALUES, max_size=3), min_size=1, max_size=8))
 def test_model_and_schema_accept_the_same_values(schema: dict[str, Any], values: list[Any]) -> None:
     model = arguments_model("anything", schema)

@@ -16,6 +16,7 @@ from skills_ref import read_properties, validate  # type: ignore[import-untyped]
 from agentorchestra.core.errors import ManifestError
 from agentorchestra.tea.registry.config import ComponentConfig, Operation
 from agentorchestra.tea.registry.skills import Skill, skill_name, skills_of, write_skills
+from tests.support.examples import examples
 
 QUERY: dict[str, Any] = {
     "type": "object",
@@ -86,7 +87,7 @@ def test_names(tmp_path: Path) -> None:
     assert made == ["a" * 64, "a" * 59 + "-tool", "a" * 58 + "-agent"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     names=st.lists(st.text("aA_-0", min_size=1, max_size=5), min_size=1, max_size=4, unique=True),
     words=st.text(st.sampled_from("ab :#'\"-\n\t|>{}[]&*!%@`\\\x1b\u202e\ud800ä"), max_size=40),

@@ -230,6 +230,7 @@ BAD: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("reply", BAD)
 async def test_a_reply_of_no_use_leaves_the_step_as_it_was(tmp_path: Path, reply: str) -> None:
     sailor = Sailor(BAD[reply])

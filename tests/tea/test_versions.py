@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agentorchestra import tool
 from agentorchestra.core.errors import UsageError
 from agentorchestra.tea.registry.versions import changes_of, level_of, next_version
+from tests.support.examples import examples
 
 BASE: dict[str, Any] = {
     "type": "object",
@@ -147,7 +148,7 @@ def _schemas(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(_schemas(), _schemas(), st.dictionaries(st.sampled_from(_NAMES), _VALUES))
 def test_a_call_that_is_newly_refused_means_major(
     before: dict[str, Any], after: dict[str, Any], call: dict[str, Any]
@@ -162,7 +163,7 @@ def test_a_call_that_is_newly_refused_means_major(
         assert level == "none"
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(_schemas(), _schemas(), st.dictionaries(st.sampled_from(_NAMES), _VALUES))
 def test_a_call_that_is_newly_taken_means_at_least_minor(
     before: dict[str, Any], after: dict[str, Any], call: dict[str, Any]

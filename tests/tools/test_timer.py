@@ -48,6 +48,7 @@ async def test_an_agent_waits_for_tomorrow(tmp_path: Path) -> None:
         await ws.replay(over.run_id)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

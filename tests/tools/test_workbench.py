@@ -138,6 +138,7 @@ async def test_what_monty_can_do_needs_no_sandbox(tmp_path: Path) -> None:
     assert counted.programs == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -325,6 +326,7 @@ async def test_files_are_seen_whatever_the_umask_is(tmp_path: Path) -> None:
     assert shown[0] == "inside\ninside"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("can_look", [True, False])
 async def test_pictures_are_named_where_their_agent_can_look_at_them(tmp_path: Path, can_look: bool) -> None:
     seen: list[Any] = []

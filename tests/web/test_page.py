@@ -21,6 +21,7 @@ PAGE = (ROOT / "docs" / "web.md").read_text(encoding="utf-8")
 PORT = "8765"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_page_runs_as_printed(tmp_path: Path) -> None:
     """All that differs is the port: another server of this machine may have the one that the page names."""

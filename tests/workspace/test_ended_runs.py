@@ -44,6 +44,7 @@ async def driven(ws: Workspace[Any]) -> tuple[str, weakref.ref[ScriptedModel]]:
     return result.run_id, weakref.ref(model)
 
 
+@pytest.mark.long
 async def test_what_ended_runs_were_given_is_let_go(tmp_path: Path) -> None:
     async with Workspace(tmp_path) as ws:
         made = [await driven(ws) for _ in range(3 * KEPT)]

@@ -55,7 +55,7 @@ def trap(tmp_path: Path) -> Trap:
 def copied(user: Path, place: Path) -> Copier:
     copier = Copier(survey(user, FolderLimits()), place, FolderLimits())
     for _, count in copier.packs():
-        copier.kept("0" * 64, count)
+        copier.note("0" * 64, count)
     return copier
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.support.patience import LONGEST_S
 
 ROOT = Path(__file__).parent.parent.parent
@@ -18,7 +20,7 @@ def test_all_of_them_run(tmp_path: Path) -> None:
     program = ROOT / "examples/ten-things/ten_things.py"
     code = f"import runpy, pathlib; ran = runpy.run_path({str(program)!r}, run_name='__main__')"
     code += f"; ran['test_price'](pathlib.Path({str(tmp_path / 'ten')!r}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LONGEST_S)
+    done = warm.run(["-c", code], environ=os.environ, timeout=LONGEST_S)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:5] == ["0.4", "0.4", "0.4", "from mine", "on"]

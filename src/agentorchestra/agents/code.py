@@ -15,7 +15,7 @@ from agentorchestra.core.messages import ModelResponse, ToolCall
 from agentorchestra.core.reply_text import FENCE, PYTHON
 from agentorchestra.loop import State
 from agentorchestra.runtime.context import BranchContext
-from agentorchestra.tea.calling.replies import Reply, decision_fields
+from agentorchestra.tea.calling.replies import ModelReply, decision_fields
 from agentorchestra.tea.programs.handler import NAME, program_effect
 
 
@@ -48,7 +48,7 @@ class CodeDecider(ModelDecider):
     native: bool = False
 
     def read(
-        self, reply: Reply, response: ModelResponse, state: State, *, final: bool
+        self, reply: ModelReply, response: ModelResponse, state: State, *, final: bool
     ) -> tuple[dict[str, Any] | None, tuple[ToolCall, ...], str | None]:
         code = written(reply.text)
         fields = decision_fields(code.words) or {"thinking": code.words}
@@ -86,6 +86,6 @@ class CodeDecider(ModelDecider):
         code = call.arguments.get("code", "") if isinstance(call.arguments, dict) else ""
         return program_effect(str(code), role=self.role, provenance=provenance, final=final)
 
-    def worded(self, reply: Reply, fields: dict[str, Any] | None) -> bool:
+    def worded(self, reply: ModelReply, fields: dict[str, Any] | None) -> bool:
         """Return True if a reply holds no block at all, and is no decision's JSON."""
         return "```" not in reply.text and not reply.calls and reply.fields is None

@@ -17,8 +17,8 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, M
 from agentorchestra.loop import Decision, Seen, State, descriptions
 from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.context import BranchContext
-from agentorchestra.tea.calling.argument_repair import harmless, mended, unknown
-from agentorchestra.tea.calling.replies import DECISION_FIELDS, READ_WHOLE, Reply, read_reply
+from agentorchestra.tea.calling.argument_repair import harmless, repair, unknown
+from agentorchestra.tea.calling.replies import DECISION_FIELDS, READ_WHOLE, ModelReply, read_reply
 
 UNREAD = "it was not made, because it has no end or is no JSON; make it again, whole"
 
@@ -146,7 +146,7 @@ class ModelDecider:
         effects = []
         dropped: dict[str, tuple[str, ...]] = {}
         last = calls[-1].arguments if calls else ""
-        broken = reply.broken and bool(calls) and last == reply.calls[-1].arguments
+        broken = reply.incomplete and bool(calls) and last == reply.calls[-1].arguments
         cut = self.cut_at(response) if broken or not calls or (former and isinstance(last, str)) else 0
         for index, call in enumerate(calls):
             effect = self.effect(call, ctx, provenance, final=final, open_names=state.opened)
@@ -157,7 +157,7 @@ class ModelDecider:
             if call is calls[-1] and (unread or (cut and effect.invalid is not None)):
                 why = f"your reply was cut at {cut} tokens within this call" if cut else f"{call.name}: {UNREAD}"
                 effect = effect.model_copy(update={"invalid": why})
-            if repaired := reply.repaired(call):
+            if repaired := reply.repair_of(call):
                 effect = effect.model_copy(update={"repaired": repaired})
             if index >= self.max_calls:
                 effect = effect.model_copy(
@@ -225,7 +225,7 @@ class ModelDecider:
         """Return the effect of a call whose arguments do not fit, as it was plainly meant, and what it leaves out."""
         schema = next((one for one in self.tools.schemas(state.opened) if one.name == call.name), None)
         former = ctx.manifest.checks < READ_WHOLE
-        arguments = mended(call.arguments, schema.parameters, former=former) if schema is not None else None
+        arguments = repair(call.arguments, schema.parameters, former=former) if schema is not None else None
         if schema is None or arguments is None:
             return effect, ()
         extra = tuple(unknown(arguments, schema.parameters))
@@ -238,7 +238,7 @@ class ModelDecider:
         return effect, ()
 
     def read(
-        self, reply: Reply, response: ModelResponse, state: State, *, final: bool
+        self, reply: ModelReply, response: ModelResponse, state: State, *, final: bool
     ) -> tuple[dict[str, Any] | None, tuple[ToolCall, ...], str | None]:
         """Return the fields of the reasoning, the calls, and why there are none, or not all of them."""
         calls, problem = self._calls(reply, response, state)
@@ -257,14 +257,16 @@ class ModelDecider:
     ) -> Effect:
         return self.tools.effect(call, ctx, provenance, open_names)
 
-    def worded(self, reply: Reply, fields: dict[str, Any] | None) -> bool:
+    def worded(self, reply: ModelReply, fields: dict[str, Any] | None) -> bool:
         """Return True if a reply without a call is in plain words, which may be meant as the answer."""
         # An answer in words may hold JSON of its own; the fields of a decision say that it is none.
         if not self.native:  # asked for JSON, the model may have tried to write it
             return self.text_ends and not any(mark in reply.text for mark in ("{", "```"))
         return fields is None or (self.text_ends and not any(name in fields for name in DECISION_FIELDS))
 
-    def _calls(self, reply: Reply, response: ModelResponse, state: State) -> tuple[tuple[ToolCall, ...], str | None]:
+    def _calls(
+        self, reply: ModelReply, response: ModelResponse, state: State
+    ) -> tuple[tuple[ToolCall, ...], str | None]:
         if reply.calls:
             return _unique(reply.calls, state.step), reply.problem or None
         fields = reply.fields
@@ -288,7 +290,7 @@ class ModelDecider:
         return (), f"your reply called no tool; {ways}"
 
 
-def _thought(reply: Reply, fields: dict[str, Any] | None) -> str:
+def _thought(reply: ModelReply, fields: dict[str, Any] | None) -> str:
     """Return the reasoning of a reply: the field for it, else what the provider gives of it, else its words."""
     said = fields or {}
     return str(said.get("thinking") or said.get("thought") or reply.thoughts or ("" if fields else reply.text))

@@ -34,7 +34,7 @@ from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.tea.memory.base import (
     LONGEST_ENTRY,
-    NONE,
+    NO_MEMORY,
     STEP,
     Entry,
     EntryKind,
@@ -431,7 +431,7 @@ def memory_of(
     agent = kit.agents.get(spec.system)
     name = str(getattr(agent, "memory", "") or (ctx.manifest.memory if top else ""))
     factory: MemoryFactory | None = None
-    if name not in ("", NONE):
+    if name not in ("", NO_MEMORY):
         factory = kit.memories.get(name)
         if factory is None:
             known = ", ".join(sorted(kit.memories)) or "none"

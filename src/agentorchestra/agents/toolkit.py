@@ -42,7 +42,7 @@ async def toolset_of(
     agent_state(ctx).own_tools = {tool.name: tool for tool in tools if tool is not kit.tools.get(tool.name)} | made
     environments = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
     toolset = agent_state(ctx).toolset = AgentToolset(
-        tools, environments, offered=offered, role=spec.role, without=_later_actions(environments, ctx)
+        tools, environments, agents=offered, role=spec.role, without=_later_actions(environments, ctx)
     )
     return toolset, environments
 

@@ -46,11 +46,11 @@ class Workshop:
 
     def tool(self, source: str, name: str, version: str, *, symbol: str = "") -> Tool[..., Any]:
         """Make a registered tool from its text; `symbol` is the function's name, where it is another."""
-        return self._foreign_tool(source, symbol or name, version=version).renamed(name, version)
+        return self._foreign_tool(source, symbol or name, version=version).with_name(name, version)
 
     def trial(self, source: str, name: str, seconds: float) -> Tool[..., Any]:
         """Make the same under another name, with less time."""
-        return self._foreign_tool(source, name, trial_s=seconds).renamed(f"{TRIAL}{name}"[:64], "0.0.0")
+        return self._foreign_tool(source, name, trial_s=seconds).with_name(f"{TRIAL}{name}"[:64], "0.0.0")
 
     def _foreign_tool(self, source: str, symbol: str, **options: Any) -> Tool[..., Any]:
         limits = self.limits

@@ -491,8 +491,8 @@ class Store(Protocol):
     async def run_ids(self, beginning: str = "") -> list[str]:
         """Return the ids of the same runs, newest first; those alone that begin so."""
 
-    async def waiting(self) -> list[tuple[Event, bool]]:
-        """Return the last `run_ended` of each waiting run, and whether events came after it; one query."""
+    async def waiting(self, only: Sequence[str] | None = None) -> list[tuple[Event, bool]]:
+        """Return the last `run_ended` of each waiting run, and whether events came after it; `only`: 1000 at most."""
 
     async def job(self, run: str) -> Job | None:
         """Return who drives the run."""

@@ -28,6 +28,8 @@ class LogQuery(BaseModel, frozen=True):
         since: not before this time.
         holds: texts that all stand in the event's body, as JSON without white space; a body of more than 16 KiB need
             not be looked into.
+        paid: what costs are counted from: events of agents, of forks, and of effects that cost something; a store may
+            give more.
     """
 
     runs: tuple[str, ...] | None = None
@@ -39,6 +41,7 @@ class LogQuery(BaseModel, frozen=True):
     actor: str | None = None
     since: datetime | None = None
     holds: tuple[str, ...] = ()
+    paid: bool = False
 
     @property
     def key(self) -> EffectKey | None:

@@ -98,8 +98,8 @@ def _check_source(source: Path) -> None:
             )
 
 
-def _check_work(work: str, others: tuple[str, ...]) -> None:
-    below = any(work == other or work.startswith(f"{other}/") for other in others)
+def _check_work(work: str, folders: tuple[str, ...]) -> None:
+    below = any(work == other or work.startswith(f"{other}/") for other in folders)
     if not work.startswith("/") or not work.strip("/") or ".." in work.split("/") or below:
         raise SettingsError(f"commands cannot work in {work!r}; set terminal.workdir to a folder such as /app")
 
@@ -111,9 +111,9 @@ def _number(user: str, root: Path) -> int:
         return 0
     if name.isdigit():
         return min(int(name), NOBODY)
-    known = root / "etc" / "passwd"
-    if known.is_file() and not known.is_symlink() and not known.parent.is_symlink():
-        for line in known.read_text(errors="replace").splitlines():
+    passwd = root / "etc" / "passwd"
+    if passwd.is_file() and not passwd.is_symlink() and not passwd.parent.is_symlink():
+        for line in passwd.read_text(errors="replace").splitlines():
             fields = line.split(":")
             if len(fields) > 2 and fields[0] == name and fields[2].isdigit():
                 return min(int(fields[2]), NOBODY)

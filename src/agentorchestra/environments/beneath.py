@@ -70,7 +70,7 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def opened(root: Path, parts: tuple[str, ...] = (), *, make: bool = False) -> Iterator[int]:
+def folder_at(root: Path, parts: tuple[str, ...] = (), *, make: bool = False) -> Iterator[int]:
     """Open a folder below the trusted `root`, made if `make`; raise OutsideError where a component is a link."""
     at = os.open(root, _FOLDER)
     try:
@@ -108,27 +108,27 @@ def parent_of(root: Path, parts: tuple[str, ...], *, make: bool = False) -> Iter
     """Open the folder of a path's last component, and give that component; raise as `opened`."""
     if not parts:
         raise OutsideError("this is the folder itself; name something in it")
-    with opened(root, parts[:-1], make=make) as at:
+    with folder_at(root, parts[:-1], make=make) as at:
         yield at, parts[-1]
 
 
 def open_file(at: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
     """Return a descriptor of a regular file in an opened folder; raise OutsideError for a link or another kind."""
     try:
-        found = os.open(name, flags | _FILE, mode, dir_fd=at)
+        fd = os.open(name, flags | _FILE, mode, dir_fd=at)
     except OSError as exc:
         if exc.errno == errno.ELOOP:
             raise OutsideError(f"{name!r} is a link, and links are not followed; name the file itself") from None
         if exc.errno == errno.ENXIO:
             raise OutsideError(f"{name!r} is no file: a socket or a pipe") from None
         raise
-    mode_found = os.fstat(found).st_mode
+    mode_found = os.fstat(fd).st_mode
     if not stat.S_ISREG(mode_found):
-        os.close(found)
+        os.close(fd)
         if stat.S_ISDIR(mode_found):
             raise IsADirectoryError(errno.EISDIR, "this is a folder", name)
         raise OutsideError(f"{name!r} is no file: a socket, a pipe or a device")
-    return found
+    return fd
 
 
 @contextmanager
@@ -151,7 +151,7 @@ def walk(
     root: Path, parts: tuple[str, ...] = (), *, depth: int = MAX_DEPTH, skip: frozenset[str] = frozenset()
 ) -> Iterator[PathStatus]:
     """Yield what is below a folder but `skip` (paths from the root): folders first, by name, links never followed."""
-    with opened(root, parts) as at:
+    with folder_at(root, parts) as at:
         yield from _walk(at, "/".join(parts), depth, skip)
 
 
@@ -197,9 +197,9 @@ def _remove(at: int, name: str, top: int, waiting: list[str], depth: int) -> Non
             os.unlink(name, dir_fd=at)
             return
         if depth == 0:  # descriptors are limited, and a program may nest folders without an end
-            lifted = f".{status.st_ino:x}-{len(waiting)}-{os.urandom(8).hex()}"
-            os.rename(name, lifted, src_dir_fd=at, dst_dir_fd=top)
-            waiting.append(lifted)
+            new_name = f".{status.st_ino:x}-{len(waiting)}-{os.urandom(8).hex()}"
+            os.rename(name, new_name, src_dir_fd=at, dst_dir_fd=top)
+            waiting.append(new_name)
             return
         if stat.S_IMODE(status.st_mode) & 0o700 != 0o700:
             _give_rights(at, name)
@@ -209,8 +209,8 @@ def _remove(at: int, name: str, top: int, waiting: list[str], depth: int) -> Non
     with closing(inner):
         with os.scandir(inner) as entries:
             names = [entry.name for entry in entries]
-        for one in names:
-            _remove(inner, one, top, waiting, depth - 1)
+        for child in names:
+            _remove(inner, child, top, waiting, depth - 1)
     with suppress(FileNotFoundError):
         os.rmdir(name, dir_fd=at)
 

@@ -46,10 +46,10 @@ from agentorchestra.environments.base import Base
 from agentorchestra.environments.manifest import (
     DEFAULT_LIMITS,
     FolderLimits,
-    LeftOut,
-    Manifest,
+    FolderManifest,
+    Omission,
+    manifest_data,
     parts_named,
-    stored,
     stored_layer,
     too_large,
 )
@@ -104,10 +104,10 @@ class FolderGround:
         self.machine: Machine | None = None  # what the commands of a terminal may write besides; None for nothing
         self._base = base
         overlay = base is not None and base.image is not None
-        self._layer = Tree(place / "layer", ctx, limits, layer=True, watched=not overlay)
+        self._layer = Tree(place / "layer", ctx, limits, layer=True, watch=not overlay)
         self._last: tuple[bytes, bytes] | None = None  # what was kept besides the folder, and the whole snapshot
-        self._told: set[LeftOut] = set()
-        self._began = ""  # see Manifest
+        self._told: set[Omission] = set()
+        self._began = ""  # see FolderManifest
 
     async def open(self) -> None:
         """Make the folder; what a process that was killed left half made is removed."""
@@ -129,36 +129,36 @@ class FolderGround:
 
     async def snapshot(self) -> bytes:
         """Return the manifest of the folder, with its contents in the store; raise ToolError if it is too large."""
-        everything = any(getattr(member, "working", False) for member in self.members)
-        differs = await self._tree.look(everything=everything)
-        differs |= await self._layer.look(everything=everything)
-        kept = {name: values for name, values in self.kept.items() if values}
-        besides = canonical_json(kept).encode()
+        full = any(getattr(member, "working", False) for member in self.members)
+        differs = await self._tree.look(full=full)
+        differs |= await self._layer.look(full=full)
+        record = {name: values for name, values in self.kept.items() if values}
+        besides = canonical_json(record).encode()
         if differs or self._last is None or self._last[0] != besides:
             layer = await self._stored_lines(self._layer)
             on_base = stored_layer(self._base.name, *layer) if self._base is not None and any(layer) else b""
             lines = await self._stored_lines(self._tree)
             left_out = self._tree.left_out()
-            self._last = (besides, stored(*lines, kept, left_out=left_out, layer=on_base, began=self._began))
+            self._last = (besides, manifest_data(*lines, record, left_out=left_out, layer=on_base, began=self._began))
         return self._last[1]
 
     async def _stored_lines(self, tree: Tree) -> tuple[list[bytes], list[str]]:
         inside, parts = tree.lines()
-        return inside, [await self._stored_once("folder", data, self.snapshot_type) for data in parts]
+        return inside, [await self._store_once("folder", data, self.snapshot_type) for data in parts]
 
     def notes(self) -> tuple[str, ...]:
         """Return a sentence for each file that the snapshots do not have and that was not named before."""
         left_out = {*self._tree.left_out(), *self._layer.left_out()}
         new, self._told = sorted(left_out - self._told), left_out
-        return tuple(too_large(one.path, one.size, self.limits) for one in new)
+        return tuple(too_large(omission.path, omission.size, self.limits) for omission in new)
 
     async def restore(self, data: bytes | None) -> None:
         """Put the folder back as a snapshot has it, or empty it; what is as it should be is not written again."""
-        manifest = Manifest()
+        manifest = FolderManifest()
         if data is not None:
             refs = [ArtifactRef(name="folder", sha256=name, size=0) for name in parts_named(data)]
             parts = {ref.sha256: await self._ctx.read_artifact(ref) for ref in refs}
-            manifest = Manifest.from_bytes(data, parts)
+            manifest = FolderManifest.from_bytes(data, parts)
         base = self._base.name if self._base is not None else ""
         if manifest.layer and manifest.base != base:
             raise EnvironmentLostError(
@@ -184,9 +184,9 @@ class FolderGround:
             await self._note_beginning()
         # What an environment holds in its hands stays the same object.
         for name in {*self.kept, *manifest.kept}:
-            held = self.kept.setdefault(name, {})
-            held.clear()
-            held.update(manifest.kept.get(name, {}))
+            values = self.kept.setdefault(name, {})
+            values.clear()
+            values.update(manifest.kept.get(name, {}))
         for member in self.members:
             await member.restored()
 
@@ -199,43 +199,43 @@ class FolderGround:
         if not any(self.folder.iterdir()):
             return
         with suppress(ToolError):  # it is too large: whoever acts on the folder is told
-            began = await self._stored_once(FOLDER, await self.snapshot(), self.snapshot_type)
+            began = await self._store_once(FOLDER, await self.snapshot(), self.snapshot_type)
             self._last, self._began = None, began
 
     async def hide(self, data: bytes) -> str:
         """Keep bytes that no bundle takes along; their SHA-256."""
-        return await self._stored_once("private", data, PRIVATE)
+        return await self._store_once("private", data, PRIVATE)
 
-    async def _stored_once(self, what: str, data: bytes, media_type: str) -> str:
+    async def _store_once(self, label: str, data: bytes, media_type: str) -> str:
         name = hashlib.sha256(data).hexdigest()
         if name not in self._stored:
-            await self._ctx.artifact(what, data, media_type)
+            await self._ctx.artifact(label, data, media_type)
             self._stored.add(name)
         return name
 
     async def hidden(self, sha256: str) -> bytes | None:
         try:
-            found: bytes = await self._ctx.read_artifact(ArtifactRef(name="private", sha256=sha256, size=0))
+            data: bytes = await self._ctx.read_artifact(ArtifactRef(name="private", sha256=sha256, size=0))
         except StoreError:
             return None
-        return found
+        return data
 
     async def close(self) -> None:
         """Leave the folder of the world that is the run's; nothing of another one."""
         self._tree.close()
         self._layer.close()
         of_a_process = [self.place / name for name in ("temporary", "overlay", "verifier")]
-        for gone in of_a_process if self._keep else [self.place]:
-            await asyncio.to_thread(shutil.rmtree, gone, ignore_errors=True)
+        for path in of_a_process if self._keep else [self.place]:
+            await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
 
 
-async def read_manifest(snapshot: bytes, read: Callable[[str], Awaitable[bytes]]) -> Manifest:
+async def read_manifest(snapshot: bytes, read: Callable[[str], Awaitable[bytes]]) -> FolderManifest:
     """Return what the snapshot of a folder says; `read` gives the bytes of a blob by its SHA-256."""
     parts = {name: await read(name) for name in parts_named(snapshot)}
-    return await asyncio.to_thread(Manifest.from_bytes, snapshot, parts)
+    return await asyncio.to_thread(FolderManifest.from_bytes, snapshot, parts)
 
 
-async def write_folder(snapshot: bytes, target: Path, ctx: Any) -> Manifest:
+async def write_folder(snapshot: bytes, target: Path, ctx: Any) -> FolderManifest:
     """Write the folder of a snapshot into a new one, and nothing that lay besides it; return what the snapshot says.
 
     Args:
@@ -245,11 +245,11 @@ async def write_folder(snapshot: bytes, target: Path, ctx: Any) -> Manifest:
     """
     refs = [ArtifactRef(name=FOLDER, sha256=name, size=0) for name in parts_named(snapshot)]
     parts = {ref.sha256: await ctx.read_artifact(ref) for ref in refs}
-    manifest = Manifest.from_bytes(snapshot, parts)
+    manifest = FolderManifest.from_bytes(snapshot, parts)
     contents = Contents(ctx)
     if manifest.began:
         began = ArtifactRef(name=FOLDER, sha256=manifest.began, size=0)
-        contents.unpack(Manifest.from_bytes(await ctx.read_artifact(began), parts))
+        contents.unpack(FolderManifest.from_bytes(await ctx.read_artifact(began), parts))
     tree = Tree(target, contents, DEFAULT_LIMITS)
 
     def temporary() -> Path:

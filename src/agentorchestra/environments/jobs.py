@@ -9,14 +9,14 @@ from agentorchestra.sandbox import Job
 _RESULT_CHARS = 16_000
 
 
-def how(job: Job) -> str:
+def status(job: Job) -> str:
     if job.state == "flood":
-        said = "stopped because it printed too much"
+        text = "stopped because it printed too much"
     elif job.state == "running" or job.exit_code is None:
-        said = job.state
+        text = job.state
     else:
-        said = f"ended by signal {-job.exit_code}" if job.exit_code < 0 else f"ended with exit code {job.exit_code}"
-    return f"{said} (a program was killed: all together used more memory than they may)" * job.short_of_memory or said
+        text = f"ended by signal {-job.exit_code}" if job.exit_code < 0 else f"ended with exit code {job.exit_code}"
+    return f"{text} (a program was killed: all together used more memory than they may)" * job.short_of_memory or text
 
 
 def short(text: str, most: int = 120) -> str:
@@ -24,10 +24,10 @@ def short(text: str, most: int = 120) -> str:
     return flat if len(flat) <= most else f"{flat[:most]}…"
 
 
-def folded(lines: tuple[str, ...]) -> list[str]:
+def fold(lines: tuple[str, ...]) -> list[str]:
     """Return lines with those that follow their like only counted, where they are many."""
     runs = ((line, len(list(group))) for line, group in groupby(lines))
-    return [one for line, n in runs for one in ([line] * n if n <= 3 else [line, f"[{n - 1} more lines like this]"])]
+    return [row for line, n in runs for row in ([line] * n if n <= 3 else [line, f"[{n - 1} more lines like this]"])]
 
 
 def cut(text: str, advice: str = "") -> str:

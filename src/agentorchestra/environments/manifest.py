@@ -58,7 +58,7 @@ class Mark(NamedTuple):
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """A line of the manifest; `content` is the SHA-256 of a file, the target of a link, "" for all else.
 
     Only the upper folder of an overlay has a `whiteout`, which hides what the base has there, and an `opaque` folder,
@@ -73,36 +73,36 @@ class Entry(NamedTuple):
     content: str
 
 
-class LeftOut(NamedTuple):
+class Omission(NamedTuple):
     path: str
     size: int
     mtime_ns: int
 
 
 @dataclass(frozen=True)
-class Manifest:
+class FolderManifest:
     """What a snapshot says: the folder as it stood (folders before what is in them), and what was beside it."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[FolderEntry, ...] = ()
     kept: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)  # by the environments' names
-    left_out: tuple[LeftOut, ...] = ()  # files that are in no snapshot
+    left_out: tuple[Omission, ...] = ()  # files that are in no snapshot
     base: str = ""  # what `layer` lies on, "" for none
-    layer: tuple[Entry, ...] = ()  # what the run has besides the folder
+    layer: tuple[FolderEntry, ...] = ()  # what the run has besides the folder
     began: str = ""  # the blob with the snapshot of what the folder began with, "" where it was empty
     packs: tuple[tuple[str, int], ...] = ()  # blobs with the contents of several files each, see packs.py
 
     @classmethod
-    def from_bytes(cls, data: bytes, parts: Mapping[str, bytes] | None = None) -> Manifest:
+    def from_bytes(cls, data: bytes, parts: Mapping[str, bytes] | None = None) -> FolderManifest:
         """Read the stored form with the blobs that it names; raise ToolError for an unknown format."""
         try:
-            body, given = _body(data), parts or {}
+            body, blobs = _body(data), parts or {}
             layer = body.get("layer") or {"base": "", "entries": [], "parts": []}
             return cls(
-                _entries(body, given),
+                _entries(body, blobs),
                 dict(body["kept"]),
-                tuple(LeftOut(*one) for one in body.get("left_out", [])),
+                tuple(Omission(*row) for row in body.get("left_out", [])),
                 str(layer["base"]),
-                _entries(layer, given),
+                _entries(layer, blobs),
                 str(body.get("began", "")),
                 tuple((str(name), int(count)) for name, count in body.get("packs", ())),
             )
@@ -110,20 +110,20 @@ class Manifest:
             raise ToolError(f"the snapshot of the folder cannot be read: {exc}") from None
 
 
-def stored(
+def manifest_data(
     inside: Sequence[bytes],
     parts: Sequence[str],
-    kept: Mapping[str, Mapping[str, JsonValue]],
+    record: Mapping[str, Mapping[str, JsonValue]],
     *,
-    left_out: Sequence[LeftOut] = (),
+    left_out: Sequence[Omission] = (),
     layer: bytes = b"",
     began: str = "",
     packs: Sequence[tuple[str, int]] = (),
 ) -> bytes:
     """Return the stored form of a manifest: lines that stand `inside` it, the names of the blobs with the others."""
-    rest: dict[str, Any] = {"kept": kept, "parts": list(parts)}
+    rest: dict[str, Any] = {"kept": record, "parts": list(parts)}
     if left_out:
-        rest["left_out"] = [list(one) for one in left_out]
+        rest["left_out"] = [list(omission) for omission in left_out]
     if began:
         rest["began"] = began
     if packs:
@@ -136,14 +136,14 @@ def stored_layer(base: str, inside: Sequence[bytes], parts: Sequence[str]) -> by
     return b'{"base":%b,"entries":[%b],"parts":%b}' % (_json(base), b",".join(inside), _json(list(parts)))
 
 
-def encoded(entries: Sequence[Entry]) -> bytes:
+def encoded(entries: Sequence[FolderEntry]) -> bytes:
     return _json([list(entry) for entry in entries])[1:-1]
 
 
-def _entries(body: Any, parts: Mapping[str, bytes]) -> tuple[Entry, ...]:
+def _entries(body: Any, parts: Mapping[str, bytes]) -> tuple[FolderEntry, ...]:
     lines = [*body["entries"], *(line for name in body["parts"] for line in json.loads(parts[name]))]
     # A folder stands before what is in it.
-    entries = sorted((Entry(*line) for line in lines), key=lambda one: one.path.split("/"))
+    entries = sorted((FolderEntry(*line) for line in lines), key=lambda entry: entry.path.split("/"))
     for entry in entries:
         if not parts_of(entry.path):
             raise ValueError("an entry without a path")
@@ -154,7 +154,7 @@ def parts_named(data: bytes) -> list[str]:
     """Return the blobs with further entries that a stored manifest names; raise ToolError for no manifest."""
     try:
         body = _body(data)
-        return [str(one) for one in (*body["parts"], *(body.get("layer") or {"parts": ()})["parts"])]
+        return [str(name) for name in (*body["parts"], *(body.get("layer") or {"parts": ()})["parts"])]
     except (ValueError, KeyError, TypeError) as exc:
         raise ToolError(f"the snapshot of the folder cannot be read: {exc}") from None
 
@@ -181,17 +181,17 @@ def too_large(path: str, size: int, limits: FolderLimits) -> str:
     )
 
 
-def entry_of(at: int, name: str, path: str, status: os.stat_result, *, layer: bool = False) -> Entry | None:
+def entry_of(at: int, name: str, path: str, status: os.stat_result, *, layer: bool = False) -> FolderEntry | None:
     """Return the line of what lies in an open folder, a file's without its content; None if it cannot be kept."""
     mode = stat.S_IMODE(status.st_mode) & (0o7777 if layer else 0o777)
     if stat.S_ISREG(status.st_mode):
-        return Entry(path, "file", mode, status.st_mtime_ns, status.st_size, "")
+        return FolderEntry(path, "file", mode, status.st_mtime_ns, status.st_size, "")
     if stat.S_ISDIR(status.st_mode):
-        return Entry(path, "opaque" if layer and _is_opaque(at, name) else "folder", mode, 0, 0, "")
+        return FolderEntry(path, "opaque" if layer and _is_opaque(at, name) else "folder", mode, 0, 0, "")
     if stat.S_ISLNK(status.st_mode):
-        return Entry(path, "link", 0, 0, 0, os.readlink(name, dir_fd=at))
+        return FolderEntry(path, "link", 0, 0, 0, os.readlink(name, dir_fd=at))
     if layer and stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
-        return Entry(path, "whiteout", 0, 0, 0, "")
+        return FolderEntry(path, "whiteout", 0, 0, 0, "")
     return None
 
 
@@ -243,9 +243,9 @@ def _readable(at: int, name: str) -> int:
 
 def clear_for(
     root: Path,
-    wanted: Mapping[str, Entry],
+    entries: Mapping[str, FolderEntry],
     apart: frozenset[str],
-    left_out: Collection[LeftOut] = (),
+    left_out: Collection[Omission] = (),
     *,
     layer: bool = False,
 ) -> dict[str, PathStatus]:
@@ -253,41 +253,41 @@ def clear_for(
 
     A file that was left out, and is as it was then, stays.
     """
-    there: dict[str, PathStatus] = {}
-    gone: list[str] = []
+    present: dict[str, PathStatus] = {}
+    paths: list[str] = []
     for node in walk(root, skip=apart):
-        if gone and node.path.startswith(f"{gone[-1]}/"):
+        if paths and node.path.startswith(f"{paths[-1]}/"):
             continue
-        entry = wanted.get(node.path)
+        entry = entries.get(node.path)
         if entry is not None and _is_a(root, node, entry.kind, layer=layer):
-            there[node.path] = node
-        elif LeftOut(node.path, node.status.st_size, node.status.st_mtime_ns) not in left_out:
-            gone.append(node.path)
-    for path in gone:
+            present[node.path] = node
+        elif Omission(node.path, node.status.st_size, node.status.st_mtime_ns) not in left_out:
+            paths.append(node.path)
+    for path in paths:
         with suppress(FileNotFoundError), parent_of(root, parts_of(path)) as (at, name):
             remove(at, name)
-    return there
+    return present
 
 
-def _is_a(root: Path, found: PathStatus, kind: str, *, layer: bool) -> bool:
+def _is_a(root: Path, node: PathStatus, kind: str, *, layer: bool) -> bool:
     if not layer:
-        return found.kind == kind
-    with parent_of(root, parts_of(found.path)) as (at, name):
-        entry = entry_of(at, name, found.path, found.status, layer=True)
+        return node.kind == kind
+    with parent_of(root, parts_of(node.path)) as (at, name):
+        entry = entry_of(at, name, node.path, node.status, layer=True)
     return entry is not None and entry.kind == kind
 
 
-def needs_writing(root: Path, entry: Entry, found: PathStatus | None, marks: tuple[Mark, str] | None) -> bool:
+def needs_writing(root: Path, entry: FolderEntry, node: PathStatus | None, marks: tuple[Mark, str] | None) -> bool:
     """Return True if a file's content has to be written. Blocks."""
-    if found is None or found.status.st_size != entry.size:
+    if node is None or node.status.st_size != entry.size:
         return True
-    if marks is not None and marks[0] == Mark.of(found.status):
+    if marks is not None and marks[0] == Mark.of(node.status):
         return marks[1] != entry.content
     read = read_file(root, entry.path, FolderLimits(file_bytes=entry.size))
     return read is None or hashlib.sha256(read.data).hexdigest() != entry.content
 
 
-def make_folders(root: Path, entries: Sequence[Entry]) -> None:
+def make_folders(root: Path, entries: Sequence[FolderEntry]) -> None:
     """Make the folders of a manifest, open to their owner while they are filled. Blocks."""
     for entry in entries:
         if entry.kind in ("folder", "opaque"):
@@ -300,7 +300,7 @@ def make_folders(root: Path, entries: Sequence[Entry]) -> None:
                         os.setxattr(inner, _OPAQUE, b"y")
 
 
-def make_links(root: Path, entries: Sequence[Entry]) -> None:
+def make_links(root: Path, entries: Sequence[FolderEntry]) -> None:
     """Make the links of a manifest, and what hides something of the base. Blocks."""
     for entry in entries:
         if entry.kind == "link":
@@ -310,7 +310,7 @@ def make_links(root: Path, entries: Sequence[Entry]) -> None:
                 os.mknod(name, stat.S_IFCHR, os.makedev(0, 0), dir_fd=at)
 
 
-def _make_link(root: Path, entry: Entry) -> None:
+def _make_link(root: Path, entry: FolderEntry) -> None:
     with parent_of(root, parts_of(entry.path)) as (at, name):
         with suppress(FileNotFoundError):
             if os.readlink(name, dir_fd=at) == entry.content:
@@ -329,9 +329,9 @@ def place_file(root: Path, parts: tuple[str, ...], source: Path, *, new: bool = 
             os.rename(source, name, dst_dir_fd=at)
 
 
-def finish(root: Path, entries: Sequence[Entry]) -> dict[str, tuple[Mark, str]]:
+def finish(root: Path, entries: Sequence[FolderEntry]) -> dict[str, tuple[Mark, str]]:
     """Modes and times, from the inside out; what is known of the files now. Blocks."""
-    known = {}
+    marks = {}
     for entry in reversed(entries):
         if entry.kind in ("link", "whiteout"):
             continue
@@ -344,5 +344,5 @@ def finish(root: Path, entries: Sequence[Entry]) -> dict[str, tuple[Mark, str]]:
                 if entry.kind == "file":
                     if status.st_mtime_ns != entry.mtime_ns:
                         os.utime(inner, ns=(entry.mtime_ns, entry.mtime_ns))
-                    known[entry.path] = (Mark.of(os.fstat(inner)), entry.content)
-    return known
+                    marks[entry.path] = (Mark.of(os.fstat(inner)), entry.content)
+    return marks

@@ -100,43 +100,43 @@ class NestedEnvironment(ActionEnvironment):
         Raises:
             ToolError: what must hold before or after it does not, or it failed.
         """
-        one, given = self._parts[part], dict(arguments)
-        conditions = conditions_of(one, action)
-        if missing := untrue(conditions.before, given):
+        environment, inputs = self._parts[part], dict(arguments)
+        conditions = conditions_of(environment, action)
+        if missing := untrue(conditions.before, inputs):
             raise ToolError(f"{part} does not allow {action} now: not true that {' and '.join(missing)}")
-        value = await one.act(action, given, ctx)
-        if broken := untrue(conditions.after, given, value):
-            raise ToolError(f"{action} was done in {part}, but then it was not true that {' and '.join(broken)}")
+        value = await environment.act(action, inputs, ctx)
+        if violations := untrue(conditions.after, inputs, value):
+            raise ToolError(f"{action} was done in {part}, but then it was not true that {' and '.join(violations)}")
         return value
 
     def actions(self) -> tuple[ToolSchema, ...]:
         schemas = {name: {action.name: action for action in part.actions()} for name, part in self._parts.items()}
-        named = ((schemas[part][action], whole) for whole, (part, action) in self._where.items())
-        return (*super().actions(), *(one.model_copy(update={"name": whole}) for one, whole in named))
+        pairs = ((schemas[part][action], whole) for whole, (part, action) in self._where.items())
+        return (*super().actions(), *(schema.model_copy(update={"name": whole}) for schema, whole in pairs))
 
-    def _asked(self, action: str) -> tuple[Environment, str] | None:
-        found = self._where.get(action)
-        return None if found is None else (self._parts[found[0]], found[1])
+    def _target(self, action: str) -> tuple[Environment, str] | None:
+        target = self._where.get(action)
+        return None if target is None else (self._parts[target[0]], target[1])
 
     def mutates(self, action: str) -> bool:
-        found = self._asked(action)
-        return super().mutates(action) if found is None else found[0].mutates(found[1])
+        target = self._target(action)
+        return super().mutates(action) if target is None else target[0].mutates(target[1])
 
     def tags(self, action: str) -> frozenset[Tag]:
-        if (found := self._asked(action)) is None:
+        if (target := self._target(action)) is None:
             return super().tags(action)
-        declared = getattr(found[0], "tags", None)
-        return frozenset() if declared is None else frozenset(declared(found[1]))
+        tags = getattr(target[0], "tags", None)
+        return frozenset() if tags is None else frozenset(tags(target[1]))
 
     def conditions(self, action: str) -> Conditions:
         """Return the conditions of the part: they hold in the larger environment too."""
-        found = self._asked(action)
-        return super().conditions(action) if found is None else conditions_of(*found)
+        target = self._target(action)
+        return super().conditions(action) if target is None else conditions_of(*target)
 
     def repeatable(self, action: str) -> bool:
         """Return True if the part says so; own actions are never repeatable."""
-        found = self._asked(action)
-        return found is not None and is_repeatable(*found)
+        target = self._target(action)
+        return target is not None and is_repeatable(*target)
 
     @property
     def confined(self) -> bool:
@@ -147,11 +147,11 @@ class NestedEnvironment(ActionEnvironment):
         return "\n\n".join(text for text in texts if text)
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
-        found = self._asked(action)
+        target = self._target(action)
         try:
-            if found is None:
+            if target is None:
                 return await super().act(action, arguments, ctx)
-            return await found[0].act(found[1], arguments, ctx)
+            return await target[0].act(target[1], arguments, ctx)
         finally:
             if self.mutates(action):
                 await self._keep_beside()
@@ -165,14 +165,14 @@ class NestedEnvironment(ActionEnvironment):
 
     async def open(self, ctx: Any) -> None:
         """Open the parts; on a ground, put those that have none where it stands."""
-        async with AsyncExitStack() as opened:
+        async with AsyncExitStack() as stack:
             for part in self._parts.values():
                 await part.open(ctx)
-                opened.push_async_callback(part.close)
-            opened.pop_all()
-        self._begun = await self._gathered()
-        if self._ground is not None and self._kept:
-            await self._scatter(self._kept or self._begun)
+                stack.push_async_callback(part.close)
+            stack.pop_all()
+        self._begun = await self._gather()
+        if self._ground is not None and self._record:
+            await self._scatter(self._record or self._begun)
 
     async def close(self) -> None:
         """Close the parts, whatever one of them says."""
@@ -190,7 +190,7 @@ class NestedEnvironment(ActionEnvironment):
     async def snapshot(self) -> bytes:
         if self._ground is not None:
             return await self._ground.snapshot()
-        return json.dumps(await self._gathered(), sort_keys=True).encode()
+        return json.dumps(await self._gather(), sort_keys=True).encode()
 
     async def restore(self, data: bytes) -> None:
         if self._ground is not None:
@@ -198,12 +198,12 @@ class NestedEnvironment(ActionEnvironment):
         else:
             await self._scatter(json.loads(data))
 
-    async def _gathered(self) -> dict[str, JsonValue]:
+    async def _gather(self) -> dict[str, JsonValue]:
         apart = {name: part for name, part in self._parts.items() if grounded(part) is None}
         inner: dict[str, JsonValue] = {
-            name: _written(await part.snapshot()) for name, part in apart.items() if part.branching == "snapshot"
+            name: _to_json(await part.snapshot()) for name, part in apart.items() if part.branching == "snapshot"
         }
-        return {_OWN: to_jsonable_python(self._held()), _PARTS: inner}
+        return {_OWN: to_jsonable_python(self._public_state()), _PARTS: inner}
 
     async def _keep_beside(self) -> None:
         """Note what stands beside the ground, so that the ground's snapshot has it."""
@@ -212,26 +212,26 @@ class NestedEnvironment(ActionEnvironment):
         for part in self._parts.values():
             if isinstance(part, NestedEnvironment):
                 await part._keep_beside()
-        self._kept.clear()
-        self._kept.update(await self._gathered())
+        self._record.clear()
+        self._record.update(await self._gather())
 
-    async def _scatter(self, kept: Mapping[str, Any]) -> None:
-        vars(self).update(copy.deepcopy(kept.get(_OWN, {})))
-        for name, state in kept.get(_PARTS, {}).items():
+    async def _scatter(self, record: Mapping[str, Any]) -> None:
+        vars(self).update(copy.deepcopy(record.get(_OWN, {})))
+        for name, state in record.get(_PARTS, {}).items():
             if name in self._parts:
                 await self._parts[name].restore(_read(state))
 
     @property
     def _standing(self) -> list[Grounded]:
-        return [found for part in self._parts.values() if (found := grounded(part)) is not None]
+        return [member for part in self._parts.values() if (member := grounded(part)) is not None]
 
     @property
     def ground(self) -> str:
         """That of its parts; "" where they have none."""
-        return next((one.ground for one in self._standing), "")
+        return next((member.ground for member in self._standing), "")
 
     @property
-    def _kept(self) -> dict[str, JsonValue]:
+    def _record(self) -> dict[str, JsonValue]:
         assert self._ground is not None
         return self._ground.kept.setdefault(self.name, {})
 
@@ -240,18 +240,18 @@ class NestedEnvironment(ActionEnvironment):
 
     def stand_on(self, ground: Ground) -> None:
         self._ground = cast(FolderGround, ground)
-        for one in self._standing:
-            one.stand_on(ground)
+        for member in self._standing:
+            member.stand_on(ground)
         self._ground.members.append(self)
 
     async def leave(self) -> None:
         """Do nothing: its parts on the ground are told themselves."""
 
     async def restored(self) -> None:
-        await self._scatter(self._kept)
+        await self._scatter(self._record)
 
 
-def _written(data: bytes) -> JsonValue:
+def _to_json(data: bytes) -> JsonValue:
     """Return a snapshot for use inside another; as JSON where it is, so that the blobs it names are found."""
     try:
         value: JsonValue = json.loads(data)

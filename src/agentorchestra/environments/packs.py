@@ -3,7 +3,7 @@
 A project of 50,000 files is copied when its run is made. A blob for each file would take longer than the copy itself,
 and nearly none of them is ever read again: only what an agent changes is, for the diff, and all of it where the folder
 is made anew on another machine or in a fork. So the files stand one after another in blobs of some megabytes. Which
-one stands where follows from the manifest: packs hold its files in the order of `packed`.
+one stands where follows from the manifest: packs hold its files in the order of `small_files`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from zlib import crc32
 
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.environments.manifest import Entry, Manifest
+from agentorchestra.environments.manifest import FolderEntry, FolderManifest
 
 LARGE = 4 << 20
 """Bytes of a file from which on it has a blob of its own."""
@@ -23,7 +23,7 @@ _LEAST, _MOST = 1 << 20, 16 << 20
 _EMPTY = hashlib.sha256(b"").hexdigest()
 
 
-def packed(entries: Iterable[Entry]) -> list[Entry]:
+def small_files(entries: Iterable[FolderEntry]) -> list[FolderEntry]:
     """Return the files that stand in packs, in their order: by the folder, then by the name."""
     files = (entry for entry in entries if entry.kind == "file" and 0 < entry.size < LARGE)
     return sorted(files, key=lambda file: file.path.rpartition("/")[::2])
@@ -46,21 +46,21 @@ class Contents:
 
     def __init__(self, ctx: Any) -> None:
         self._ctx = ctx
-        self._began: Manifest | None = None
+        self._began: FolderManifest | None = None
         self._places: dict[str, tuple[str, int, int]] = {}
         self._last: tuple[str, bytes] = ("", b"")
 
-    def unpack(self, began: Manifest) -> None:
+    def unpack(self, began: FolderManifest) -> None:
         self._began = began
 
-    def _look(self, began: Manifest) -> None:
-        files = iter(packed(began.entries))
+    def _look(self, began: FolderManifest) -> None:
+        files = iter(small_files(began.entries))
         for pack, count in began.packs:
             at = 0
             for _ in range(count):
-                one = next(files)
-                self._places[one.content] = (pack, at, one.size)
-                at += one.size
+                entry = next(files)
+                self._places[entry.content] = (pack, at, entry.size)
+                at += entry.size
 
     async def artifact(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:
         ref: ArtifactRef = await self._ctx.artifact(name, data, media_type)

@@ -22,9 +22,9 @@ from pathlib import Path
 
 from agentorchestra.core.errors import ProjectError
 from agentorchestra.core.spec import Project
-from agentorchestra.environments.beneath import MAX_DEPTH, OutsideError, closing, opened, parts_of, remove
-from agentorchestra.environments.manifest import Entry, FolderLimits, LeftOut, encoded, shown_size, stored
-from agentorchestra.environments.packs import LARGE, is_full, packed
+from agentorchestra.environments.beneath import MAX_DEPTH, OutsideError, closing, folder_at, parts_of, remove
+from agentorchestra.environments.manifest import FolderEntry, FolderLimits, Omission, encoded, manifest_data, shown_size
+from agentorchestra.environments.packs import LARGE, is_full, small_files
 from agentorchestra.environments.repository import Repository, repository_at
 from agentorchestra.sandbox.ground import chooses_users, new_user
 from agentorchestra.sandbox.machine import WORK, python_base
@@ -35,13 +35,13 @@ GIT = ".git"
 ALTERNATE = f"{GIT}/alternate"
 """Where the copy sees the objects of the user's repository."""
 
-_UNTOUCHED = "untouched"
+_MARKER = "untouched"
 """The name of a file beside a new run's folder: nobody has worked there since it was copied."""
 
 _VENV, _CACHE, _NODE = "pyvenv.cfg", "CACHEDIR.TAG", "node_modules"
 """What is put into virtual environments, and into caches (https://bford.info/cachedir); how npm names packages."""
 
-_NOT_THERE = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/workspace")
+_SYSTEM_PATHS = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/workspace")
 _GITLINK = "160000"
 _MOST_SEEN = 200
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -79,45 +79,45 @@ def survey(folder: Path, limits: FolderLimits, see: Sequence[str] = (), *, apart
         ProjectError: it is no folder, holds more than the limits allow, or git cannot read it.
     """
     if not folder.is_dir():
-        what = "is no folder" if folder.exists() else "does not exist"
-        raise ProjectError(f"{folder} {what}; name the folder that is to be worked on")
+        problem = "is no folder" if folder.exists() else "does not exist"
+        raise ProjectError(f"{folder} {problem}; name the folder that is to be worked on")
     folder = folder.resolve()
     if folder == Path(folder.anchor):
         raise ProjectError(f"{folder} is the root of this machine; name the folder of one project")
     repository = repository_at(folder)
     names = frozenset({_NODE, *see})
-    held = _of_git(folder, repository, names) if repository is not None else _of_disk(folder, names)
+    scan = _of_git(folder, repository, names) if repository is not None else _of_disk(folder, names)
     if apart is not None and (apart := apart.resolve()).is_relative_to(folder):
         inside = str(apart.relative_to(folder))
-        for paths in (held.files, held.empty):
-            paths[:] = [one for one in paths if one != inside and not one.startswith(f"{inside}/")]
-    if len(held.seen) > _MOST_SEEN:
+        for paths in (scan.files, scan.empty):
+            paths[:] = [path for path in paths if path != inside and not path.startswith(f"{inside}/")]
+    if len(scan.seen) > _MOST_SEEN:
         raise ProjectError(
-            f"{folder} has {len(held.seen):,} folders of installed packages, and commands can see {_MOST_SEEN}; name a "
+            f"{folder} has {len(scan.seen):,} folders of installed packages, and commands can see {_MOST_SEEN}; name a "
             "folder below it"
         )
-    _check_size(held, limits)
-    return held
+    _check_size(scan, limits)
+    return scan
 
 
 def _of_git(folder: Path, repository: Repository, names: frozenset[str]) -> Survey:
     files, seen = dict[str, None](), dict[str, None]()
-    for line in repository.listed("ls-files", "-s"):
+    for line in repository.paths("ls-files", "-s"):
         mode, _, path = line.partition(" ")[0], *line.partition("\t")[1:]
         (seen if mode == _GITLINK else files)[path] = None  # of a submodule what is checked out
-    others = repository.listed("ls-files", "--others", "--exclude-standard")
-    packages = {one.rpartition("/")[0] for one in others if one.rpartition("/")[2] == _VENV}
-    caches = made_anew(others)
-    for path in others:
+    extra = repository.paths("ls-files", "--others", "--exclude-standard")
+    packages = {path.rpartition("/")[0] for path in extra if path.rpartition("/")[2] == _VENV}
+    caches = made_anew(extra)
+    for path in extra:
         at = next((place for place in _folders_of(path) if place.rpartition("/")[2] == _NODE or place in packages), "")
         if at or path.endswith("/"):  # a repository of its own
             seen[at or path.rstrip("/")] = None
         elif path not in caches:
             files[path] = None
-    untracked = repository.listed("ls-files", "--others", "--exclude-standard", "--directory")
-    folders = (one for one in untracked if one.endswith("/") and one.rstrip("/") not in seen)
-    empty = [f"{one}{below}".rstrip("/") for one in folders for below in _of_disk(folder / one, names).empty]
-    for path in repository.listed("ls-files", "--others", "--ignored", "--exclude-standard", "--directory"):
+    listing = repository.paths("ls-files", "--others", "--exclude-standard", "--directory")
+    folders = (path for path in listing if path.endswith("/") and path.rstrip("/") not in seen)
+    empty = [f"{path}{below}".rstrip("/") for path in folders for below in _of_disk(folder / path, names).empty]
+    for path in repository.paths("ls-files", "--others", "--ignored", "--exclude-standard", "--directory"):
         place = path.rstrip("/")
         if path.endswith("/") and (place.rpartition("/")[2] in names or (folder / place / _VENV).is_file()):
             seen[place] = None
@@ -126,11 +126,11 @@ def _of_git(folder: Path, repository: Repository, names: frozenset[str]) -> Surv
 
 def _of_disk(folder: Path, names: frozenset[str]) -> Survey:
     files, seen, empty = list[str](), list[str](), list[str]()
-    for at, folders, found in os.walk(folder):
+    for at, folders, leaves in os.walk(folder):
         base = os.path.relpath(at, folder)
         prefix = "" if base == "." else f"{base}/"
         below = []
-        if not folders and not found:
+        if not folders and not leaves:
             empty.append(prefix.rstrip("/"))
         for name in sorted(folders):
             if (Path(at) / name).is_symlink():
@@ -140,17 +140,15 @@ def _of_disk(folder: Path, names: frozenset[str]) -> Survey:
             else:
                 below.append(name)
         folders[:] = below
-        files += [prefix + name for name in found]
+        files += [prefix + name for name in leaves]
     caches = made_anew(files)
-    return Survey(folder, None, [one for one in files if one not in caches], _outermost(folder, seen), empty)
+    return Survey(folder, None, [path for path in files if path not in caches], _outermost(folder, seen), empty)
 
 
 def made_anew(files: Collection[str]) -> set[str]:
     """Return those of a folder's files that lie in caches and installed packages: programs make them anew."""
-    marked = {one.rpartition("/")[0] for one in files if one.rpartition("/")[2] in (_VENV, _CACHE)} - {""}
-    return {
-        one for one in files if any(place in marked or place.rpartition("/")[2] in NEVER for place in _folders_of(one))
-    }
+    roots = {file.rpartition("/")[0] for file in files if file.rpartition("/")[2] in (_VENV, _CACHE)} - {""}
+    return {file for file in files if any(top in roots or top.rpartition("/")[2] in NEVER for top in _folders_of(file))}
 
 
 def _folders_of(path: str) -> Iterator[str]:
@@ -159,32 +157,32 @@ def _folders_of(path: str) -> Iterator[str]:
         yield "/".join(parts[:count])
 
 
-def _outermost(folder: Path, found: Iterable[str]) -> list[str]:
-    there = {one for one in found if (folder / one).is_dir() and (folder / one).resolve() == folder / one}
-    return sorted(one for one in there if there.isdisjoint(_folders_of(one)))
+def _outermost(folder: Path, paths: Iterable[str]) -> list[str]:
+    folders = {path for path in paths if (folder / path).is_dir() and (folder / path).resolve() == folder / path}
+    return sorted(path for path in folders if folders.isdisjoint(_folders_of(path)))
 
 
-def _check_size(held: Survey, limits: FolderLimits) -> None:
-    deep = next((one for one in (*held.files, *held.empty) if one.count("/") >= MAX_DEPTH), None)
+def _check_size(scan: Survey, limits: FolderLimits) -> None:
+    deep = next((path for path in (*scan.files, *scan.empty) if path.count("/") >= MAX_DEPTH), None)
     if deep is not None:
-        raise ProjectError(f"{deep[:200]}... lies more than {MAX_DEPTH - 1} folders deep in {held.folder}; ignore it")
-    each = [_size(f"{held.folder}/{path}") for path in held.files]
-    total, many = sum(each), len(held.files) > limits.entries
-    if not many and total <= limits.bytes:
+        raise ProjectError(f"{deep[:200]}... lies more than {MAX_DEPTH - 1} folders deep in {scan.folder}; ignore it")
+    file_sizes = [_size(f"{scan.folder}/{path}") for path in scan.files]
+    total, by_count = sum(file_sizes), len(scan.files) > limits.entries
+    if not by_count and total <= limits.bytes:
         return
     sizes, counts = Counter[str](), Counter[str]()
-    for path, size in zip(held.files, each, strict=True):
+    for path, size in zip(scan.files, file_sizes, strict=True):
         top = path.partition("/")[0]
         sizes[top] += size
         counts[top] += 1
     most = ", ".join(
         f"{name} ({shown_size(sizes[name])}, {counts[name]:,} files)"
-        for name, _ in (counts if many else sizes).most_common(3)
+        for name, _ in (counts if by_count else sizes).most_common(3)
     )
-    allowed = f"{limits.entries:,} files" if many else shown_size(limits.bytes)
-    setting = "folder.max_entries" if many else "folder.max_project_mib"
+    allowed = f"{limits.entries:,} files" if by_count else shown_size(limits.bytes)
+    setting = "folder.max_entries" if by_count else "folder.max_project_mib"
     raise ProjectError(
-        f"{held.folder} has {shown_size(total)} in {len(held.files):,} files to copy, and a run works on {allowed} at "
+        f"{scan.folder} has {shown_size(total)} in {len(scan.files):,} files to copy, and a run works on {allowed} at "
         f"most; the largest in it: {most}. Name what is not needed in .gitignore, name a folder below it, or raise the "
         f"setting {setting}"
     )
@@ -210,23 +208,23 @@ class Copier:
         limits: of snapshots.
     """
 
-    def __init__(self, held: Survey, place: Path, limits: FolderLimits) -> None:
-        self._held, self._place, self._limits = held, place, limits
+    def __init__(self, scan: Survey, place: Path, limits: FolderLimits) -> None:
+        self._held, self._place, self._limits = scan, place, limits
         self._user = new_user() if chooses_users() else None  # whose files those of the commands are
-        self._entries: list[Entry] = []
-        self._left_out: list[LeftOut] = []
+        self._entries: list[FolderEntry] = []
+        self._left_out: list[Omission] = []
         self._packs: list[tuple[str, int]] = []
         self._umask = _umask()
 
     def packs(self) -> Iterator[tuple[bytes, int]]:
         """Copy the next files, and yield what has to be kept: a pack and how many files are in it, or one large file.
 
-        The caller keeps each as a blob and tells its name with `kept`. Blocks.
+        The caller keeps each as a blob and tells its name with `note`. Blocks.
         """
         root = self._place / "folder"
         root.mkdir(parents=True)
         own = _own_git(self._held.repository) if self._held.repository is not None else {}
-        groups: dict[str, list[str]] = {place: [] for one in self._points for place in _folders_of(f"{one}/")}
+        groups: dict[str, list[str]] = {place: [] for point in self._points for place in _folders_of(f"{point}/")}
         for path in (*self._held.files, *own):
             # Of a work tree `.git` is a file or a folder that is not taken; without git it is one like all others.
             if not own or path in own or path.partition("/")[0] != GIT:
@@ -234,12 +232,12 @@ class Copier:
                 if folder not in groups:
                     groups.update({place: [] for place in _folders_of(path) if place not in groups})
                 groups.setdefault(folder, []).append(name)
-        self._folders = sorted(one for one in groups if one)
+        self._folders = sorted(group for group in groups if group)
         for path in self._folders:
             (root / path).mkdir(mode=0o755)
-            self._entries.append(Entry(path, "folder", 0o755, 0, 0, ""))
-        pack, count, ordered = bytearray(), 0, sorted(groups)
-        for folder, following in zip(ordered, [*ordered, ""][1:], strict=True):
+            self._entries.append(FolderEntry(path, "folder", 0o755, 0, 0, ""))
+        pack, count, order = bytearray(), 0, sorted(groups)
+        for folder, following in zip(order, [*order, ""][1:], strict=True):
             for data in self._folder(root, folder, sorted(groups[folder]), own):
                 if len(data) >= LARGE:
                     yield data, 0
@@ -257,18 +255,18 @@ class Copier:
         if self._user is not None:
             for path in ("", *self._folders):
                 os.chown(root / path, self._user, self._user)
-        (self._place / _UNTOUCHED).touch()
+        (self._place / _MARKER).touch()
 
-    def kept(self, name: str, count: int) -> None:
+    def note(self, name: str, count: int) -> None:
         if count:
             self._packs.append((name, count))
 
     def _folder(self, root: Path, folder: str, names: list[str], own: Mapping[str, bytes]) -> Iterator[bytes]:
         parts, prefix = parts_of(folder), f"{folder}/" if folder else ""
         with ExitStack() as stack:
-            source, target = -1, stack.enter_context(opened(root, parts))
+            source, target = -1, stack.enter_context(folder_at(root, parts))
             with suppress(OSError, OutsideError):  # it is gone, or a link stands in its place: no file of it is there
-                source = stack.enter_context(opened(self._held.folder, parts))
+                source = stack.enter_context(folder_at(self._held.folder, parts))
             for name in names:
                 path = prefix + name
                 if path in own:
@@ -277,8 +275,8 @@ class Copier:
                     yield data
 
     def manifest(self) -> bytes:
-        assert sum(count for _, count in self._packs) == len(packed(self._entries))
-        return stored([encoded(self._entries)], [], {}, left_out=self._left_out, packs=self._packs)
+        assert sum(count for _, count in self._packs) == len(small_files(self._entries))
+        return manifest_data([encoded(self._entries)], [], {}, left_out=self._left_out, packs=self._packs)
 
     def project(self, began: str) -> Project:
         """Return what the run's manifest says; `began` is the blob with `manifest`."""
@@ -332,40 +330,40 @@ class Copier:
         os.symlink(to, name, dir_fd=target)
         if self._user is not None:
             os.chown(name, self._user, self._user, dir_fd=target, follow_symlinks=False)
-        self._entries.append(Entry(path, "link", 0, 0, 0, to))
+        self._entries.append(FolderEntry(path, "link", 0, 0, 0, to))
 
     def _copy_large(self, file: int, target: int, name: str, path: str, mode: int, status: os.stat_result) -> None:
-        made = os.open(name, _NEW, mode, dir_fd=target)
-        with closing(made):
+        output = os.open(name, _NEW, mode, dir_fd=target)
+        with closing(output):
             while part := os.read(file, 1 << 20):
-                os.write(made, part)
-            self._finish(made, mode, status.st_mtime_ns)
-            self._left_out.append(LeftOut(path, os.fstat(made).st_size, status.st_mtime_ns))
+                os.write(output, part)
+            self._finish(output, mode, status.st_mtime_ns)
+            self._left_out.append(Omission(path, os.fstat(output).st_size, status.st_mtime_ns))
 
     def _write(self, target: int, name: str, path: str, data: bytes, mode: int, mtime_ns: int) -> bytes:
-        made = os.open(name, _NEW, mode, dir_fd=target)
+        output = os.open(name, _NEW, mode, dir_fd=target)
         try:
-            written = os.write(made, data)
-            while written < len(data):
-                written += os.write(made, data[written:])
-            self._finish(made, mode, mtime_ns)
+            count = os.write(output, data)
+            while count < len(data):
+                count += os.write(output, data[count:])
+            self._finish(output, mode, mtime_ns)
         finally:
-            os.close(made)
-        self._entries.append(Entry(path, "file", mode, mtime_ns, len(data), hashlib.sha256(data).hexdigest()))
+            os.close(output)
+        self._entries.append(FolderEntry(path, "file", mode, mtime_ns, len(data), hashlib.sha256(data).hexdigest()))
         return data
 
-    def _finish(self, made: int, mode: int, mtime_ns: int) -> None:
+    def _finish(self, output: int, mode: int, mtime_ns: int) -> None:
         if mode & self._umask:
-            os.fchmod(made, mode)
+            os.fchmod(output, mode)
         if self._user is not None:
-            os.fchown(made, self._user, self._user)
-        os.utime(made, ns=(mtime_ns, mtime_ns))
+            os.fchown(output, self._user, self._user)
+        os.utime(output, ns=(mtime_ns, mtime_ns))
 
 
 def _umask() -> int:
     """Return the rights that new files of this process do not get; it can only be read by setting it."""
-    found = re.search(r"^Umask:\s*(\d+)", Path("/proc/self/status").read_text(), re.MULTILINE)
-    return int(found[1], 8) if found else 0o777
+    match = re.search(r"^Umask:\s*(\d+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(match[1], 8) if match else 0o777
 
 
 def _own_git(repository: Repository) -> dict[str, bytes]:
@@ -381,7 +379,7 @@ def _own_git(repository: Repository) -> dict[str, bytes]:
     config += "\tcheckStat = minimal\n\ttrustctime = false\n"  # so the index fits the copies
     config += "[user]\n\tname = AgentOrchestra\n\temail = agent@localhost\n"
     config += "[extensions]\n\tobjectFormat = sha256\n" * sha256
-    found = {
+    files = {
         "HEAD": (f"ref: {branch}" if branch else repository.head).encode() + b"\n",
         "config": config.encode(),
         "packed-refs": b"# pack-refs with: sorted\n" + refs,
@@ -390,8 +388,8 @@ def _own_git(repository: Repository) -> dict[str, bytes]:
     }
     shared = repository.text("rev-parse", "--shared-index-path")
     for place in (repository.git / "index", repository.common / "shallow", *([Path(shared)] if shared else [])):
-        found[place.name] = _read(place if place.is_absolute() else repository.folder / place)
-    return {f"{GIT}/{name}": data for name, data in found.items() if data}
+        files[place.name] = _read(place if place.is_absolute() else repository.folder / place)
+    return {f"{GIT}/{name}": data for name, data in files.items() if data}
 
 
 def _read(path: Path) -> bytes:
@@ -401,15 +399,15 @@ def _read(path: Path) -> bytes:
     return b""
 
 
-def _pythons(held: Survey) -> Iterator[str]:
+def _pythons(scan: Survey) -> Iterator[str]:
     """Yield the installations of Python that virtual environments of a project were made of, outside of /usr."""
-    for one in held.seen:
-        program = held.folder / one / "bin" / "python"
+    for path in scan.seen:
+        program = scan.folder / path / "bin" / "python"
         with suppress(OSError):
             base = program.resolve(strict=True).parent.parent
-            real = (held.folder / one / _VENV).is_file() and any(base.glob("lib/python3.*/os.py"))
-            known = (Path("/usr"), Path(python_base()), held.folder)
-            if real and not any(base.is_relative_to(place) for place in known):
+            real = (scan.folder / path / _VENV).is_file() and any(base.glob("lib/python3.*/os.py"))
+            places = (Path("/usr"), Path(python_base()), scan.folder)
+            if real and not any(base.is_relative_to(place) for place in places):
                 yield str(base)
 
 
@@ -419,7 +417,7 @@ def _pythons(held: Survey) -> Iterator[str]:
 def is_untouched(place: Path) -> bool:
     """Return True, once, if nobody has worked in a run's folder since it was copied. Blocks."""
     try:
-        (place / _UNTOUCHED).unlink()
+        (place / _MARKER).unlink()
     except FileNotFoundError:
         return False
     return True
@@ -428,9 +426,9 @@ def is_untouched(place: Path) -> bool:
 def seen_at(project: Project, work: str) -> str:
     """Return where commands see the folder: where the project lies, so that paths in files fit, or at `work`."""
     path = project.path
-    taken = not path or any(path == one or path.startswith(f"{one}/") for one in _NOT_THERE)
-    hides = any(Path(one).is_relative_to(path) for one in ("/home", "/opt", "/tmp", python_base(), *project.pythons))
-    return work or WORK if taken or hides or Path(path).is_relative_to(python_base()) else path
+    is_taken = not path or any(path == place or path.startswith(f"{place}/") for place in _SYSTEM_PATHS)
+    hides = any(Path(top).is_relative_to(path) for top in ("/home", "/opt", "/tmp", python_base(), *project.pythons))
+    return work or WORK if is_taken or hides or Path(path).is_relative_to(python_base()) else path
 
 
 def mounts_of(project: Project, folder: Path, work: str, *, machine: bool) -> list[Mount]:
@@ -438,21 +436,21 @@ def mounts_of(project: Project, folder: Path, work: str, *, machine: bool) -> li
 
     Commands may have made anything of the places before; none of theirs runs now.
     """
-    found = [(Path(project.path) / one, one) for one in project.seen]
-    found += [(Path(project.objects), ALTERNATE)] if project.objects else []
+    sources = [(Path(project.path) / path, path) for path in project.seen]
+    sources += [(Path(project.objects), ALTERNATE)] if project.objects else []
     mounts = []
-    for source, at in found:
+    for source, at in sources:
         if source.is_dir() and source.resolve() == source:
             make_folders(folder, at.split("/"))
             mounts.append(Mount(source, f"{work}/{at}"))
     bases = project.pythons if machine else ()
-    return [*mounts, *(Mount(Path(one), one) for one in bases if Path(one).is_dir())]
+    return [*mounts, *(Mount(Path(base), base) for base in bases if Path(base).is_dir())]
 
 
 def make_folders(root: Path, parts: Sequence[str]) -> None:
     """Make folders in folders below `root`, in place of whatever else has their names. Blocks."""
     for count in range(1, len(parts) + 1):
-        with opened(root, tuple(parts[: count - 1])) as at:
+        with folder_at(root, tuple(parts[: count - 1])) as at:
             try:
                 kind = os.stat(parts[count - 1], dir_fd=at, follow_symlinks=False).st_mode
             except FileNotFoundError:

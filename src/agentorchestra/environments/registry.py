@@ -49,8 +49,8 @@ def _make(place: str, parts: EnvironmentParts) -> Environment:
     from agentorchestra.environments.folder import FolderEnvironment
     from agentorchestra.environments.manifest import FolderLimits
 
-    given = parts.settings.folder
-    folder = FolderLimits(int(given.max_mib * MIB), given.max_entries, int(given.max_file_mib * MIB))
+    settings = parts.settings.folder
+    folder = FolderLimits(int(settings.max_mib * MIB), settings.max_entries, int(settings.max_file_mib * MIB))
     # Commands work in the same folder: what they may write is what it may hold.
     parts = replace(parts, limits=replace(parts.limits, work_bytes=folder.bytes, files=folder.entries))
     module, _, name = place.partition(":")

@@ -42,18 +42,18 @@ class Repository:
         done = _started(self.folder, words)
         return done.stdout.decode(errors="surrogateescape").strip() if done.returncode == 0 else ""
 
-    def listed(self, *words: str) -> list[str]:
-        return [os.fsdecode(one) for one in self.run(*words, "-z").split(b"\0") if one]
+    def paths(self, *words: str) -> list[str]:
+        return [os.fsdecode(path) for path in self.run(*words, "-z").split(b"\0") if path]
 
 
 def repository_at(folder: Path) -> Repository | None:
     """Return the repository in whose work tree a folder lies, or None; ProjectError if git refuses. Blocks."""
     done = _started(folder, ("rev-parse", "--show-prefix", "--absolute-git-dir", "--git-common-dir"))
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()
-        if "not a git repository (or any" in said or "must be run in a work tree" in said:
+        message = done.stderr.decode(errors="replace").strip()
+        if "not a git repository (or any" in message or "must be run in a work tree" in message:
             return None
-        raise ProjectError(f"git cannot read {folder}: {said.splitlines()[0] if said else 'no reason given'}")
+        raise ProjectError(f"git cannot read {folder}: {message.splitlines()[0] if message else 'no reason given'}")
     lines = os.fsdecode(done.stdout).split("\n")
     git = Path(lines[1])
     head = _started(folder, ("rev-parse", "--verify", "-q", "HEAD^{commit}")).stdout.decode().strip()
@@ -68,8 +68,8 @@ def run_git(folder: Path, *words: str, data: bytes = b"", env: Mapping[str, str]
     """
     done = _started(folder, words, data, env)
     if not 0 <= done.returncode <= most:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ProjectError(f"git {words[0]} failed in {folder}: {said[-1] if said else 'no reason given'}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise ProjectError(f"git {words[0]} failed in {folder}: {lines[-1] if lines else 'no reason given'}")
     return done.stdout
 
 

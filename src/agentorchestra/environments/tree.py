@@ -14,13 +14,13 @@ from zlib import crc32
 
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.beneath import MAX_DEPTH, OutsideError, closing, open_folder, opened, parts_of
+from agentorchestra.environments.beneath import MAX_DEPTH, OutsideError, closing, folder_at, open_folder, parts_of
 from agentorchestra.environments.manifest import (
-    Entry,
+    FolderEntry,
     FolderLimits,
-    LeftOut,
-    Manifest,
+    FolderManifest,
     Mark,
+    Omission,
     clear_for,
     encoded,
     entry_of,
@@ -44,11 +44,11 @@ _LARGE = 128  # so many entries have a part of their own: it is stored again onl
 class _Listing:
     """One folder: what is directly in it."""
 
-    entries: list[Entry] = field(default_factory=list)  # by name; a file's content is "" until it was read
+    entries: list[FolderEntry] = field(default_factory=list)  # by name; a file's content is "" until it was read
     folders: list[str] = field(default_factory=list)  # paths
-    left_out: list[LeftOut] = field(default_factory=list)  # too large to be kept
+    left_out: list[Omission] = field(default_factory=list)  # too large to be kept
     size: int = 0  # of the files, in bytes
-    linked: bool = False  # holds a file with several names: it may change by another one
+    has_links: bool = False  # holds a file with several names: it may change by another one
     lines: bytes | None = None  # its entries as they stand in a manifest
 
 
@@ -68,38 +68,38 @@ class Tree:
         *,
         apart: frozenset[str] = frozenset(),
         layer: bool = False,
-        watched: bool = True,
+        watch: bool = True,
     ) -> None:
         self.root, self.limits = root, limits
-        self._ctx, self._apart, self._layer, self._watched = ctx, apart, layer, watched
+        self._ctx, self._apart, self._layer, self._watched = ctx, apart, layer, watch
         self._changes = Changes(root)
         self._listings: dict[str, _Listing] = {}
         self._known: dict[str, tuple[Mark, str]] = {}
-        self._begun: dict[str, Entry] = {}  # files as they were copied, until they were looked at once
+        self._begun: dict[str, FolderEntry] = {}  # files as they were copied, until they were looked at once
         self._count = 0
         self._is_empty = False  # whether nothing was in the folder, or it was not there, when it had this `_mark`
         self._mark: Mark | None = None
 
     # -- as it stands ------------------------------------------------------------------------------------------------
 
-    async def look(self, *, everything: bool) -> bool:
-        """Look at what changed, or at `everything`, and keep it; ToolError for too much. True if anything differs."""
+    async def look(self, *, full: bool) -> bool:
+        """Look at what changed, with `full` at all, and keep it; ToolError for too much. True if anything differs."""
         if self._is_empty and self._mark == _mark(self.root):
             return False  # a thread would take a hundred times as long
-        differs = await asyncio.to_thread(self._look, everything)
-        unread = [
+        differs = await asyncio.to_thread(self._look, full)
+        pending = [
             (listing, index)
             for listing in self._listings.values()
             if listing.lines is None
             for index, entry in enumerate(listing.entries)
             if entry.kind == "file" and not entry.content
         ]
-        for part in batches(range(len(unread)), [listing.entries[index].size for listing, index in unread]):
-            await asyncio.gather(*(self._take(*unread[number]) for number in part))
+        for part in batches(range(len(pending)), [listing.entries[index].size for listing, index in pending]):
+            await asyncio.gather(*(self._take(*pending[number]) for number in part))
         return differs
 
-    def left_out(self) -> list[LeftOut]:
-        return [one for path in sorted(self._listings) for one in self._listings[path].left_out]
+    def left_out(self) -> list[Omission]:
+        return [omission for path in sorted(self._listings) for omission in self._listings[path].left_out]
 
     def lines(self) -> tuple[list[bytes], list[bytes]]:
         """Return the entries for the manifest itself, as lines, and parts of their own with many entries."""
@@ -108,22 +108,22 @@ class Tree:
                 # A file without content is gone, or was left out, since it was listed.
                 listing.entries = [entry for entry in listing.entries if entry.kind != "file" or entry.content]
                 listing.lines = encoded(listing.entries)
-        filled = [(path, one) for path, one in sorted(self._listings.items()) if one.entries]
-        parts = [b"[%b]" % (one.lines or b"") for _, one in filled if len(one.entries) >= _LARGE]
-        small = [(path, one) for path, one in filled if len(one.entries) < _LARGE]
-        count = sum(len(one.entries) for _, one in small)
+        pairs = [(path, listing) for path, listing in sorted(self._listings.items()) if listing.entries]
+        parts = [b"[%b]" % (listing.lines or b"") for _, listing in pairs if len(listing.entries) >= _LARGE]
+        small = [(path, listing) for path, listing in pairs if len(listing.entries) < _LARGE]
+        count = sum(len(listing.entries) for _, listing in small)
         if count < _LARGE:
-            return [one.lines or b"" for _, one in small], parts
+            return [listing.lines or b"" for _, listing in small], parts
         # By the hash of the path: a folder stays in its part whatever becomes of others, until there are twice as many.
         groups: list[list[bytes]] = [[] for _ in range(1 << (count // _LARGE).bit_length())]
-        for path, one in small:
-            groups[crc32(path.encode("utf-8", "surrogateescape")) % len(groups)].append(one.lines or b"")
+        for path, listing in small:
+            groups[crc32(path.encode("utf-8", "surrogateescape")) % len(groups)].append(listing.lines or b"")
         return [], [*parts, *(b"[%b]" % b",".join(group) for group in groups if group)]
 
-    async def begins_as(self, began: Manifest) -> None:
+    async def begins_as(self, began: FolderManifest) -> None:
         """Take notice of a folder that was copied, and in which nobody has worked: it is not read again."""
         self._begun = {entry.path: entry for entry in began.entries if entry.kind == "file"}
-        await self.look(everything=True)
+        await self.look(full=True)
         self._begun = {}
 
     def forget(self) -> None:
@@ -134,16 +134,16 @@ class Tree:
     def close(self) -> None:
         self._changes.close()
 
-    def _look(self, everything: bool) -> bool:
+    def _look(self, full: bool) -> bool:
         self._mark, now = _mark(self.root), time.time_ns()
         self._is_empty = self._mark is None
         if not self.root.is_dir():
-            had, self._listings = bool(self._listings), {}
-            return had
+            was_there, self._listings = bool(self._listings), {}
+            return was_there
         changed = self._changes.taken() if self._count >= WORTH and self._watched else None
-        if changed is None or everything or not self._listings:
+        if changed is None or full or not self._listings:
             before, self._listings = self._listings, {}
-            with opened(self.root) as at:
+            with folder_at(self.root) as at:
                 self._all(at, "", before)
             if self._mark is not None and now - self._mark.ctime_ns > _CLOCK_NS:
                 self._is_empty = not (self._listings[""].entries or self._listings[""].left_out)
@@ -156,9 +156,9 @@ class Tree:
         elif not changed:
             return False
         else:
-            changed |= {path for path, listing in self._listings.items() if listing.linked}
+            changed |= {path for path, listing in self._listings.items() if listing.has_links}
             differs = False
-            for path in sorted(changed, key=lambda one: one.count("/")):
+            for path in sorted(changed, key=lambda path: path.count("/")):
                 differs |= self._again(path)
         self._check()
         return differs
@@ -189,16 +189,16 @@ class Tree:
         if former is None and path.rpartition("/")[0] not in self._listings:
             return False  # below something that is gone, or listed with its parent
         try:
-            with opened(self.root, tuple(path.split("/")) if path else ()) as at:
+            with folder_at(self.root, tuple(path.split("/")) if path else ()) as at:
                 listing = self._listings[path] = _same(former, self._listing(at, path))
                 new = [folder for folder in listing.folders if folder not in self._listings]
                 self._below(at, path, new, {})
         except (FileNotFoundError, NotADirectoryError, OutsideError):
             self._drop(path)
             return True
-        gone = set(former.folders if former is not None else ()) - set(listing.folders)
-        for one in gone:
-            self._drop(one)
+        folders = set(former.folders if former is not None else ()) - set(listing.folders)
+        for folder in folders:
+            self._drop(folder)
         return listing is not former or bool(new)
 
     def _drop(self, path: str) -> None:
@@ -208,8 +208,8 @@ class Tree:
 
     def _listing(self, at: int, path: str) -> _Listing:
         listing = _Listing()
-        with os.scandir(at) as found:
-            names = sorted(one.name for one in found)
+        with os.scandir(at) as children:
+            names = sorted(child.name for child in children)
         for name in names:
             if not path and name in self._apart:
                 continue
@@ -223,17 +223,17 @@ class Tree:
                 continue
             if entry.kind == "file":
                 if entry.size > self.limits.file_bytes:
-                    listing.left_out.append(LeftOut(below, entry.size, entry.mtime_ns))
+                    listing.left_out.append(Omission(below, entry.size, entry.mtime_ns))
                     continue
                 listing.size += entry.size
-                listing.linked |= status.st_nlink > 1
-                held = self._known.get(below)
-                if held is not None and held[0] == Mark.of(status):
-                    entry = entry._replace(content=held[1])
-                begun = self._begun.get(below)
-                if begun is not None and begun[2:5] == entry[2:5]:
-                    entry = begun
-                    self._known[below] = (Mark.of(status), begun.content)
+                listing.has_links |= status.st_nlink > 1
+                pair = self._known.get(below)
+                if pair is not None and pair[0] == Mark.of(status):
+                    entry = entry._replace(content=pair[1])
+                copy = self._begun.get(below)
+                if copy is not None and copy[2:5] == entry[2:5]:
+                    entry = copy
+                    self._known[below] = (Mark.of(status), copy.content)
             elif entry.kind in ("folder", "opaque"):
                 listing.folders.append(below)
             listing.entries.append(entry)
@@ -258,7 +258,7 @@ class Tree:
         try:
             read = await asyncio.to_thread(read_file, self.root, entry.path, self.limits)
         except ToolError:  # it grew since it was listed
-            listing.left_out.append(LeftOut(entry.path, entry.size, entry.mtime_ns))
+            listing.left_out.append(Omission(entry.path, entry.size, entry.mtime_ns))
             return
         if read is None:
             return
@@ -270,20 +270,20 @@ class Tree:
     # -- as it was ---------------------------------------------------------------------------------------------------
 
     async def put_back(
-        self, entries: Sequence[Entry], left_out: Collection[LeftOut], temporary: Callable[[], Path]
+        self, entries: Sequence[FolderEntry], left_out: Collection[Omission], temporary: Callable[[], Path]
     ) -> None:
         """Make it as the entries say; what is as it should be is not written again, what was left out stays."""
         if not entries and not self.root.is_dir():
             return
         await asyncio.to_thread(self.root.mkdir, parents=True, exist_ok=True)
-        wanted = {entry.path: entry for entry in entries}
-        there = await asyncio.to_thread(clear_for, self.root, wanted, self._apart, set(left_out), layer=self._layer)
+        by_path = {entry.path: entry for entry in entries}
+        present = await asyncio.to_thread(clear_for, self.root, by_path, self._apart, set(left_out), layer=self._layer)
         await asyncio.to_thread(make_folders, self.root, entries)
         files = [entry for entry in entries if entry.kind == "file"]
         missing = await asyncio.to_thread(
-            lambda: [e for e in files if needs_writing(self.root, e, there.get(e.path), self._known.get(e.path))]
+            lambda: [e for e in files if needs_writing(self.root, e, present.get(e.path), self._known.get(e.path))]
         )
-        for part in batches(range(len(missing)), [one.size for one in missing]):
+        for part in batches(range(len(missing)), [entry.size for entry in missing]):
             await asyncio.gather(*(self._write(missing[index], temporary) for index in part))
 
         def end() -> dict[str, tuple[Mark, str]]:
@@ -293,13 +293,13 @@ class Tree:
         self._known = await asyncio.to_thread(end)
         self.forget()
 
-    async def _write(self, entry: Entry, temporary: Callable[[], Path]) -> None:
+    async def _write(self, entry: FolderEntry, temporary: Callable[[], Path]) -> None:
         data = await self._ctx.read_artifact(ArtifactRef(name=entry.path, sha256=entry.content, size=entry.size))
 
         def write() -> None:
-            made = temporary()
-            made.write_bytes(data)
-            place_file(self.root, parts_of(entry.path), made)
+            temp = temporary()
+            temp.write_bytes(data)
+            place_file(self.root, parts_of(entry.path), temp)
 
         await asyncio.to_thread(write)
 
@@ -317,7 +317,7 @@ def _same(former: _Listing | None, listing: _Listing) -> _Listing:
         return listing
     if (former.entries, former.left_out) != (listing.entries, listing.left_out):
         return listing
-    former.linked, former.size = listing.linked, listing.size
+    former.has_links, former.size = listing.has_links, listing.size
     return former
 
 

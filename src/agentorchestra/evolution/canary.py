@@ -12,14 +12,14 @@ from typing import Any
 from agentorchestra.core.events import Rated
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import FINAL, RunStatus
-from agentorchestra.evolution.components import managed
+from agentorchestra.evolution.components import manager_of
 from agentorchestra.evolution.gate import stopped_live
 from agentorchestra.tea.registry.history import Shared
 from agentorchestra.workspace import Workspace
 
 ENOUGH = 50  # pairs of live runs after which a candidate that was not stopped is taken into use
 
-_TRIED = FINAL | {RunStatus.FAILED, RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT}
+_STATUSES = FINAL | {RunStatus.FAILED, RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT}
 
 
 @dataclass(frozen=True)
@@ -45,25 +45,25 @@ async def canaries(workspace: Workspace[Any]) -> list[Canary]:
                 shares[f"{kind}:{history.name}"] = history.shared
     if not shares:
         return []
-    rated = {}
+    ratings = {}
     async for event in workspace.log.select(LogQuery(types=("rated",))):
         if isinstance(event.data, Rated):
-            rated[event.run] = event.data.score
+            ratings[event.run] = event.data.score
     runs = sorted(await workspace.runs.list(), key=lambda run: (run.manifest.created, run.id))
-    found = []
+    entries = []
     for subject, shared in shares.items():
-        ended = [
-            (run.manifest.labels[label], rated.get(run.id, float(run.status is RunStatus.COMPLETED)))
+        outcomes = [
+            (run.manifest.labels[label], ratings.get(run.id, float(run.status is RunStatus.COMPLETED)))
             for run in runs
             for label in [f"canary {subject}"]
             if label in run.manifest.labels
             and run.manifest.created >= shared.since
-            and (run.status in _TRIED or run.id in rated)
+            and (run.status in _STATUSES or run.id in ratings)
         ]
-        with_it = tuple(score for version, score in ended if version == shared.version)
-        without = tuple(score for version, score in ended if version != shared.version)
-        found.append(Canary(subject, shared, without, with_it))
-    return found
+        with_it = tuple(score for version, score in outcomes if version == shared.version)
+        without = tuple(score for version, score in outcomes if version != shared.version)
+        entries.append(Canary(subject, shared, without, with_it))
+    return entries
 
 
 async def check_canaries(workspace: Workspace[Any]) -> list[str]:
@@ -73,20 +73,20 @@ async def check_canaries(workspace: Workspace[Any]) -> list[str]:
     """
     done = []
     for canary in await canaries(workspace):
-        manager, name = managed(workspace, canary.subject)
+        manager, name = manager_of(workspace, canary.subject)
         version, by = canary.shared.version, "evolution canary"
         means = " and ".join(
-            f"{sum(each) / len(each):.2f} over {len(each)} runs {how} it"
-            for each, how in ((canary.candidate, "with"), (canary.current, "without"))
-            if each
+            f"{sum(outcomes) / len(outcomes):.2f} over {len(outcomes)} runs {word} it"
+            for outcomes, word in ((canary.candidate, "with"), (canary.current, "without"))
+            if outcomes
         )
         stopped = stopped_live(canary.current, canary.candidate)
         if stopped is not None:
-            why = f"it does worse live, known after {stopped} pairs of runs: {means}"
-            await manager.archive(name, version, author=by, reason=why)
-            done.append(f"{canary.subject}@{version} was taken back: {why}")
+            reason = f"it does worse live, known after {stopped} pairs of runs: {means}"
+            await manager.archive(name, version, author=by, reason=reason)
+            done.append(f"{canary.subject}@{version} was taken back: {reason}")
         elif canary.pairs >= ENOUGH:
-            why = f"it did no worse in {canary.pairs} pairs of live runs: {means}"
-            await manager.activate(name, version, author=by, reason=why)
-            done.append(f"{canary.subject} means {version} now: {why}")
+            reason = f"it did no worse in {canary.pairs} pairs of live runs: {means}"
+            await manager.activate(name, version, author=by, reason=reason)
+            done.append(f"{canary.subject} means {version} now: {reason}")
     return done

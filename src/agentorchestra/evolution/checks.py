@@ -16,7 +16,7 @@ from agentorchestra.agents.optimiser.constraints import check_text
 from agentorchestra.agents.optimiser.evidence import Limits, Variable
 from agentorchestra.core.errors import OverlapError, ProposalError
 from agentorchestra.core.ids import sha256_text
-from agentorchestra.evolution.optimiser import Change
+from agentorchestra.evolution.optimiser import TextChange
 
 WORDS = 8  # words in a row that no text has by chance
 SHORTEST = 4  # characters of a short answer below which it says nothing that it stands in a text
@@ -35,25 +35,25 @@ class HeldApart(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def of(cls, texts: Iterable[str]) -> HeldApart:
         """Return it for questions and answers; of a text with at most `WORDS` words the whole of it counts."""
-        found: dict[int, set[str]] = {}
+        hashes: dict[int, set[str]] = {}
         for text in texts:
             words = _words(text)
             short = " ".join(words)
             if len(short) < SHORTEST or short in _COMMON:
                 continue
             size = min(WORDS, len(words))
-            found.setdefault(size, set()).update(_hashed(words, size))
-        return cls(hashes={size: frozenset(each) for size, each in sorted(found.items())})
+            hashes.setdefault(size, set()).update(_hashes(words, size))
+        return cls(hashes={size: frozenset(sums) for size, sums in sorted(hashes.items())})
 
     def stands_in(self, text: str, *, before: str = "") -> bool:
         """Return True if a text holds words of them that the text before did not hold."""
-        words, had = _words(text), _words(before)
-        return any((set(_hashed(words, size)) & each) - set(_hashed(had, size)) for size, each in self.hashes.items())
+        words, old = _words(text), _words(before)
+        return any((set(_hashes(words, size)) & sums) - set(_hashes(old, size)) for size, sums in self.hashes.items())
 
 
 def check_changes(
     variables: Sequence[Variable],  # that may change, with their present texts
-    changes: Sequence[Change],  # as an optimiser lists them
+    changes: Sequence[TextChange],  # as an optimiser lists them
     *,
     limits: Limits | None = None,  # within which texts change
     apart: HeldApart | None = None,  # the questions and answers of the validation
@@ -64,17 +64,17 @@ def check_changes(
         ProposalError: a change of what may not change, or two of one variable; its subclasses as `check_text` raises
             them; OverlapError, which does not tell the words.
     """
-    known = {variable.key: variable for variable in variables}
+    by_key = {variable.key: variable for variable in variables}
     seen: set[str] = set()
     for change in changes:
         key = f"{change.component}/{change.variable}"
-        if key not in known:
-            raise ProposalError(f"a change of {key} is proposed, which may not change; {', '.join(known)} may")
+        if key not in by_key:
+            raise ProposalError(f"a change of {key} is proposed, which may not change; {', '.join(by_key)} may")
         if key in seen:
             raise ProposalError(f"two changes of {key} are proposed; one is taken, so propose one")
         seen.add(key)
-        check_text(known[key], change.text, limits or Limits())
-        if apart is not None and apart.stands_in(change.text, before=known[key].text):
+        check_text(by_key[key], change.text, limits or Limits())
+        if apart is not None and apart.stands_in(change.text, before=by_key[key].text):
             raise OverlapError(
                 f"the new text for {key} holds words of a question or an answer that is held apart; write what helps "
                 "with every task"
@@ -85,6 +85,6 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def _hashed(words: Sequence[str], size: int) -> Iterator[str]:
+def _hashes(words: Sequence[str], size: int) -> Iterator[str]:
     for at in range(len(words) - size + 1):
         yield sha256_text(" ".join(words[at : at + size]))

@@ -9,7 +9,7 @@ from agentorchestra.tea.registry.context import ContextManager
 from agentorchestra.workspace import Workspace
 
 
-def managed(workspace: Workspace[Any], subject: str) -> tuple[ContextManager[Any], str]:
+def manager_of(workspace: Workspace[Any], subject: str) -> tuple[ContextManager[Any], str]:
     """Return the manager of a component and its name, from `tool:price_of`; EvolutionError for another form."""
     kind, _, name = subject.partition(":")
     managers = {manager.kind.name: manager for manager in workspace.components.managers}
@@ -20,5 +20,5 @@ def managed(workspace: Workspace[Any], subject: str) -> tuple[ContextManager[Any
 
 async def version_of(workspace: Workspace[Any], subject: str) -> str:
     """Return the version that a component's name means now; raise UnknownComponentError if there is none."""
-    manager, name = managed(workspace, subject)
+    manager, name = manager_of(workspace, subject)
     return (await manager.info(name)).version

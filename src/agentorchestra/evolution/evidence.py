@@ -29,7 +29,7 @@ from agentorchestra.log.ledger import Ledger, Record, parent_key, status_of, wit
 
 CHARS, NODES = 60_000, 60  # characters of a run's evidence, and effects in it
 
-_ENDED = frozenset({*RunStatus} - {RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED})
+_END_STATUSES = frozenset({*RunStatus} - {RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED})
 _MEMORY = frozenset({EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY})
 _CALLS = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE, *OF_AGENTS, *_MEMORY})
 _CARRIERS: Mapping[str, frozenset[EffectKind]] = {
@@ -70,29 +70,29 @@ def evidence_of(
     created = events[0].data
     assert isinstance(created, RunCreated)
     status = status_of(events)
-    if status not in _ENDED:
+    if status not in _END_STATUSES:
         raise EvidenceError(f"{events[0].run} is {status.value}; an optimiser works with runs that have ended")
     manifest = created.manifest
-    ended = [one.data for one in events if one.type == "run_ended"]
-    last = ended[-1] if ended else None
+    endings = [event.data for event in events if event.type == "run_ended"]
+    last = endings[-1] if endings else None
     result = last.result if isinstance(last, RunEnded) else {}
-    notes = [data for one in events if one.type == "noted" and isinstance(data := one.data, Noted)]
-    graph = _Graph(Ledger.of(events), {one.span or "": one.actor for one in events if one.actor})
+    notes = [data for event in events if event.type == "noted" and isinstance(data := event.data, Noted)]
+    graph = _Graph(Ledger.of(events), {event.span or "": event.actor for event in events if event.actor})
     graph.build()
-    kept = graph.nearest(nodes)
-    room = max(200, min(4_000, chars // (2 * max(1, len(kept)))))
+    keys = graph.nearest(nodes)
+    room = max(200, min(4_000, chars // (2 * max(1, len(keys)))))
     return Evidence(
         run=events[0].run,
         task=cut(manifest.task, chars // 8),
         status=status.value,
         answer=cut(str(result.get("answer") or ""), chars // 8),
         error=cut((last.error or "") if isinstance(last, RunEnded) else "", chars // 8),
-        failed_checks=tuple(cut(one.message, 500) for one in notes if one.level != "info")[-_WARNINGS:],
+        failed_checks=tuple(cut(note.message, 500) for note in notes if note.level != "info")[-_WARNINGS:],
         score=score,
         labels=manifest.labels,
-        nodes=tuple(graph.node(key, variables, room) for key in kept),
-        edges=tuple((str(a), str(b)) for a, b in graph.edges_between(kept)),
-        left_out=len(graph.records) - len(kept),
+        nodes=tuple(graph.node(key, variables, room) for key in keys),
+        edges=tuple((str(a), str(b)) for a, b in graph.edges_between(keys)),
+        left_out=len(graph.records) - len(keys),
     )
 
 
@@ -109,43 +109,44 @@ class _Graph:
     fresh: dict[EffectKey, str] = field(default_factory=dict, init=False)  # what is new in each request, as text
 
     def build(self) -> None:
-        wanted = _CALLS | {EffectKind.REQUEST_MODEL}
+        kinds = _CALLS | {EffectKind.REQUEST_MODEL}
         every = self.ledger.records.items()
-        found = [(key, one) for key, one in every if one.effect and one.kind in wanted and one.outcome is not None]
         # The end of the run stands apart: its top agent, and the calls by which agents finish.
-        found = [(key, one) for key, one in found if not (key.branch == "/" and one.kind in OF_AGENTS)]
-        found = [(key, one) for key, one in found if one.effect.get("purpose") != FINISH or not _outcome(one).ok]
-        self.records = dict(sorted(found, key=lambda each: each[1].seq))
-        self.pieces = {key: [text.strip()[:200].strip() for text in _texts(one)] for key, one in found}
-        self.after = {key: [] for key in self.records}
-        for key, one in self.records.items():
-            request = self.ledger.codec.decode(one.effect).request if one.kind is EffectKind.REQUEST_MODEL else None
+        for key, record in sorted(every, key=lambda entry: entry[1].seq):
+            if record.effect and record.kind in kinds and record.outcome is not None:
+                finishes = record.effect.get("purpose") == FINISH and record.outcome.ok
+                if not finishes and not (key.branch == "/" and record.kind in OF_AGENTS):
+                    self.records[key], self.after[key] = record, []
+                    self.pieces[key] = [text.strip()[:200].strip() for text in _texts(record)]
+        for key, record in self.records.items():
+            is_request = record.kind is EffectKind.REQUEST_MODEL
+            request = self.ledger.codec.decode(record.effect).request if is_request else None
             if request is not None:
                 self.requests[key] = request
-        delivered: set[tuple[EffectKey, str]] = set()
+        deliveries: set[tuple[EffectKey, str]] = set()
         for key in self.records:
             if key in self.requests:
-                self._into_request(key, delivered)
+                self._into_request(key, deliveries)
             else:
                 self._into_call(key)
         self._out_of_branches()
 
-    def _into_request(self, key: EffectKey, delivered: set[tuple[EffectKey, str]]) -> None:
+    def _into_request(self, key: EffectKey, deliveries: set[tuple[EffectKey, str]]) -> None:
         before = self._before(key)
-        known = {one.digest for one in self.requests[before].messages} if before is not None else set()
-        new = [one for one in self.requests[key].messages if one.digest not in known and one.role != "system"]
-        called = {call.id for one in new for call in one.tool_calls}
-        text = self.fresh[key] = "\n".join(one.text for one in new)
+        digests = {message.digest for message in self.requests[before].messages} if before is not None else set()
+        messages = [message for message in self.requests[key].messages if message.role != "system"]
+        new = [message for message in messages if message.digest not in digests]
+        call_ids = {call.id for message in new for call in message.tool_calls}
+        text, began = "\n".join(message.text for message in new), self.records[key].began
+        self.fresh[key] = text
         for other, record in self.records.items():
-            if record.seq > self.records[key].began or other == key or (other, key.branch) in delivered:
-                continue
-            if self._carried(other, key):
+            if record.seq > began or other == key or (other, key.branch) in deliveries or self._is_carried(other, key):
                 continue
             near = other.branch == key.branch and (before is None or other >= before)
-            replied = other in self.requests and _outcome(record).ok
-            ids = {one.id for one in _outcome(record).response.tool_calls} if replied else set()
-            if ids & called or self._stands(other, text, near=near):
-                delivered.add((other, key.branch))
+            is_reply = other in self.requests and _outcome(record).ok
+            ids = {call.id for call in _outcome(record).response.tool_calls} if is_reply else set()
+            if ids & call_ids or self._stands(other, text, near=near):
+                deliveries.add((other, key.branch))
                 self.after[other].append(key)
 
     def _into_call(self, key: EffectKey) -> None:
@@ -153,24 +154,22 @@ class _Graph:
         before = self._before(key)
         if before is not None:
             self.after[before].append(key)
-        asked = "\n".join(_leaves(self.records[key].effect.get("arguments", {})))
+        arguments = "\n".join(_leaves(self.records[key].effect.get("arguments", {})))
         for other, record in self.records.items():
             if record.seq > self.records[key].began or other in (key, before) or other in self.requests:
                 continue
-            if self._carried(other, key):
-                continue
-            if self._stands(other, asked):
+            if not self._is_carried(other, key) and self._stands(other, arguments):
                 self.after[other].append(key)
 
     def _out_of_branches(self) -> None:
         """Add the edges from the last effects of a branch to whoever owns it, and from the run's own to its end."""
-        for key in [one for one, targets in self.after.items() if not targets]:
+        for key in [source for source, targets in self.after.items() if not targets]:
             owner = parent_key(key.branch)
             while owner is not None and owner not in self.records:
                 owner = parent_key(owner.branch)
             self.after[key].append(OUTCOME if owner is None else owner)
 
-    def _carried(self, key: EffectKey, later: EffectKey) -> bool:
+    def _is_carried(self, key: EffectKey, later: EffectKey) -> bool:
         """Return True if an output came to a later effect as that of an agent or tool which it was done for."""
         owner = None if key.branch == later.branch else parent_key(key.branch)
         while owner is not None:
@@ -183,8 +182,8 @@ class _Graph:
     def _before(self, key: EffectKey) -> EffectKey | None:
         """Return the last request on an effect's branch that was answered before it began."""
         began = self.records[key].began
-        asked = (one for one in self.requests if one.branch == key.branch and one.n < key.n)
-        return max((one for one in asked if self.records[one].seq <= began), default=None)
+        earlier = (other for other in self.requests if other.branch == key.branch and other.n < key.n)
+        return max((other for other in earlier if self.records[other].seq <= began), default=None)
 
     def _stands(self, key: EffectKey, text: str, *, near: bool = False) -> bool:
         """Return True if an output stands in a text; `near`: where it is expected, however short it is."""
@@ -194,9 +193,9 @@ class _Graph:
     def nearest(self, most: int) -> list[EffectKey]:
         return [*self.records][-most:]
 
-    def edges_between(self, kept: Sequence[EffectKey]) -> Iterator[tuple[EffectKey, EffectKey | str]]:
-        inside = {*kept}
-        for key in kept:
+    def edges_between(self, keys: Sequence[EffectKey]) -> Iterator[tuple[EffectKey, EffectKey | str]]:
+        inside = {*keys}
+        for key in keys:
             for target in dict.fromkeys(self.after[key]):
                 if target == OUTCOME or target in inside:
                     yield key, target
@@ -205,20 +204,20 @@ class _Graph:
         record, outcome = self.records[key], _outcome(self.records[key])
         arguments = record.effect.get("arguments", {})
         request = self.requests.get(key)
-        given = self.fresh[key] if request is not None else canonical_json(arguments)
+        text = self.fresh[key] if request is not None else canonical_json(arguments)
         whole = record.kind is EffectKind.INVOKE_TOOL and len(canonical_json(arguments)) <= room
         return Node(
             key=str(key),
             kind=record.kind.value,
             component=str(record.effect.get("component", "")),
             actor=self.actors.get(str(key), ""),
-            given=cut(given, room),
+            given=cut(text, room),
             gave=cut(_gave(record, outcome), room),
             arguments=arguments if whole else None,
             error="" if outcome.ok else cut(outcome.error or outcome.status, room),
             cost_usd=outcome.usage.cost_usd,
             trust=outcome.trust,
-            uses=tuple(one.key for one in variables if takes_part(one, record, request)),
+            uses=tuple(variable.key for variable in variables if takes_part(variable, record, request)),
         )
 
 
@@ -231,17 +230,17 @@ def takes_part(variable: Variable, record: Record, request: ModelRequest | None)
     if variable.is_code:
         return False
     # The words of what is offered stand in its schema.
-    offered = {tool.name for tool in request.tools}
+    tools = {tool.name for tool in request.tools}
     if kind == "tool" or (kind == "agent" and variable.role == "description"):
-        if name in offered:
+        if name in tools:
             return True
-    elif kind == "environment" and any(one.startswith(f"{name}_") for one in offered):
+    elif kind == "environment" and any(tool.startswith(f"{name}_") for tool in tools):
         return True
     words = [line.strip() for line in _TAG.sub("\n", variable.text).splitlines()]
-    telling = [one for one in words if len(one) >= _TELLING] or [one for one in words if one]
-    shown = "\n".join([*(one.text for one in request.messages), *(tool.description for tool in request.tools)])
-    found = sum(len(one) for one in telling if one in shown)
-    return bool(telling) and found >= _SHARE * sum(map(len, telling))
+    telling = [line for line in words if len(line) >= _TELLING] or [line for line in words if line]
+    text = "\n".join([*(message.text for message in request.messages), *(tool.description for tool in request.tools)])
+    length = sum(len(line) for line in telling if line in text)
+    return bool(telling) and length >= _SHARE * sum(map(len, telling))
 
 
 def _outcome(record: Record) -> Outcome:
@@ -260,8 +259,8 @@ def _texts(record: Record) -> Iterator[str]:
         yield reply.text
         with suppress(ValueError):
             yield from _leaves(json.loads(reply.text))
-        for one in reply.tool_calls:
-            yield from _leaves(one.arguments)
+        for call in reply.tool_calls:
+            yield from _leaves(call.arguments)
     else:
         yield text_of(outcome.blocks())
         yield from _leaves(outcome.value)
@@ -271,8 +270,8 @@ def _leaves(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(one)
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(part)
 
 
 def _gave(record: Record, outcome: Outcome) -> str:
@@ -280,5 +279,5 @@ def _gave(record: Record, outcome: Outcome) -> str:
         return text_of(outcome.blocks())
     if not outcome.ok:
         return ""
-    calls = [f"calls {one.name}({canonical_json(one.arguments)})" for one in outcome.response.tool_calls]
+    calls = [f"calls {call.name}({canonical_json(call.arguments)})" for call in outcome.response.tool_calls]
     return "\n".join([*([outcome.response.text] if outcome.response.text else []), *calls])

@@ -25,11 +25,11 @@ from agentorchestra.evaluation.results import values
 from agentorchestra.evaluation.runner import Runner, arm_workspace
 from agentorchestra.evaluation.scores import Score, score, total
 from agentorchestra.evolution.checks import HeldApart
-from agentorchestra.evolution.components import managed, version_of
+from agentorchestra.evolution.components import manager_of, version_of
 from agentorchestra.evolution.gate import decide
-from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Proposal, Trial, parted
+from agentorchestra.evolution.optimiser import Improvement, Optimiser, Proposal, TextChange, Trial, split_place
 from agentorchestra.evolution.optimisers import check
-from agentorchestra.evolution.record import FOLDER, Evolution, QuestionSource, Round, add_round, rounds
+from agentorchestra.evolution.record import FOLDER, Evolution, EvolutionRound, QuestionSource, add_round, rounds
 from agentorchestra.tea.registry.entries import By
 from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
@@ -54,7 +54,7 @@ class Evolver:
         self._spent: list[float | None] = []
         self._tried: dict[tuple[str, str], None] = {}
 
-    async def run(self) -> list[Round]:
+    async def run(self) -> list[EvolutionRound]:
         """Carry out the rounds that are left; return all of them.
 
         Raises:
@@ -70,35 +70,36 @@ class Evolver:
                 await self._variables(workspace)
                 for number in range(1, evolution.rounds + 1):
                     done = rounds(self._folder, evolution.name)
-                    self._spent = [one.usd for one in done]
-                    if number not in {one.number for one in done}:
+                    self._spent = [record.usd for record in done]
+                    if number not in {record.number for record in done}:
                         self._tried = {}
-                        ended = await self._round(workspace, number)
-                        add_round(self._folder, evolution.name, ended)
-                        await self._tidied(workspace, ended)
-                        self._tell(f"round {number}: {ended.ended}: {ended.why}")
+                        record = await self._round(workspace, number)
+                        add_round(self._folder, evolution.name, record)
+                        await self._tidy(workspace, record)
+                        self._tell(f"round {number}: {record.ended}: {record.why}")
         return rounds(self._folder, evolution.name)
 
     # -- a round ---------------------------------------------------------------------------------------------------
 
-    async def _round(self, workspace: Workspace[Any], number: int) -> Round:
+    async def _round(self, workspace: Workspace[Any], number: int) -> EvolutionRound:
         evolution, before_usd = self._evolution, len(self._spent)
         current = await self._current(workspace, number)
-        ids = evolution.drawn(number)
-        before = await self._asked(workspace, f"{number}-train", evolution.training, ids, {CURRENT: current})
-        ended = Round(number=number, ended="learnt", before=_mean(before, CURRENT))
-        if ended.before == 1:
-            return self._closed(ended, before_usd, "learnt", why="every training question was answered right")
+        ids = evolution.draw(number)
+        before = await self._ask(workspace, f"{number}-train", evolution.training, ids, {CURRENT: current})
+        record = EvolutionRound(number=number, ended="learnt", before=_mean(before, CURRENT))
+        if record.before == 1:
+            return self._closed(record, before_usd, "learnt", reason="every training question was answered right")
 
-        async def evaluate(texts: Mapping[str, str], wanted: Sequence[str]) -> Sequence[Trial]:
+        async def evaluate(texts: Mapping[str, str], questions: Sequence[str]) -> Sequence[Trial]:
             changes = [
-                Change(component=c, variable=v, text=t) for place, t in texts.items() for c, v in [parted(place)]
+                TextChange(component=component, variable=variable, text=text)
+                for (component, variable), text in zip(map(split_place, texts), texts.values(), strict=True)
             ]
             try:
-                versions = await self._registered(workspace, current, changes, "", f"tried in round {number}")
+                versions = await self._register(workspace, current, changes, "", f"tried in round {number}")
             except UsageError:  # a text that makes no component answers nothing
-                return [Trial(one, "", 0.0) for one in wanted]
-            return _trials(await self._tried_on(workspace, number, current, versions, wanted), CANDIDATE)
+                return [Trial(question, "", 0.0) for question in questions]
+            return _trials(await self._tried_on(workspace, number, current, versions, questions), CANDIDATE)
 
         task = Improvement(
             workspace=workspace,
@@ -113,58 +114,58 @@ class Evolver:
         )
         proposal = await self._optimiser(task)
         self._spent.append(proposal.usd)
-        ended = ended.model_copy(
-            update={"run": proposal.run, "reasons": {one.place: one.reason for one in proposal.changes}}
+        record = record.model_copy(
+            update={"run": proposal.run, "reasons": {change.place: change.reason for change in proposal.changes}}
         )
         if not proposal.changes:
-            return self._closed(ended, before_usd, "no change", why=proposal.why)
+            return self._closed(record, before_usd, "no change", reason=proposal.why)
         try:
             versions = await self._candidates(task, current, proposal, number)
         except UsageError as exc:
-            return self._closed(ended, before_usd, "refused", why=str(exc))
-        ended = ended.model_copy(update={"versions": versions})
+            return self._closed(record, before_usd, "refused", reason=str(exc))
+        record = record.model_copy(update={"versions": versions})
         after = await self._tried_on(workspace, number, current, versions, ids)
-        ended = ended.model_copy(update={"after": _mean(after, CANDIDATE)})
-        return await self._decided(workspace, ended, current, before_usd)
+        record = record.model_copy(update={"after": _mean(after, CANDIDATE)})
+        return await self._decide(workspace, record, current, before_usd)
 
     async def _current(self, workspace: Workspace[Any], number: int) -> dict[str, str]:
         """Return the versions that a round begins with: of one that was begun before, those of its training."""
         name = f"{self._evolution.name}-{number}-train"
         if (folder_of(self._folder, name) / PLAN).exists():
             return read_plan(self._folder, name).arm(CURRENT).components
-        return {one: await version_of(workspace, one) for one in self._evolution.subjects}
+        return {subject: await version_of(workspace, subject) for subject in self._evolution.subjects}
 
-    async def _decided(
-        self, workspace: Workspace[Any], ended: Round, current: Mapping[str, str], before_usd: int
-    ) -> Round:
-        evolution, number = self._evolution, ended.number
-        gained = (ended.after or 0.0) - (ended.before or 0.0)
+    async def _decide(
+        self, workspace: Workspace[Any], record: EvolutionRound, current: Mapping[str, str], before_usd: int
+    ) -> EvolutionRound:
+        evolution, number = self._evolution, record.number
+        gain = (record.after or 0.0) - (record.before or 0.0)
         # A candidate that gains nothing on the very questions it was made for is not worth a validation.
-        if gained <= 0:
-            why = f"{_percent(ended.before)} of its training questions before, {_percent(ended.after)} with it"
-            return self._closed(ended, before_usd, "no better", why=why)
+        if gain <= 0:
+            reason = f"{_percent(record.before)} of its training questions before, {_percent(record.after)} with it"
+            return self._closed(record, before_usd, "no better", reason=reason)
         if evolution.promote == "auto":
-            why = f"{_percent(ended.before)} of its training questions before, {_percent(ended.after)} with it"
-            await self._promoted(workspace, ended, current, why)
-            return self._closed(ended, before_usd, "promoted" if evolution.canary == 1 else "canary", why=why)
-        arms = {CURRENT: dict(current), CANDIDATE: {**current, **ended.versions}}
-        scores = await self._asked(
+            reason = f"{_percent(record.before)} of its training questions before, {_percent(record.after)} with it"
+            await self._promote(workspace, record, current, reason)
+            return self._closed(record, before_usd, "promoted" if evolution.canary == 1 else "canary", reason=reason)
+        arms = {CURRENT: dict(current), CANDIDATE: {**current, **record.versions}}
+        scores = await self._ask(
             workspace, f"{number}-gate", evolution.validation, evolution.validation.ids, arms, repeats=evolution.repeats
         )
         decision = decide(values(scores, CURRENT), values(scores, CANDIDATE), evolution.terms, costs=_costs(scores))
-        ended = ended.model_copy(update={"decision": decision})
+        record = record.model_copy(update={"decision": decision})
         evidence = f"{decision.why} (evaluation {evolution.name}-{number}-gate)"
         if decision.verdict == "reject":
-            return self._closed(ended, before_usd, "rejected", why=decision.why)
+            return self._closed(record, before_usd, "rejected", reason=decision.why)
         if decision.verdict == "undecided" or evolution.promote == "ask":
-            how = "waiting" if decision.verdict == "promote" else "undecided"
-            return self._closed(ended, before_usd, how, why=decision.why)
-        await self._promoted(workspace, ended, current, evidence)
-        how = "promoted" if evolution.canary == 1 else "canary"
-        return self._closed(ended, before_usd, how, why=decision.why)
+            ending = "waiting" if decision.verdict == "promote" else "undecided"
+            return self._closed(record, before_usd, ending, reason=decision.why)
+        await self._promote(workspace, record, current, evidence)
+        ending = "promoted" if evolution.canary == 1 else "canary"
+        return self._closed(record, before_usd, ending, reason=decision.why)
 
-    def _closed(self, ended: Round, before_usd: int, how: str, why: str) -> Round:
-        return ended.model_copy(update={"ended": how, "why": why, "usd": total(self._spent[before_usd:])})
+    def _closed(self, record: EvolutionRound, before_usd: int, ending: str, reason: str) -> EvolutionRound:
+        return record.model_copy(update={"ended": ending, "why": reason, "usd": total(self._spent[before_usd:])})
 
     async def _tried_on(
         self,
@@ -175,7 +176,7 @@ class Evolver:
         ids: Sequence[str],
     ) -> list[Score]:
         step = f"{number}-try-{sha256_json([versions, [*ids]])[:8]}"
-        return await self._asked(workspace, step, self._evolution.training, ids, {CANDIDATE: {**current, **versions}})
+        return await self._ask(workspace, step, self._evolution.training, ids, {CANDIDATE: {**current, **versions}})
 
     # -- components ------------------------------------------------------------------------------------------------
 
@@ -183,87 +184,88 @@ class Evolver:
         self, workspace: Workspace[Any], versions: Mapping[str, str] | None = None
     ) -> dict[str, Variable]:
         """Return the variables that may change, by place; refuse subjects and variables that there are not."""
-        found: dict[str, Variable] = {}
+        by_place: dict[str, Variable] = {}
         for subject in self._evolution.subjects:
-            manager, name = managed(workspace, subject)
-            each = await manager.vars(name, versions[subject] if versions else None)
-            found |= {f"{subject}/{one.name}": one for one in each}
-        wanted = self._evolution.variables
-        if unknown := [one for one in wanted if one not in found]:
+            manager, name = manager_of(workspace, subject)
+            variables = await manager.vars(name, versions[subject] if versions else None)
+            by_place |= {f"{subject}/{variable.name}": variable for variable in variables}
+        places = self._evolution.variables
+        if unknown := [place for place in places if place not in by_place]:
             raise EvolutionError(
-                f"{unknown[0]} is no variable of the subjects; they have: {', '.join(found) or 'none'}"
+                f"{unknown[0]} is no variable of the subjects; they have: {', '.join(by_place) or 'none'}"
             )
-        if not found:
+        if not by_place:
             raise EvolutionError(
                 f"{', '.join(self._evolution.subjects)}: nothing of it may change; name other subjects"
             )
-        return {place: one for place, one in found.items() if not wanted or place in wanted}
+        return {place: variable for place, variable in by_place.items() if not places or place in places}
 
     async def _past(self, workspace: Workspace[Any], current: Mapping[str, str]) -> dict[str, list[Past]]:
         """Return the texts that were proposed before, with their scores on training questions (momentum).
 
         What the gate said of them stays out: it comes from questions that no optimiser learns from.
         """
-        found: dict[str, list[Past]] = {}
-        for one in rounds(self._folder, self._evolution.name):
-            for subject, version in one.versions.items():
+        history: dict[str, list[Past]] = {}
+        for record in rounds(self._folder, self._evolution.name):
+            for subject, version in record.versions.items():
                 if version == current[subject]:
                     continue
-                manager, name = managed(workspace, subject)
-                for each in await manager.vars(name, version):
-                    place = f"{subject}/{each.name}"
-                    if place in one.reasons:
-                        past = Past(text=each.value, score=one.after)
-                        found.setdefault(place, []).append(past)
-        return found
+                manager, name = manager_of(workspace, subject)
+                for variable in await manager.vars(name, version):
+                    place = f"{subject}/{variable.name}"
+                    if place in record.reasons:
+                        past = Past(text=variable.value, score=record.after)
+                        history.setdefault(place, []).append(past)
+        return history
 
     async def _candidates(
         self, task: Improvement, current: Mapping[str, str], proposal: Proposal, number: int
     ) -> dict[str, str]:
         """Check a proposal, register it; return its versions by component. UsageError if it is refused."""
-        for one in proposal.changes:
-            if one.place not in task.variables:
-                raise EvolutionError(f"it changes {one.place}, which may not change; {', '.join(task.variables)} may")
+        for change in proposal.changes:
+            if change.place not in task.variables:
+                names = ", ".join(task.variables)
+                raise EvolutionError(f"it changes {change.place}, which may not change; {names} may")
         await check(task, proposal.changes, held_apart(self._evolution.validation))
-        return await self._registered(task.workspace, current, proposal.changes, proposal.run, f"round {number}")
+        return await self._register(task.workspace, current, proposal.changes, proposal.run, f"round {number}")
 
-    async def _registered(
-        self, workspace: Workspace[Any], current: Mapping[str, str], changes: Sequence[Change], run: str, when: str
+    async def _register(
+        self, workspace: Workspace[Any], current: Mapping[str, str], changes: Sequence[TextChange], run: str, when: str
     ) -> dict[str, str]:
-        by_component: dict[str, dict[str, Change]] = {}
-        for one in changes:
-            by_component.setdefault(one.component, {})[one.variable] = one
+        by_component: dict[str, dict[str, TextChange]] = {}
+        for change in changes:
+            by_component.setdefault(change.component, {})[change.variable] = change
         versions = {}
-        for subject, each in by_component.items():
-            manager, name = managed(workspace, subject)
-            roles = {one.name: one.role for one in await manager.vars(name, current[subject])}
+        for subject, edits in by_component.items():
+            manager, name = manager_of(workspace, subject)
+            roles = {variable.name: variable.role for variable in await manager.vars(name, current[subject])}
             config = await manager.setvars(
                 name,
-                {variable: one.text for variable, one in each.items()},
+                {variable: change.text for variable, change in edits.items()},
                 candidate=True,
                 # The model's code is nobody's: it runs in the sandbox. Its words are read as the texts they replace.
-                trusted=not any(roles[variable].endswith("code") for variable in each),
+                trusted=not any(roles[variable].endswith("code") for variable in edits),
                 author=f"evolution {self._evolution.name}",
-                reason="; ".join(filter(None, [when, *(one.reason for one in each.values())]))[:500],
+                reason="; ".join(filter(None, [when, *(change.reason for change in edits.values())]))[:500],
                 run=run,
             )
             versions[subject] = config.version
             self._tried[subject, config.version] = None
         return versions
 
-    async def _promoted(
-        self, workspace: Workspace[Any], ended: Round, current: Mapping[str, str], evidence: str
+    async def _promote(
+        self, workspace: Workspace[Any], record: EvolutionRound, current: Mapping[str, str], evidence: str
     ) -> None:
         """Make candidates current, or give them their share of runs; EvolutionError if a name changed meanwhile."""
         for subject, version in current.items():
             now = await version_of(workspace, subject)
-            if now not in (version, ended.versions.get(subject)):
+            if now not in (version, record.versions.get(subject)):
                 raise EvolutionError(
                     f"{subject} is {now} by now, and the candidate was compared with {version}; begin another evolution"
                 )
-        by: By = {"author": f"evolution {self._evolution.name}", "reason": evidence, "run": ended.run}
-        for subject, version in ended.versions.items():
-            manager, name = managed(workspace, subject)
+        by: By = {"author": f"evolution {self._evolution.name}", "reason": evidence, "run": record.run}
+        for subject, version in record.versions.items():
+            manager, name = manager_of(workspace, subject)
             if await version_of(workspace, subject) == version:
                 continue  # it was promoted before a stop
             if self._evolution.canary < 1:
@@ -271,15 +273,15 @@ class Evolver:
             else:
                 await manager.activate(name, version, **by)
 
-    async def _tidied(self, workspace: Workspace[Any], ended: Round) -> None:
+    async def _tidy(self, workspace: Workspace[Any], record: EvolutionRound) -> None:
         """Archive the candidates of a round that are over; one that waits for a person or more questions stays."""
-        stays = ended.versions if ended.ended in ("promoted", "canary", "waiting", "undecided") else {}
+        stays = record.versions if record.ended in ("promoted", "canary", "waiting", "undecided") else {}
         for subject, version in self._tried:
-            manager, name = managed(workspace, subject)
-            state = next(one.state for one in await manager.versions(name) if one.version == version)
+            manager, name = manager_of(workspace, subject)
+            state = next(entry.state for entry in await manager.versions(name) if entry.version == version)
             if stays.get(subject) != version and state == "candidate":
-                why = f"{ended.ended}: {ended.why}"[:500]
-                await manager.archive(name, version, author=f"evolution {self._evolution.name}", reason=why)
+                reason = f"{record.ended}: {record.why}"[:500]
+                await manager.archive(name, version, author=f"evolution {self._evolution.name}", reason=reason)
 
     # -- questions -------------------------------------------------------------------------------------------------
 
@@ -294,7 +296,7 @@ class Evolver:
             components=dict(components),
         )
 
-    async def _asked(
+    async def _ask(
         self,
         workspace: Workspace[Any],
         step: str,
@@ -318,7 +320,7 @@ class Evolver:
         elif left is not None and left <= 0:
             raise no_room
         else:
-            made = make_plan(
+            draft = make_plan(
                 questions,
                 [self._arm(arm, versions) for arm, versions in arms.items()],
                 source=source.set,
@@ -328,28 +330,30 @@ class Evolver:
                 seed=evolution.seed,
                 question_usd=evolution.question_usd,
             )
-            plan = keep_plan(self._folder, made.model_copy(update={"ids": tuple(ids), "budget_usd": left}))
+            plan = keep_plan(self._folder, draft.model_copy(update={"ids": tuple(ids), "budget_usd": left}))
         self._tell(f"{name}: {len(plan.ids)} questions, {len(plan.arms)} versions")
         runner = Runner(self._folder, plan, questions, workspaces=self._workspaces, at_once=self._at_once)
         ending = await runner.run()
         scores = await score(workspace, plan, questions, at_once=self._at_once)
         if ending.left_out:
             raise no_room
-        self._spent.append(total(one.cost_usd for one in scores))
+        self._spent.append(total(mark.cost_usd for mark in scores))
         return scores
 
     def _left(self) -> float | None:
         if self._evolution.budget_usd is None:
             return None
-        return self._evolution.budget_usd - sum(one or 0.0 for one in self._spent)
+        return self._evolution.budget_usd - sum(cost or 0.0 for cost in self._spent)
 
 
 def held_apart(source: QuestionSource) -> HeldApart:
     """Return the words of questions and true answers that no proposal may hold."""
     questions = source.load().by_id
-    every = [questions[one] for one in source.ids]
-    truths = [each for one in every for each in (one.truth if isinstance(one.truth, list | tuple) else [one.truth])]
-    return HeldApart.of([*(one.task for one in every), *(str(one) for one in truths if one is not None)])
+    texts = []
+    for question in (questions[question_id] for question_id in source.ids):
+        truths = question.truth if isinstance(question.truth, list | tuple) else [question.truth]
+        texts += [question.task, *(str(truth) for truth in truths if truth is not None)]
+    return HeldApart.of(texts)
 
 
 @contextmanager
@@ -358,27 +362,27 @@ def alone(folder: Path, subjects: Sequence[str]) -> Iterator[None]:
     places = folder / FOLDER / "locks"
     places.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        for one in sorted(subjects):
+        for subject in sorted(subjects):
             try:
-                stack.enter_context(FileLock(places / f"{one.replace(':', '-')}.lock", timeout=0))
+                stack.enter_context(FileLock(places / f"{subject.replace(':', '-')}.lock", timeout=0))
             except Timeout:
                 raise EvolutionError(
-                    f"another process evolves {one}; two optimisers of one component would judge each other's "
+                    f"another process evolves {subject}; two optimisers of one component would judge each other's "
                     "changes, so wait for it, or stop it"
                 ) from None
         yield
 
 
 def _trials(scores: Sequence[Score], arm: str) -> list[Trial]:
-    return [Trial(one.question, one.run_id, one.score) for one in scores if one.arm == arm]
+    return [Trial(mark.question, mark.run_id, mark.score) for mark in scores if mark.arm == arm]
 
 
 def _mean(scores: Sequence[Score], arm: str) -> float:
-    each = values(scores, arm)
-    if not each:
-        why = next((one.why for one in scores if one.why), "not asked")
-        raise EvolutionError(f"no training question has a score ({why}); look at the runs, then begin again")
-    return fmean(fmean(one) for one in each.values())
+    grades = values(scores, arm)
+    if not grades:
+        reason = next((mark.why for mark in scores if mark.why), "not asked")
+        raise EvolutionError(f"no training question has a score ({reason}); look at the runs, then begin again")
+    return fmean(fmean(marks) for marks in grades.values())
 
 
 def _percent(share: float | None) -> str:
@@ -387,11 +391,11 @@ def _percent(share: float | None) -> str:
 
 def _costs(scores: Sequence[Score]) -> tuple[float, float] | None:
     """Return what both arms cost for an answer: dollars if all are known, else tokens."""
-    asked = {arm: [one for one in scores if one.arm == arm and one.run_id] for arm in (CURRENT, CANDIDATE)}
-    if not all(asked.values()):
+    answers = {arm: [mark for mark in scores if mark.arm == arm and mark.run_id] for arm in (CURRENT, CANDIDATE)}
+    if not all(answers.values()):
         return None
-    usd = [total(one.cost_usd for one in each) for each in asked.values()]
-    tokens = [float(sum(one.tokens for one in each)) for each in asked.values()]
-    found = tokens if None in usd or 0.0 in usd else [one or 0.0 for one in usd]
-    current, candidate = (sum_ / len(each) for sum_, each in zip(found, asked.values(), strict=True))
+    usd = [total(mark.cost_usd for mark in marks) for marks in answers.values()]
+    tokens = [float(sum(mark.tokens for mark in marks)) for marks in answers.values()]
+    costs = tokens if None in usd or 0.0 in usd else [cost or 0.0 for cost in usd]
+    current, candidate = (sum_ / len(marks) for sum_, marks in zip(costs, answers.values(), strict=True))
     return (current, candidate) if current else None

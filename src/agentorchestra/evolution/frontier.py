@@ -33,9 +33,9 @@ from agentorchestra.evaluation.results import CostPoint, Table, points, share, u
 from agentorchestra.evaluation.results import frontier as unbeaten
 from agentorchestra.evaluation.runner import Runner, arm_workspace, dollars
 from agentorchestra.evaluation.scores import Score, has_scores, kept_scores, score, total
-from agentorchestra.evolution.components import managed, version_of
+from agentorchestra.evolution.components import manager_of, version_of
 from agentorchestra.evolution.evolver import alone
-from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Trial, parted
+from agentorchestra.evolution.optimiser import Improvement, Optimiser, TextChange, Trial, split_place
 from agentorchestra.evolution.optimisers import BySystem, check, optimiser
 from agentorchestra.evolution.record import FOLDER, QuestionSource
 from agentorchestra.workspace import Workspace
@@ -104,15 +104,15 @@ def learning(
     ids = tuple(draw(questions.questions, trajectories, seed))
     source = QuestionSource(set=questions.name, data=data, version=questions.version, ids=ids)
     try:
-        made = Learning(name=name, questions=source, seed=seed, **fields)
+        draft = Learning(name=name, questions=source, seed=seed, **fields)
     except ValidationError as exc:
         first = exc.errors()[0]
         raise EvolutionError(f"{'.'.join(map(str, first['loc']))} is {first['input']!r}: {first['msg']}") from None
-    if not made.subject.startswith("prompt:"):
-        raise EvolutionError(f"{made.subject!r} is no prompt; name the orchestrator's, as prompt:aorchestra")
-    if made.budget_usd is not None and made.question_usd is None:
+    if not draft.subject.startswith("prompt:"):
+        raise EvolutionError(f"{draft.subject!r} is no prompt; name the orchestrator's, as prompt:aorchestra")
+    if draft.budget_usd is not None and draft.question_usd is None:
         raise EvolutionError("a budget over all runs needs a limit for each run; give --question-usd")
-    return made
+    return draft
 
 
 class Frontier:
@@ -154,15 +154,15 @@ class Frontier:
                 if not candidates(self._folder, learning.name):
                     _add(self._folder, learning.name, Candidate(round=0, version=now))
                 self._paid = _paid_before(self._folder, learning)
-                for one in candidates(self._folder, learning.name):
-                    await self._asked(workspace, questions, one)
+                for former in candidates(self._folder, learning.name):
+                    await self._collect(workspace, questions, former)
                 for number in range(1, learning.rounds + 1):
-                    if all(one.round != number for one in candidates(self._folder, learning.name)):
-                        made = await self._round(workspace, questions, number)
-                        _add(self._folder, learning.name, made)
-                        await self._asked(workspace, questions, made)
-                        self._tell(f"round {number}: {made.version or made.why}")
-                await self._tidied(workspace)
+                    if all(candidate.round != number for candidate in candidates(self._folder, learning.name)):
+                        candidate = await self._round(workspace, questions, number)
+                        _add(self._folder, learning.name, candidate)
+                        await self._collect(workspace, questions, candidate)
+                        self._tell(f"round {number}: {candidate.version or candidate.why}")
+                await self._tidy(workspace)
         return candidates(self._folder, learning.name)
 
     async def _round(self, workspace: Workspace[Any], questions: QuestionSet, number: int) -> Candidate:
@@ -170,15 +170,15 @@ class Frontier:
         learning, base = self._learning, best(self._folder, self._learning)
         variables = await self._variables(workspace, base.version)
 
-        async def evaluate(texts: Mapping[str, str], wanted: Sequence[str]) -> Sequence[Trial]:
+        async def evaluate(texts: Mapping[str, str], ids: Sequence[str]) -> Sequence[Trial]:
             changes = [
-                Change(component=component, variable=variable, text=text)
+                TextChange(component=component, variable=variable, text=text)
                 for place, text in texts.items()
-                for component, variable in [parted(place)]
+                for component, variable in [split_place(place)]
             ]
-            version = await self._registered(workspace, base, variables, changes, "", f"tried in round {number}")
-            scores = await self._asked(workspace, questions, Candidate(round=number, version=version))
-            return [one for one in _trials(scores) if one.question in wanted]
+            version = await self._register(workspace, base, variables, changes, "", f"tried in round {number}")
+            scores = await self._collect(workspace, questions, Candidate(round=number, version=version))
+            return [trial for trial in _trials(scores) if trial.question in ids]
 
         task = Improvement(
             workspace=workspace,
@@ -192,63 +192,65 @@ class Frontier:
         )
         proposal = await self._optimiser(task)
         self._paid[f"optimiser {number}"] = proposal.usd
-        reasons = {one.place: one.reason for one in proposal.changes}
-        made = Candidate(round=number, base=base.version, reasons=reasons, run=proposal.run, usd=proposal.usd)
-        if not proposal.changes:
-            return made.model_copy(update={"why": proposal.why})
+        changes, run = proposal.changes, proposal.run
+        reasons = {change.place: change.reason for change in changes}
+        candidate = Candidate(round=number, base=base.version, reasons=reasons, run=run, usd=proposal.usd)
+        if not changes:
+            return candidate.model_copy(update={"why": proposal.why})
         try:
-            if unknown := [one.place for one in proposal.changes if one.place not in variables]:
+            if unknown := [place for place in reasons if place not in variables]:
                 raise EvolutionError(f"{unknown[0]} may not change; {', '.join(variables)} may")
-            await check(task, proposal.changes)
-            version = await self._registered(
-                workspace, base, variables, proposal.changes, proposal.run, f"round {number}"
-            )
+            await check(task, changes)
+            version = await self._register(workspace, base, variables, changes, run, f"round {number}")
         except UsageError as exc:
-            return made.model_copy(update={"why": f"it was refused: {exc}"})
-        return made.model_copy(update={"version": version})
+            return candidate.model_copy(update={"why": f"it was refused: {exc}"})
+        return candidate.model_copy(update={"version": version})
 
     # -- versions --------------------------------------------------------------------------------------------------
 
     async def _variables(self, workspace: Workspace[Any], version: str) -> dict[str, Any]:
         learning = self._learning
-        manager, name = managed(workspace, learning.subject)
-        found = {f"{learning.subject}/{one.name}": one for one in await manager.vars(name, version)}
-        if unknown := [one for one in learning.variables if one not in found]:
-            raise EvolutionError(f"{unknown[0]} is no variable of the prompt; it has: {', '.join(found) or 'none'}")
-        return {place: one for place, one in found.items() if not learning.variables or place in learning.variables}
+        manager, name = manager_of(workspace, learning.subject)
+        by_place = {f"{learning.subject}/{variable.name}": variable for variable in await manager.vars(name, version)}
+        if unknown := [place for place in learning.variables if place not in by_place]:
+            raise EvolutionError(f"{unknown[0]} is no variable of the prompt; it has: {', '.join(by_place) or 'none'}")
+        return {place: by_place[place] for place in by_place if place in (learning.variables or by_place)}
 
-    async def _registered(
+    async def _register(
         self,
         workspace: Workspace[Any],
         base: Candidate,
         variables: Mapping[str, Any],
-        changes: Sequence[Change],
+        changes: Sequence[TextChange],
         run: str,
         when: str,
     ) -> str:
         """Register an edit of a version as a candidate; return its version, that of equal texts where there is one."""
-        manager, name = managed(workspace, self._learning.subject)
+        manager, name = manager_of(workspace, self._learning.subject)
         # `setvars` begins with the current version, an edit with that of the front: all of its parts are set.
-        texts = {one.name: one.value for one in variables.values()} | {one.variable: one.text for one in changes}
+        texts = {variable.name: variable.value for variable in variables.values()}
+        texts |= {change.variable: change.text for change in changes}
+        reasons = [change.reason for change in changes]
         config = await manager.setvars(
             name,
             texts,
             candidate=True,
             author=f"{AUTHOR} {self._learning.name}",
-            reason="; ".join([f"{when}, from {base.version}", *(one.reason for one in changes if one.reason)])[:500],
+            reason="; ".join([f"{when}, from {base.version}", *filter(None, reasons)])[:500],
             run=run,
         )
         return str(config.version)
 
-    async def _tidied(self, workspace: Workspace[Any]) -> None:
+    async def _tidy(self, workspace: Workspace[Any]) -> None:
         """Archive the candidates that others beat in accuracy without costing more."""
-        front = {one.version for one in front_of(self._folder, self._learning)}
-        manager, name = managed(workspace, self._learning.subject)
-        mine = {one.version for one in candidates(self._folder, self._learning.name) if one.round and one.version}
-        for held in await manager.versions(name):
-            if held.version in mine - front and held.state == "candidate":
+        front = {candidate.version for candidate in front_of(self._folder, self._learning)}
+        manager, name = manager_of(workspace, self._learning.subject)
+        tries = candidates(self._folder, self._learning.name)
+        own = {candidate.version for candidate in tries if candidate.round and candidate.version}
+        for entry in await manager.versions(name):
+            if entry.version in own - front and entry.state == "candidate":
                 reason = "another version answers as well and costs no more"
-                await manager.archive(name, held.version, author=f"{AUTHOR} {self._learning.name}", reason=reason)
+                await manager.archive(name, entry.version, author=f"{AUTHOR} {self._learning.name}", reason=reason)
 
     # -- trajectories ----------------------------------------------------------------------------------------------
 
@@ -262,31 +264,31 @@ class Frontier:
             components={learning.subject: version} if version else {},
         )
 
-    async def _asked(self, workspace: Workspace[Any], questions: QuestionSet, one: Candidate) -> list[Score]:
+    async def _collect(self, workspace: Workspace[Any], questions: QuestionSet, candidate: Candidate) -> list[Score]:
         """Collect the trajectories of a candidate, or find them; return their scores.
 
         Raises:
             EvolutionError: the budget has no room for all of them, or what they cost is not known.
         """
-        learning, name = self._learning, _evaluation(self._learning, one)
-        if not one.version:
+        learning, name = self._learning, _evaluation(self._learning, candidate)
+        if not candidate.version:
             return []
-        begun = (folder_of(self._folder, name) / PLAN).exists()
-        if begun and has_scores(self._folder, plan := read_plan(self._folder, name)):
+        exists = (folder_of(self._folder, name) / PLAN).exists()
+        if exists and has_scores(self._folder, plan := read_plan(self._folder, name)):
             scores = kept_scores(self._folder, plan)
-            if all(each.status != "not_run" for each in scores):
+            if all(mark.status != "not_run" for mark in scores):
                 return scores
         self._paid.pop(name, None)  # what it cost so far counts in its own budget
         left = self._left()
         if left is not None and left <= 0:
             raise self._no_room(name)
-        if begun:
+        if exists:
             plan = read_plan(self._folder, name) if left is None else amend(self._folder, name, left)
         else:
             source = learning.questions
-            made = make_plan(
+            draft = make_plan(
                 questions,
-                [self._arm(one.arm, one.version)],
+                [self._arm(candidate.arm, candidate.version)],
                 source=source.set,
                 data=source.data,
                 name=name,
@@ -294,15 +296,15 @@ class Frontier:
                 seed=learning.seed,
                 question_usd=learning.question_usd,
             )
-            plan = keep_plan(self._folder, made.model_copy(update={"ids": source.ids, "budget_usd": left}))
+            plan = keep_plan(self._folder, draft.model_copy(update={"ids": source.ids, "budget_usd": left}))
         self._tell(f"{name}: {len(plan.ids)} questions")
         ending = await Runner(self._folder, plan, questions, workspaces=self._workspaces, at_once=self._at_once).run()
         scores = await score(workspace, plan, questions, at_once=self._at_once)
         if ending.left_out:
             raise self._no_room(name)
-        for (question, _), why in ending.refusals.items():
-            raise EvolutionError(f"the question {question!r} of {name} could not be asked: {why}")
-        self._paid[name] = total(each.cost_usd for each in scores)
+        for (question, _), reason in ending.refusals.items():
+            raise EvolutionError(f"the question {question!r} of {name} could not be asked: {reason}")
+        self._paid[name] = total(mark.cost_usd for mark in scores)
         if self._paid[name] is None:
             raise EvolutionError(f"the price of {name} is not known, and cost decides here; give the model a price")
         return scores
@@ -316,23 +318,23 @@ class Frontier:
     def _left(self) -> float | None:
         if self._learning.budget_usd is None:
             return None
-        return self._learning.budget_usd - sum(one or 0.0 for one in self._paid.values())
+        return self._learning.budget_usd - sum(cost or 0.0 for cost in self._paid.values())
 
 
-def _evaluation(learning: Learning, one: Candidate) -> str:
-    return f"{learning.name}-v{one.version}"
+def _evaluation(learning: Learning, candidate: Candidate) -> str:
+    return f"{learning.name}-v{candidate.version}"
 
 
 def _paid_before(folder: Path, learning: Learning) -> dict[str, float | None]:
-    found = {f"optimiser {one.round}": one.usd for one in candidates(folder, learning.name)}
+    costs = {f"optimiser {candidate.round}": candidate.usd for candidate in candidates(folder, learning.name)}
     for name in evaluations(folder):
         if name.startswith(f"{learning.name}-v") and has_scores(folder, plan := read_plan(folder, name)):
-            found[name] = total(one.cost_usd for one in kept_scores(folder, plan))
-    return found
+            costs[name] = total(mark.cost_usd for mark in kept_scores(folder, plan))
+    return costs
 
 
 def _trials(scores: Sequence[Score]) -> list[Trial]:
-    return [Trial(one.question, one.run_id, one.score) for one in scores]
+    return [Trial(mark.question, mark.run_id, mark.score) for mark in scores]
 
 
 # --- the front --------------------------------------------------------------------------------------------------------
@@ -340,40 +342,41 @@ def _trials(scores: Sequence[Score]) -> list[Trial]:
 
 def points_of(folder: Path, learning: Learning) -> list[CostPoint]:
     """Return accuracy and US dollars for a question of each candidate that was tried, in the order of the rounds."""
-    found: dict[str, CostPoint] = {}
-    for one in candidates(folder, learning.name):
-        if one.version and (plan := _plan(folder, learning, one)) is not None:
-            found |= {point.name: point for point in points(plan, kept_scores(folder, plan))}
-    return list(found.values())
+    by_name: dict[str, CostPoint] = {}
+    for candidate in candidates(folder, learning.name):
+        if candidate.version and (plan := _plan(folder, learning, candidate)) is not None:
+            by_name |= {point.name: point for point in points(plan, kept_scores(folder, plan))}
+    return list(by_name.values())
 
 
 def front_of(folder: Path, learning: Learning) -> list[Candidate]:
     """Return the candidates that no other one beats in accuracy without costing more, the cheapest first."""
-    found = {one.name: one for one in points_of(folder, learning)}
-    front = unbeaten([*found.values()])
-    by_arm = {one.arm: one for one in reversed(candidates(folder, learning.name)) if one.arm in front}
-    return sorted(by_arm.values(), key=lambda one: found[one.arm].usd)
+    by_name = {point.name: point for point in points_of(folder, learning)}
+    front = unbeaten([*by_name.values()])
+    by_arm = {candidate.arm: candidate for candidate in reversed(candidates(folder, learning.name))}
+    return sorted((by_arm[arm] for arm in by_arm if arm in front), key=lambda candidate: by_name[candidate.arm].usd)
 
 
 def best(folder: Path, learning: Learning) -> Candidate:
     """Return the best candidate of the front (002, sec. 4.1); EvolutionError where none was tried yet."""
-    found = {one.name: one for one in points_of(folder, learning)}
+    by_name = {point.name: point for point in points_of(folder, learning)}
     front = front_of(folder, learning)
     if not front:
         raise EvolutionError(f"no prompt of {learning.name} was tried yet; `agentorchestra evolve frontier` does that")
-    return max(front, key=lambda one: found[one.arm].share)
+    return max(front, key=lambda candidate: by_name[candidate.arm].share)
 
 
 def table(folder: Path, learning: Learning) -> Table:
     """Return what came of each round: accuracy with its interval, cost, whether it is on the front, and why."""
-    found = {one.name: one for one in points_of(folder, learning)}
-    front = {one.arm for one in front_of(folder, learning)}
+    by_name = {point.name: point for point in points_of(folder, learning)}
+    front = {candidate.arm for candidate in front_of(folder, learning)}
     rows = []
-    for one in candidates(folder, learning.name):
-        point = found.get(one.arm) if one.version else None
+    for candidate in candidates(folder, learning.name):
+        point = by_name.get(candidate.arm) if candidate.version else None
         cells = ("-", "-") if point is None or point.accuracy is None else (share(point.accuracy), usd(point.usd))
-        said = "; ".join(filter(None, one.reasons.values())) or one.why or "as it was"
-        rows.append((str(one.round), one.version or "-", *cells, "yes" if one.arm in front else "no", said))
+        reason = "; ".join(filter(None, candidate.reasons.values())) or candidate.why or "as it was"
+        is_front = "yes" if candidate.arm in front else "no"
+        rows.append((str(candidate.round), candidate.version or "-", *cells, is_front, reason))
     note = (
         f"Accuracy in percent with its 95% interval, over the same {len(learning.questions.ids)} questions; US dollars "
         "for a question. On the front are those that no other one beats in accuracy without costing more."
@@ -387,13 +390,13 @@ def page(folder: Path, learning: Learning) -> str:
     first = _plan(folder, learning, candidates(folder, learning.name)[0])
     if first is None:
         raise EvolutionError(f"no prompt of {learning.name} was tried yet; `agentorchestra evolve frontier` does that")
-    named = first.model_copy(update={"name": learning.name})
-    shown = table(folder, learning)
-    return html(named, [shown], {shown.title: [plot(points_of(folder, learning))]})
+    plan = first.model_copy(update={"name": learning.name})
+    summary = table(folder, learning)
+    return html(plan, [summary], {summary.title: [plot(points_of(folder, learning))]})
 
 
-def _plan(folder: Path, learning: Learning, one: Candidate) -> EvalPlan | None:
-    name = _evaluation(learning, one)
+def _plan(folder: Path, learning: Learning, candidate: Candidate) -> EvalPlan | None:
+    name = _evaluation(learning, candidate)
     if not (folder_of(folder, name) / PLAN).exists():
         return None
     plan = read_plan(folder, name)
@@ -413,35 +416,33 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
     Raises:
         EvolutionError: there is no optimiser of this name.
     """
-    found = optimiser(name)
-    if not isinstance(found, BySystem):
-        return found
+    proposer = optimiser(name)
+    if not isinstance(proposer, BySystem):
+        return proposer
 
     async def loss(task: Improvement) -> str:
         trials = []
-        for one in task.trials:
-            result = await task.workspace.runs.result(one.run)
-            asked = (await task.workspace.log.events(one.run))[0].body["manifest"]["task"]
-            models = ", ".join(
-                f"{model} {usd(each.cost_usd)}" for model, each in result.usage_by_model.items() if model
-            )
-            scored_as = "-" if one.score is None else f"{one.score:g}"
-            short = " ".join(str(asked).split())[:_TASK_CHARS]
+        for trial in task.trials:
+            result = await task.workspace.runs.result(trial.run)
+            prompt = (await task.workspace.log.events(trial.run))[0].body["manifest"]["task"]
+            models = ", ".join(f"{model} {usd(use.cost_usd)}" for model, use in result.usage_by_model.items() if model)
+            scored_as = "-" if trial.score is None else f"{trial.score:g}"
+            short = " ".join(str(prompt).split())[:_TASK_CHARS]
             trials.append({"score": scored_as, "cost": usd(dollars(result)), "models": models, "task": short})
-        points = {one.name: one for one in points_of(folder, learning)}
+        points = {point.name: point for point in points_of(folder, learning)}
         base = points[best(folder, learning).arm]
-        tried = [
+        edits = [
             {
-                "version": one.version,
-                "accuracy": f"{100 * points[one.arm].share:.0f}",
-                "cost": usd(points[one.arm].usd),
-                "why": "; ".join(one.reasons.values())[:_TASK_CHARS],
+                "version": candidate.version,
+                "accuracy": f"{100 * points[candidate.arm].share:.0f}",
+                "cost": usd(points[candidate.arm].usd),
+                "why": "; ".join(candidate.reasons.values())[:_TASK_CHARS],
             }
-            for one in candidates(folder, learning.name)
-            if one.version and one.arm in points and one.arm != base.name
+            for candidate in candidates(folder, learning.name)
+            if candidate.version and candidate.arm in points and candidate.arm != base.name
         ]
         text = task.workspace.catalog.prompts.get("cost_loss").render(
-            accuracy=f"{100 * base.share:.0f}", cost=usd(base.usd), trials=trials, tried=tried[-_TRIED:]
+            accuracy=f"{100 * base.share:.0f}", cost=usd(base.usd), trials=trials, tried=edits[-_MOST_EDITS:]
         )
         return text[:LONGEST_LOSS]
 
@@ -450,7 +451,7 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
 
 _TASK_CHARS = 120  # characters of a task, and of the reasons of an earlier edit
 
-_TRIED = 5
+_MOST_EDITS = 5
 
 
 # --- the record -------------------------------------------------------------------------------------------------------
@@ -460,8 +461,8 @@ def _check_same(folder: Path, learning: Learning) -> None:
     """Refuse to go on with something else; another budget and more rounds are no other thing."""
     if (folder / FOLDER / learning.name / RECORD).exists():
         before = read(folder, learning.name)
-        ours, theirs = (one.model_dump(exclude={"budget_usd", "rounds"}) for one in (learning, before))
-        if other := [one for one in ours if ours[one] != theirs[one]]:
+        content, former = (record.model_dump(exclude={"budget_usd", "rounds"}) for record in (learning, before))
+        if other := [field for field in content if content[field] != former[field]]:
             raise EvolutionError(
                 f"{learning.name} was begun with other {', '.join(other)}; choose another --name, or give what it was "
                 "begun with to go on"
@@ -474,8 +475,8 @@ def read(folder: Path, name: str) -> Learning:
     try:
         return Learning.model_validate_json(path.read_text(encoding="utf-8"))
     except OSError:
-        there = ", ".join(sorted(one.parent.name for one in (folder / FOLDER).glob(f"*/{RECORD}"))) or "none"
-        raise EvolutionError(f"no prompt is learnt under the name {name!r} in {folder}; there are: {there}") from None
+        names = ", ".join(sorted(path.parent.name for path in (folder / FOLDER).glob(f"*/{RECORD}"))) or "none"
+        raise EvolutionError(f"no prompt is learnt under the name {name!r} in {folder}; there are: {names}") from None
     except ValidationError as exc:
         raise EvolutionError(
             f"{path} cannot be read: {exc.errors()[0]['msg']}; use the version of this package that wrote it"
@@ -488,9 +489,9 @@ def candidates(folder: Path, name: str) -> list[Candidate]:
     return [Candidate.model_validate_json(line) for line in lines if line]
 
 
-def _add(folder: Path, name: str, one: Candidate) -> None:
+def _add(folder: Path, name: str, candidate: Candidate) -> None:
     path = folder / FOLDER / name / CANDIDATES
-    _write(path, "".join(each.model_dump_json() + "\n" for each in [*candidates(folder, name), one]))
+    _write(path, "".join(entry.model_dump_json() + "\n" for entry in [*candidates(folder, name), candidate]))
 
 
 def _write(path: Path, text: str) -> None:

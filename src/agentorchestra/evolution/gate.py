@@ -49,7 +49,7 @@ class GateTerms(BaseModel, frozen=True, extra="forbid"):
         return self.level / self.candidates
 
 
-class Decision(BaseModel, frozen=True):
+class GateDecision(BaseModel, frozen=True):
     """A gate's decision with the evidence in numbers."""
 
     verdict: Verdict  # `undecided` leaves the candidate beside the line: the questions were too few to tell
@@ -65,7 +65,7 @@ class Decision(BaseModel, frozen=True):
 
 def decide(
     current: Scores, candidate: Scores, terms: GateTerms, *, costs: tuple[float, float] | None = None
-) -> Decision:
+) -> GateDecision:
     """Return what the scores of both versions on the same questions come to.
 
     Args:
@@ -80,38 +80,38 @@ def decide(
             "the current version and the candidate answered no question in common, so nothing can be decided; "
             "look at the runs of the validation"
         )
-    found = difference(candidate, current, level=1 - 2 * terms.share)
-    p = found.p / 2 if found.value > 0 else 1 - found.p / 2
+    gain = difference(candidate, current, level=1 - 2 * terms.share)
+    p = gain.p / 2 if gain.value > 0 else 1 - gain.p / 2
     ratio = costs[1] / costs[0] if costs is not None and costs[0] > 0 else None
-    said = (
-        f"{100 * found.value:+.1f} points [{100 * found.low:+.1f}, {100 * found.high:+.1f}] over "
-        f"{found.questions} questions, p = {p:.3f}"
+    test = (
+        f"{100 * gain.value:+.1f} points [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}] over "
+        f"{gain.questions} questions, p = {p:.3f}"
     )
     verdict: Verdict
     if ratio is not None and terms.cost_ratio is not None and ratio > terms.cost_ratio:
-        verdict, why = "reject", f"it costs {ratio:.2f} times as much, and {terms.cost_ratio:g} is the limit; {said}"
-    elif found.value <= 0 or found.high < terms.gain:
-        verdict, why = "reject", f"it is not better: {said}"
-    elif p <= terms.share and found.value >= terms.gain:
-        verdict, why = "promote", f"it is better: {said}"
+        verdict, reason = "reject", f"it costs {ratio:.2f} times as much, and {terms.cost_ratio:g} is the limit; {test}"
+    elif gain.value <= 0 or gain.high < terms.gain:
+        verdict, reason = "reject", f"it is not better: {test}"
+    elif p <= terms.share and gain.value >= terms.gain:
+        verdict, reason = "promote", f"it is better: {test}"
     else:
         verdict = "undecided"
-        why = f"chance may explain the gain: {said}; {needed(current, candidate, found.value, terms)}"
-    return Decision(
+        reason = f"chance may explain the gain: {test}; {question_count(current, candidate, gain.value, terms)}"
+    return GateDecision(
         verdict=verdict,
-        why=why,
-        gain=found.value,
-        low=found.low,
-        high=found.high,
+        why=reason,
+        gain=gain.value,
+        low=gain.low,
+        high=gain.high,
         p=p,
-        questions=found.questions,
+        questions=gain.questions,
         cost_ratio=ratio,
     )
 
 
-def needed(current: Scores, candidate: Scores, gain: float, terms: GateTerms) -> str:
+def question_count(current: Scores, candidate: Scores, gain: float, terms: GateTerms) -> str:
     """Return how many questions would find a gain of this size, as words."""
-    repeats = min(len(each) for each in (*current.values(), *candidate.values()))
+    repeats = min(len(marks) for marks in (*current.values(), *candidate.values()))
     count = sample_size(gain, spread_of(candidate, current), repeats=repeats, level=1 - 2 * terms.share)
     return f"about {count} questions would find a gain of this size in 4 of 5 validations"
 
@@ -127,7 +127,7 @@ def stopped_live(current: Sequence[float], candidate: Sequence[float], *, level:
     The outcomes of both are paired in the order in which they came. One may look after each of them: a candidate that
     is not worse is stopped in at most `level` of all cases, however long it is watched (`statistics.sequential`).
     """
-    pairs = [one - other for one, other in zip(candidate, current, strict=False)]
+    pairs = [score - other for score, other in zip(candidate, current, strict=False)]
     for number, p in enumerate(sequential(pairs), start=1):
         if p <= level and sum(pairs[:number]) < 0:
             return number

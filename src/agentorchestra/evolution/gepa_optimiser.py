@@ -16,7 +16,7 @@ from agentorchestra.core.errors import AgentOrchestraError, EvolutionError, Miss
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.evaluation.runner import dollars
 from agentorchestra.evaluation.scores import total
-from agentorchestra.evolution.optimiser import Change, Improvement, Proposal, Trial, parted
+from agentorchestra.evolution.optimiser import Improvement, Proposal, TextChange, Trial, split_place
 
 T = TypeVar("T")
 
@@ -37,12 +37,12 @@ async def gepa(task: Improvement) -> Proposal:
         raise MissingExtraError(
             "the optimiser gepa needs the package of its name; install it: pip install 'agentorchestra[evolve]'"
         ) from None
-    seed = {place: one.value for place, one in task.variables.items()}
+    seed = {place: variable.value for place, variable in task.variables.items()}
     work = _Adapter(task, asyncio.get_running_loop())
-    questions = [one.question for one in task.trials]
-    found: Any
+    questions = [trial.question for trial in task.trials]
+    result: Any
     try:
-        found = await asyncio.to_thread(
+        result = await asyncio.to_thread(
             optimize,
             seed_candidate=seed,
             trainset=questions,
@@ -59,10 +59,10 @@ async def gepa(task: Improvement) -> Proposal:
     except Exception as exc:
         raise EvolutionError(f"GEPA stopped: {type(exc).__name__}: {exc}") from exc
     changes = tuple(
-        Change(component=component, variable=variable, text=text, reason="the best of GEPA's candidates")
-        for place, text in found.best_candidate.items()
+        TextChange(component=component, variable=variable, text=text, reason="the best of GEPA's candidates")
+        for place, text in result.best_candidate.items()
         if text != seed[place]
-        for component, variable in [parted(place)]
+        for component, variable in [split_place(place)]
     )
     return Proposal(changes=changes, run=work.last, usd=total(work.costs))
 
@@ -72,7 +72,7 @@ class _Adapter:
 
     def __init__(self, task: Improvement, loop: asyncio.AbstractEventLoop) -> None:
         self._task, self._loop = task, loop
-        self._seed = {place: one.value for place, one in task.variables.items()}
+        self._seed = {place: variable.value for place, variable in task.variables.items()}
         self.costs: list[float | None] = []
         self.last = ""
         self.propose_new_texts = None
@@ -83,55 +83,55 @@ class _Adapter:
     def evaluate(self, batch: Sequence[str], candidate: Mapping[str, str], capture_traces: bool = False) -> Any:
         from gepa.core.adapter import EvaluationBatch
 
-        trials = self._wait(self._answered([*batch], dict(candidate)))
-        by_question = {one.question: one for one in trials}
-        asked = [by_question[one] for one in batch]
+        trials = self._wait(self._answers([*batch], dict(candidate)))
+        by_question = {trial.question: trial for trial in trials}
+        answers = [by_question[question] for question in batch]
         return EvaluationBatch(
-            outputs=[one.run for one in asked],
-            scores=[one.score or 0.0 for one in asked],
-            trajectories=asked if capture_traces else None,
+            outputs=[trial.run for trial in answers],
+            scores=[trial.score or 0.0 for trial in answers],
+            trajectories=answers if capture_traces else None,
         )
 
-    async def _answered(self, questions: Sequence[str], candidate: Mapping[str, str]) -> Sequence[Trial]:
+    async def _answers(self, questions: Sequence[str], candidate: Mapping[str, str]) -> Sequence[Trial]:
         if candidate == self._seed:
             return self._task.trials
         changed = {place: text for place, text in candidate.items() if text != self._seed[place]}
         return await self._task.evaluate(changed, tuple(dict.fromkeys(questions)))
 
     def make_reflective_dataset(
-        self, candidate: Mapping[str, str], evaluated: Any, components_to_update: Sequence[str]
+        self, candidate: Mapping[str, str], eval_batch: Any, components_to_update: Sequence[str]
     ) -> dict[str, list[dict[str, str]]]:
         """Return what the reflection is shown of each question: the task, the answer, and what went wrong."""
-        shown = self._wait(self._shown(evaluated.trajectories))
-        return dict.fromkeys(components_to_update, shown)
+        records = self._wait(self._records(eval_batch.trajectories))
+        return dict.fromkeys(components_to_update, records)
 
-    async def _shown(self, trials: Sequence[Trial]) -> list[dict[str, str]]:
-        tasks = {one.id: one.manifest.task for one in await self._task.workspace.runs.list()}
-        shown = []
-        for one in trials:
-            if not one.run:
+    async def _records(self, trials: Sequence[Trial]) -> list[dict[str, str]]:
+        tasks = {run.id: run.manifest.task for run in await self._task.workspace.runs.list()}
+        records = []
+        for trial in trials:
+            if not trial.run:
                 continue
-            result = await self._task.workspace.runs.result(one.run)
-            said = "nobody could say whether it is right" if one.score is None else f"the score is {one.score:g} of 1"
-            shown.append(
+            score, result = trial.score, await self._task.workspace.runs.result(trial.run)
+            verdict = "nobody could say whether it is right" if score is None else f"the score is {score:g} of 1"
+            records.append(
                 {
-                    "Inputs": tasks[one.run],
+                    "Inputs": tasks[trial.run],
                     "Generated Outputs": result.answer_text or "(no answer)",
-                    "Feedback": ". ".join(filter(None, [said, result.error])),
+                    "Feedback": ". ".join(filter(None, [verdict, result.error])),
                 }
             )
-        return shown
+        return records
 
     def reflect(self, prompt: str) -> str:
-        return self._wait(self._reflected(prompt))
+        return self._wait(self._reply(prompt))
 
-    async def _reflected(self, prompt: str) -> str:
+    async def _reply(self, prompt: str) -> str:
         """Ask a question as a run of its own, or find what was asked."""
         task, workspace = self._task, self._task.workspace
         labels = {**task.labels, "asked": sha256_text(prompt)[:16]}
-        for one in await workspace.runs.list():
-            if labels.items() <= one.manifest.labels.items():
-                run_id = one.id
+        for run in await workspace.runs.list():
+            if labels.items() <= run.manifest.labels.items():
+                run_id = run.id
                 break
         else:
             run_id = await workspace.create(

@@ -14,7 +14,7 @@ from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
 
 
-class Change(BaseModel, frozen=True):
+class TextChange(BaseModel, frozen=True):
     """Another text for a variable."""
 
     component: str  # `prompt:react`
@@ -31,7 +31,7 @@ class Change(BaseModel, frozen=True):
 class Proposal(BaseModel, frozen=True):
     """What an optimiser proposes."""
 
-    changes: tuple[Change, ...] = ()  # none where it has nothing to propose; `why` says why
+    changes: tuple[TextChange, ...] = ()  # none where it has nothing to propose; `why` says why
     why: str = "nothing was proposed"
     run: str = ""  # its run, "" where it has none of its own
     usd: float | None = 0.0  # what it cost, None where a price is unknown
@@ -63,9 +63,9 @@ class Improvement:
 Optimiser: TypeAlias = Callable[[Improvement], Awaitable[Proposal]]
 
 
-def parted(place: str) -> tuple[str, str]:
+def split_place(place: str) -> tuple[str, str]:
     """Return component and variable of a place; EvolutionError for what is none."""
-    component, found, variable = place.partition("/")
-    if not found or not variable:
+    component, slash, variable = place.partition("/")
+    if not slash or not variable:
         raise EvolutionError(f"{place!r} names no variable; write it as prompt:react/template")
     return component, variable

@@ -13,7 +13,7 @@ from agentorchestra.evaluation.runner import END_STATUSES, dollars
 from agentorchestra.evolution.checks import HeldApart, check_changes
 from agentorchestra.evolution.evidence import evidence_of
 from agentorchestra.evolution.gepa_optimiser import gepa
-from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Proposal, parted
+from agentorchestra.evolution.optimiser import Improvement, Optimiser, Proposal, TextChange, split_place
 
 MOST_RUNS = 6  # runs that a proposal is made from: those that did worst
 
@@ -45,13 +45,13 @@ class BySystem:
             EvolutionError: its run stopped before it could propose; `resume` and the same command go on.
         """
         labels = {**task.labels, "optimiser": self.system}
-        known = [run for run in await task.workspace.runs.list() if labels.items() <= run.manifest.labels.items()]
-        if known:
-            run_id = known[0].id
+        runs = [run for run in await task.workspace.runs.list() if labels.items() <= run.manifest.labels.items()]
+        if runs:
+            run_id = runs[0].id
         else:
             texts = await texts_of(task)
             evidence = await self._evidence(task, texts)
-            if not any(node.uses for one in evidence for node in one.nodes):
+            if not any(node.uses for graph in evidence for node in graph.nodes):
                 return Proposal(why="none of the variables took part in the runs that did worst")
             run_id = await task.workspace.create(
                 f"Propose better texts for {', '.join(dict.fromkeys(text.component for text in texts))}.",
@@ -64,7 +64,7 @@ class BySystem:
                 budget=Budget(cost_usd=task.usd),
                 options={
                     "variables": [text.model_dump(mode="json") for text in texts],
-                    "evidence": [one.model_dump(mode="json") for one in evidence],
+                    "evidence": [graph.model_dump(mode="json") for graph in evidence],
                     **({"loss": await self.loss(task)} if self.loss is not None else {}),
                 },
             )
@@ -74,42 +74,42 @@ class BySystem:
                 f"the optimiser's run {run_id} is {result.status}: {result.error or 'it was stopped'}; "
                 f"`agentorchestra resume {run_id}` goes on, then the same command"
             )
-        changes = tuple(Change.model_validate(one) for one in result.output_value or ())
-        why = result.report[-500:] or result.answer_text
-        return Proposal(changes=changes, why=why, run=run_id, usd=dollars(result))
+        changes = tuple(TextChange.model_validate(change) for change in result.output_value or ())
+        reason = result.report[-500:] or result.answer_text
+        return Proposal(changes=changes, why=reason, run=run_id, usd=dollars(result))
 
     async def _evidence(self, task: Improvement, texts: Sequence[Text]) -> list[Evidence]:
         """Return the evidence of the runs that did worst."""
-        ran = [trial for trial in task.trials if trial.run and trial.score is not None]
-        worst = sorted(ran, key=lambda one: one.score or 0.0)[:MOST_RUNS]
-        return [evidence_of(await task.workspace.log.events(one.run), texts, score=one.score) for one in worst]
+        trials = [trial for trial in task.trials if trial.run and trial.score is not None]
+        worst = sorted(trials, key=lambda trial: trial.score or 0.0)[:MOST_RUNS]
+        return [evidence_of(await task.workspace.log.events(trial.run), texts, score=trial.score) for trial in worst]
 
 
 async def texts_of(task: Improvement) -> list[Text]:
     """Return the variables as optimisers take them, with the source that code stands in."""
-    from agentorchestra.evolution.components import managed
+    from agentorchestra.evolution.components import manager_of
 
-    found = []
-    for place, one in task.variables.items():
-        component, variable = parted(place)
+    texts = []
+    for place, entry in task.variables.items():
+        component, variable = split_place(place)
         source = ""
-        if "code" in one.role:
-            manager, name = managed(task.workspace, component)
+        if "code" in entry.role:
+            manager, name = manager_of(task.workspace, component)
             source = await manager.source(name)
-        found.append(
+        texts.append(
             Text(
                 component=component,
                 variable=variable,
-                text=one.value,
-                role=one.role,
-                description=one.description[:2_000],
+                text=entry.value,
+                role=entry.role,
+                description=entry.description[:2_000],
                 source=source,
                 past=tuple(task.past.get(place, ())),
             )
         )
-    return [one for one in found if one.text.strip()]
+    return [text for text in texts if text.text.strip()]
 
 
-async def check(task: Improvement, changes: Sequence[Change], apart: HeldApart | None = None) -> None:
+async def check(task: Improvement, changes: Sequence[TextChange], apart: HeldApart | None = None) -> None:
     """Check a proposal by code; see `checks.check_changes`."""
     check_changes(await texts_of(task), changes, apart=apart)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from agentorchestra.core.errors import EvolutionError
 from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet, load_set
-from agentorchestra.evolution.gate import Decision, GateTerms
+from agentorchestra.evolution.gate import GateDecision, GateTerms
 
 FOLDER = "evolutions"
 RECORD = "evolution.json"
@@ -42,13 +42,13 @@ class QuestionSource(BaseModel, frozen=True, extra="forbid"):
 
     def load(self) -> QuestionSet:
         """Return the set; raise EvolutionError if its data are not those that the evolution was begun with."""
-        found = load_set(self.set, Path(self.data) if self.data else None)
-        if found.version != self.version:
+        questions = load_set(self.set, Path(self.data) if self.data else None)
+        if questions.version != self.version:
             raise EvolutionError(
                 f"the evolution was begun with the version {self.version[:12]} of the set {self.set}, and the data are "
-                f"{found.version[:12]} now; bring the former data back, or begin another evolution"
+                f"{questions.version[:12]} now; bring the former data back, or begin another evolution"
             )
-        return found
+        return questions
 
 
 class Evolution(BaseModel, frozen=True, extra="forbid"):
@@ -80,7 +80,7 @@ class Evolution(BaseModel, frozen=True, extra="forbid"):
     budget_usd: float | None = Field(default=None, gt=0)
     seed: int = 0  # of batches and runs
 
-    def drawn(self, number: int) -> tuple[str, ...]:
+    def draw(self, number: int) -> tuple[str, ...]:
         """Return the training questions of a round: each one is asked once before any is asked again."""
         chance = random.Random(self.seed)
         deck: list[str] = []
@@ -88,11 +88,11 @@ class Evolution(BaseModel, frozen=True, extra="forbid"):
             cards = [*self.training.ids]
             chance.shuffle(cards)
             deck += cards
-        wanted = deck[(number - 1) * self.batch : number * self.batch]
-        return tuple(dict.fromkeys(wanted))
+        hand = deck[(number - 1) * self.batch : number * self.batch]
+        return tuple(dict.fromkeys(hand))
 
 
-class Round(BaseModel, frozen=True):
+class EvolutionRound(BaseModel, frozen=True):
     number: int  # from 1
     # `promoted`, `canary` (it has a share of the live runs), `rejected`, `undecided`, `waiting` (for a person),
     # `refused` (by a check, before anything was spent on it), `no better` (on its training questions), `no change`
@@ -105,11 +105,11 @@ class Round(BaseModel, frozen=True):
     # `before`, `after`: the mean score on the training questions
     before: float | None = None
     after: float | None = None
-    decision: Decision | None = None  # of the gate
+    decision: GateDecision | None = None  # of the gate
     usd: float | None = 0.0  # what the round cost, None where a price is unknown
 
 
-def begun(
+def new_evolution(
     name: str,  # of letters, digits, `-`, `_` and `.`
     *,
     training: tuple[str, str, QuestionSet],  # the name of a set, its data, and the set
@@ -123,6 +123,7 @@ def begun(
         raise EvolutionError(f"the name {name!r} is not made of letters, digits, -, _ and .; choose another one")
     source, data, questions = training
     every = [question.id for question in questions.questions]
+    learn = QuestionSource(set=source, data=data, version=questions.version, ids=tuple(every))
     if validation is None:
         if not 0 < held_apart < 1:
             raise EvolutionError(f"a share of {held_apart:g} cannot be held apart; give one between 0 and 1")
@@ -131,17 +132,13 @@ def begun(
             raise EvolutionError(
                 f"{len(every)} questions cannot be parted into training and validation; give more, or --validate-data"
             )
-        held = {*random.Random(fields.get("seed", 0)).sample(every, apart)}
-        learn = QuestionSource(
-            set=source, data=data, version=questions.version, ids=tuple(x for x in every if x not in held)
-        )
-        check = learn.model_copy(update={"ids": tuple(x for x in every if x in held)})
-        _check_apart(
-            [questions.by_id[one] for one in learn.ids], [questions.by_id[one] for one in check.ids], by_id=False
-        )
+        test_ids = {*random.Random(fields.get("seed", 0)).sample(every, apart)}
+        check = learn.model_copy(update={"ids": tuple(x for x in every if x in test_ids)})
+        learn = learn.model_copy(update={"ids": tuple(x for x in every if x not in test_ids)})
+        parts = [[questions.by_id[question_id] for question_id in part.ids] for part in (learn, check)]
+        _check_apart(*parts, by_id=False)
     else:
         _check_apart(questions.questions, validation[2].questions, by_id=source == validation[0])
-        learn = QuestionSource(set=source, data=data, version=questions.version, ids=tuple(every))
         check = QuestionSource(
             set=validation[0],
             data=validation[1],
@@ -160,16 +157,16 @@ def begun(
 
 def _check_apart(training: Sequence[EvalQuestion], validation: Sequence[EvalQuestion], *, by_id: bool) -> None:
     """Refuse a question that is in both sets, by its id where they are of one set, and by its words."""
-    seen: Mapping[str, str] = {" ".join(one.task.casefold().split()): one.id for one in training}
-    ids = {one.id for one in training}
-    for one in validation:
-        again = seen.get(" ".join(one.task.casefold().split()))
-        if again is None and by_id and one.id in ids:
-            again = one.id
+    seen: Mapping[str, str] = {" ".join(question.task.casefold().split()): question.id for question in training}
+    ids = {question.id for question in training}
+    for question in validation:
+        again = seen.get(" ".join(question.task.casefold().split()))
+        if again is None and by_id and question.id in ids:
+            again = question.id
         if again is not None:
             raise EvolutionError(
-                f"the validation question {one.id!r} is the training question {again!r} too; what was learnt from a "
-                "question cannot be judged by it, so take it out of one of them"
+                f"the validation question {question.id!r} is the training question {again!r} too; what was learnt from "
+                "a question cannot be judged by it, so take it out of one of them"
             )
 
 
@@ -183,8 +180,8 @@ def keep(workspace: Path, evolution: Evolution) -> Evolution:
         new.replace(path)
         return evolution
     before = read(workspace, evolution.name)
-    ours, theirs = evolution.model_dump(exclude={"budget_usd"}), before.model_dump(exclude={"budget_usd"})
-    if other := [one for one in ours if ours[one] != theirs[one]]:
+    content, former = evolution.model_dump(exclude={"budget_usd"}), before.model_dump(exclude={"budget_usd"})
+    if other := [field for field in content if content[field] != former[field]]:
         raise EvolutionError(
             f"the evolution {evolution.name} was begun with other {', '.join(other)}; choose another --name, or give "
             "what it was begun with to go on"
@@ -198,8 +195,8 @@ def read(workspace: Path, name: str) -> Evolution:
     try:
         return Evolution.model_validate_json(path.read_text(encoding="utf-8"))
     except OSError:
-        there = ", ".join(evolutions(workspace)) or "none"
-        raise EvolutionError(f"there is no evolution {name!r} in {workspace}; there are: {there}") from None
+        names = ", ".join(evolutions(workspace)) or "none"
+        raise EvolutionError(f"there is no evolution {name!r} in {workspace}; there are: {names}") from None
     except ValidationError as exc:
         raise EvolutionError(
             f"{path} cannot be read: {exc.errors()[0]['msg']}; use the version of this package that wrote it"
@@ -210,16 +207,16 @@ def evolutions(workspace: Path) -> list[str]:
     return sorted(path.parent.name for path in (workspace / FOLDER).glob(f"*/{RECORD}"))
 
 
-def rounds(workspace: Path, name: str) -> list[Round]:
+def rounds(workspace: Path, name: str) -> list[EvolutionRound]:
     path = workspace / FOLDER / name / ROUNDS
     if not path.is_file():
         return []
-    return [Round.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    return [EvolutionRound.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
 
 
-def add_round(workspace: Path, name: str, ended: Round) -> None:
-    kept = [one for one in rounds(workspace, name) if one.number != ended.number]
+def add_round(workspace: Path, name: str, record: EvolutionRound) -> None:
+    records = [entry for entry in rounds(workspace, name) if entry.number != record.number]
     path = workspace / FOLDER / name / ROUNDS
     new = path.with_suffix(".new")
-    new.write_text("".join(one.model_dump_json() + "\n" for one in [*kept, ended]), encoding="utf-8")
+    new.write_text("".join(entry.model_dump_json() + "\n" for entry in [*records, record]), encoding="utf-8")
     new.replace(path)

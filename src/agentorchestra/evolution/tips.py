@@ -56,8 +56,8 @@ async def distil(
         EvolutionError: no run that has ended, more than 20, or the distiller gave nothing.
     """
     reports = await _reports(workspace, [*dict.fromkeys(runs)], scores or {})
-    retired = tuple(one.text for one, _ in await workspace.memory.retired())
-    options = Material(runs=tuple(reports), retired=retired).model_dump(mode="json")
+    old_tips = tuple(tip.text for tip, _ in await workspace.memory.retired())
+    options = Material(runs=tuple(reports), retired=old_tips).model_dump(mode="json")
     label = sha256_json([options, model or ""])[:16]
     before = [run for run in await workspace.runs.list() if run.manifest.labels.get(LABEL) == label]
     run_id = before[0].id if before else ""
@@ -67,16 +67,16 @@ async def distil(
         run_id = await workspace.create(spec)
     result = await workspace.resume(run_id, budget=budget if before and before[0].status not in FINAL else None)
     if result.status is not RunStatus.COMPLETED or not isinstance(result.output_value, dict):
-        why = result.report or result.error or result.status.value
-        raise EvolutionError(f"the distiller's run {run_id} gave no tips: {why}; ask again, or name another model")
-    return [Tip.model_validate(one) for one in result.output_value["tips"]]
+        reason = result.report or result.error or result.status.value
+        raise EvolutionError(f"the distiller's run {run_id} gave no tips: {reason}; ask again, or name another model")
+    return [Tip.model_validate(entry) for entry in result.output_value["tips"]]
 
 
 async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[str, float | None]) -> list[Report]:
     """Return what the distiller reads of runs; refuse what nothing can be learnt from."""
     if len(runs) > MOST_RUNS:
         raise EvolutionError(f"{len(runs)} runs are to be read, and at most {MOST_RUNS} are at a time; name fewer")
-    found = []
+    reports = []
     for run_id in runs:
         events = await workspace.log.events(run_id)
         result = await workspace.runs.result(run_id)
@@ -97,21 +97,21 @@ async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[s
             lines=tuple(_fitting(lines, MOST_CHARS // len(runs))),
             trust=trust,
         )
-        found.append(report)
-    if not found:
+        reports.append(report)
+    if not reports:
         raise EvolutionError("there are no runs to learn from; name runs that have ended")
-    return found
+    return reports
 
 
 def _fitting(lines: list[Line], most: int) -> list[Line]:
-    kept: dict[int, Line] = {}
+    by_place: dict[int, Line] = {}
     for turn in range(len(lines)):
         place = turn // 2 if turn % 2 else len(lines) - 1 - turn // 2  # the end tells more than the beginning
         most -= len(lines[place].text)
         if most < 0:
             break
-        kept[place] = lines[place]
-    return [kept[place] for place in sorted(kept)]
+        by_place[place] = lines[place]
+    return [by_place[place] for place in sorted(by_place)]
 
 
 # --- validation -----------------------------------------------------------------------------------------
@@ -178,19 +178,19 @@ async def validate(
     arms = [arm.model_copy(update={"name": "with", "settings": {**arm.settings, "parts.tip": ref}}), without]
     name = limits.pop("name", "") or f"tip-{sha256_json([ref, arm.model_dump(mode='json')])[:8]}"
     async with workspaces(folder, without) as workspace:
-        tips = {one.ref: one for one in await workspace.memory.recall(kinds=("insight",)) if one.told}
+        tips = {tip.ref: tip for tip in await workspace.memory.recall(kinds=("insight",)) if tip.told}
         if ref not in tips:
             raise UnknownComponentError(
                 f"no tip {ref!r} is told in this workspace; `agentorchestra memories entries --kind insight` lists them"
             )
-        learnt = {one.rpartition("/")[0].partition("/")[0] for one in tips[ref].evidence}
+        learnt = {key.rpartition("/")[0].partition("/")[0] for key in tips[ref].evidence}
         plan = make_plan(questions, arms, source=source, data=data, name=name, **limits)
         for run in await workspace.runs.list():
-            for each in plan.ids if run.id in learnt else ():
-                if _words(questions.by_id[each].task) == _words(run.manifest.task):
+            for question_id in plan.ids if run.id in learnt else ():
+                if _words(questions.by_id[question_id].task) == _words(run.manifest.task):
                     raise EvolutionError(
-                        f"the question {each!r} is what the tip was learnt from (run {run.id}); what was learnt from a "
-                        "question cannot be judged by it, so leave it out"
+                        f"the question {question_id!r} is what the tip was learnt from (run {run.id}); what was learnt "
+                        "from a question cannot be judged by it, so leave it out"
                     )
         plan = keep(folder, plan)
         ending = await Runner(folder, plan, questions, workspaces=workspaces, at_once=at_once).run()
@@ -200,9 +200,9 @@ async def validate(
                 f"the budget had no room for {len(ending.left_out)} questions of {name}; `agentorchestra eval resume "
                 f"{name} --budget-usd X` goes on, then the same command"
             )
-        found = judge_tip(values(scores, "with"), values(scores, "without"), worth=worth)
-        await settle(workspace, ref, found, f"evaluation {name}")
-    return found
+        judgement = judge_tip(values(scores, "with"), values(scores, "without"), worth=worth)
+        await settle(workspace, ref, judgement, f"evaluation {name}")
+    return judgement
 
 
 def _words(text: str) -> str:

@@ -58,7 +58,7 @@ it (`prompt`, `completion`); a state and two actions in it, of which one led to 
 
 
 @dataclass(frozen=True)
-class Record:
+class TrainingRecord:
     """A record: its columns as TRL names them, and `tools`, which the Hermes form does not have."""
 
     kind: Kind
@@ -75,26 +75,26 @@ class Record:
 class Decided:
     key: EffectKey  # of its request
     request: ModelRequest  # what the model was shown
-    said: Message  # what it replied
+    reply: Message  # what it replied
 
     @property
     def state(self) -> str:
-        return sha256_json([self.request.chain[-1], [one.digest for one in self.request.tools]])
+        return sha256_json([self.request.chain[-1], [tool.digest for tool in self.request.tools]])
 
     @property
     def action(self) -> str:
         """Identify what it did: its calls, or its words where it called nothing."""
-        calls: list[JsonValue] = [[one.name, one.arguments] for one in self.said.tool_calls]
-        return canonical_json(calls or [self.said.text])
+        calls: list[JsonValue] = [[call.name, call.arguments] for call in self.reply.tool_calls]
+        return canonical_json(calls or [self.reply.text])
 
     @property
     def readable(self) -> bool:
         """Return True if every call has an object for its arguments."""
-        return all(isinstance(one.arguments, dict) for one in self.said.tool_calls)
+        return all(isinstance(call.arguments, dict) for call in self.reply.tool_calls)
 
 
 @dataclass(frozen=True)
-class Course:
+class AgentCourse:
     """The decisions of one agent in a run, in their order."""
 
     agent: str  # its name
@@ -104,12 +104,12 @@ class Course:
     decisions: tuple[Decided, ...]
 
 
-def courses(ledger: Ledger) -> list[Course]:
+def courses(ledger: Ledger) -> list[AgentCourse]:
     """Return the courses of a run's agents, the main agent's first; requests are read from the log's hash chains.
 
     Only decisions count: what is asked beside an agent's work (memory, judges, reviews) is in no course.
     """
-    found: dict[EffectKey, list[Decided]] = {}
+    by_owner: dict[EffectKey, list[Decided]] = {}
     for key, record in ledger.records.items():
         if record.kind is not EffectKind.REQUEST_MODEL or record.effect.get("purpose") not in ("decision", "final"):
             continue
@@ -119,15 +119,15 @@ def courses(ledger: Ledger) -> list[Course]:
             continue
         reply = record.outcome.response
         content = (TextBlock(text=reply.text, trust=Trust.AGENT),) if reply.text else ()
-        said = Message(role="assistant", content=content, tool_calls=reply.tool_calls)
-        found.setdefault(owner, []).append(Decided(key, request, said))
-    made = []
-    for owner in sorted(found, key=lambda one: (one.branch, one.n)):
-        given = ledger.records[owner].effect.get("arguments", {})
-        name, task = str(given.get("name", "agent")), str(given.get("instruction", ""))
-        decisions = sorted(found[owner], key=lambda one: (one.key.branch, one.key.n))
-        made.append(Course(name, decisions[0].key.branch, owner.branch == "/", task, tuple(decisions)))
-    return made
+        message = Message(role="assistant", content=content, tool_calls=reply.tool_calls)
+        by_owner.setdefault(owner, []).append(Decided(key, request, message))
+    agent_courses = []
+    for owner in sorted(by_owner, key=lambda owner: (owner.branch, owner.n)):
+        arguments = ledger.records[owner].effect.get("arguments", {})
+        name, task = str(arguments.get("name", "agent")), str(arguments.get("instruction", ""))
+        decisions = sorted(by_owner[owner], key=lambda decision: (decision.key.branch, decision.key.n))
+        agent_courses.append(AgentCourse(name, decisions[0].key.branch, owner.branch == "/", task, tuple(decisions)))
+    return agent_courses
 
 
 def _owner(ledger: Ledger, branch: str) -> EffectKey | None:
@@ -142,7 +142,7 @@ def _owner(ledger: Ledger, branch: str) -> EffectKey | None:
 # --- what is taken --------------------------------------------------------------------------------------
 
 
-class Wanted(BaseModel, frozen=True, extra="forbid"):
+class Choice(BaseModel, frozen=True, extra="forbid"):
     """Which trajectories are taken, and in which form."""
 
     agents: Literal["main", "all"] = "main"  # the main agent's course of each run, or those of all agents
@@ -162,7 +162,7 @@ class Wanted(BaseModel, frozen=True, extra="forbid"):
 
 
 @dataclass(frozen=True)
-class Origin:
+class RecordOrigin:
     """Where a record comes from: runs and keys of their effects, with the scores and US dollars of the runs."""
 
     runs: tuple[str, ...]
@@ -176,7 +176,7 @@ class Origin:
 class Data:
     """Records with their origins, and what was left out, by reason."""
 
-    records: list[tuple[Record, Origin]] = field(default_factory=list)
+    records: list[tuple[TrainingRecord, RecordOrigin]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -185,7 +185,7 @@ class _Run:
     record: RunRecord
     result: RunResult
     score: float | None
-    courses: tuple[Course, ...]
+    courses: tuple[AgentCourse, ...]
 
     @property
     def value(self) -> float:
@@ -194,7 +194,7 @@ class _Run:
 
 
 async def trajectories(
-    workspace: Workspace[Any], runs: Iterable[str], wanted: Wanted, scores: Mapping[str, float | None] | None = None
+    workspace: Workspace[Any], runs: Iterable[str], choice: Choice, scores: Mapping[str, float | None] | None = None
 ) -> Data:
     """Return records for supervised fine-tuning (002, sec. 3.3: the orchestrator's steps, by behaviour cloning).
 
@@ -203,30 +203,30 @@ async def trajectories(
 
     Args:
         runs: their ids.
-        wanted: see Wanted.
+        choice: see Choice.
         scores: 0 to 1, by run.
 
     Raises:
         UnknownRunError: for a run that is not there.
     """
     data = Data()
-    taken = [one async for one in _taken(workspace, runs, wanted, scores or {}, data)]
-    form = _Form(workspace, wanted)
+    sources = [run async for run in _sources(workspace, runs, choice, scores or {}, data)]
+    form = _Form(workspace, choice)
     seen: set[str] = set()
-    for run in sorted(taken, key=lambda one: (-one.value, dollars(one.result) or 0.0)):
+    for run in sorted(sources, key=lambda run: (-run.value, dollars(run.result) or 0.0)):
         for course in run.courses:
             for key, keys, record in form.records(course, data):
                 if key in seen:
                     data.left_out["the same task and actions as another one"] += 1
                     continue
                 seen.add(key)
-                origin = Origin((run.record.id,), keys, course.agent, (run.score,), (dollars(run.result),))
+                origin = RecordOrigin((run.record.id,), keys, course.agent, (run.score,), (dollars(run.result),))
                 data.records.append((record, origin))
     return data
 
 
 async def preferences(
-    workspace: Workspace[Any], runs: Iterable[str], wanted: Wanted, scores: Mapping[str, float | None] | None = None
+    workspace: Workspace[Any], runs: Iterable[str], choice: Choice, scores: Mapping[str, float | None] | None = None
 ) -> Data:
     """Return preference pairs: of one state two actions, of which the chosen one led to a better end.
 
@@ -235,48 +235,48 @@ async def preferences(
     the same there is no pair.
 
     Args:
-        workspace, runs, wanted, scores: as for `trajectories`; `per` and `long` do not matter, and `statuses` are not
+        workspace, runs, choice, scores: as for `trajectories`; `per` and `long` do not matter, and `statuses` are not
             asked for: a run that failed is what is rejected.
     """
     data = Data()
-    every = {one.id: one for one in await workspace.runs.list()}
-    wanted = wanted.model_copy(update={"statuses": tuple(RunStatus), "min_score": None})
-    taken = [one async for one in _taken(workspace, runs, wanted, scores or {}, data)]
-    form = _Form(workspace, wanted)
-    states: dict[str, dict[str, list[tuple[_Run, Course, Decided]]]] = {}
-    for run in taken:
+    every = {run.id: run for run in await workspace.runs.list()}
+    choice = choice.model_copy(update={"statuses": tuple(RunStatus), "min_score": None})
+    sources = [run async for run in _sources(workspace, runs, choice, scores or {}, data)]
+    form = _Form(workspace, choice)
+    states: dict[str, dict[str, list[tuple[_Run, AgentCourse, Decided]]]] = {}
+    for run in sources:
         root = run.record
         while root.parent_run in every:
             root = every[root.parent_run]
         for course in run.courses:
-            for one in course.decisions:
-                place = canonical_json([root.id, str(one.key), one.state])
-                states.setdefault(place, {}).setdefault(one.action, []).append((run, course, one))
-    parted = [actions for actions in states.values() if len(actions) > 1]
-    for actions in parted:
-        ranked = sorted(actions.values(), key=lambda each: fmean(run.value for run, _, _ in each))
-        (worse, _, rejected), (better, course, chosen) = ranked[0][0], ranked[-1][0]
-        if fmean(run.value for run, _, _ in ranked[0]) == fmean(run.value for run, _, _ in ranked[-1]):
+            for decision in course.decisions:
+                place = canonical_json([root.id, str(decision.key), decision.state])
+                states.setdefault(place, {}).setdefault(decision.action, []).append((run, course, decision))
+    forks = [actions for actions in states.values() if len(actions) > 1]
+    for actions in forks:
+        ranking = sorted(actions.values(), key=lambda entries: fmean(run.value for run, _, _ in entries))
+        (worse, _, loser), (better, course, winner) = ranking[0][0], ranking[-1][0]
+        if fmean(run.value for run, _, _ in ranking[0]) == fmean(run.value for run, _, _ in ranking[-1]):
             data.left_out["both ends are worth the same"] += 1
             continue
-        record = form.pair(chosen, rejected, data)
+        record = form.pair(winner, loser, data)
         if record is not None:
-            both = (better, worse)
-            origin = Origin(
-                tuple(one.record.id for one in both),
-                (str(chosen.key), str(rejected.key)),
+            ends = (better, worse)
+            origin = RecordOrigin(
+                tuple(run.record.id for run in ends),
+                (str(winner.key), str(loser.key)),
                 course.agent,
-                tuple(one.score for one in both),
-                tuple(dollars(one.result) for one in both),
+                tuple(run.score for run in ends),
+                tuple(dollars(run.result) for run in ends),
             )
             data.records.append((record, origin))
-    if not parted:
+    if not forks:
         data.left_out["no two runs took different actions in one state"] = 1
     return data
 
 
-async def _taken(
-    workspace: Workspace[Any], runs: Iterable[str], wanted: Wanted, scores: Mapping[str, float | None], data: Data
+async def _sources(
+    workspace: Workspace[Any], runs: Iterable[str], choice: Choice, scores: Mapping[str, float | None], data: Data
 ) -> Any:
     """Yield the runs that are wanted, with their courses; count the others."""
     for run_id in dict.fromkeys(runs):
@@ -286,23 +286,23 @@ async def _taken(
         record = await workspace.store.get_run(run_id)
         assert record is not None
         parts = record.manifest.parts
-        found = courses(Ledger.of(events))
-        why = ""
-        if result.status not in wanted.statuses:
-            why = f"the run is {result.status.value}"
-        elif wanted.min_score is not None and (score is None or score < wanted.min_score):
-            why = "no score" if score is None else "a lower score"
-        elif wanted.max_usd is not None and (usd is None or usd > wanted.max_usd):
-            why = "an unknown price" if usd is None else "a higher cost"
+        agent_courses = courses(Ledger.of(events))
+        reason = ""
+        if result.status not in choice.statuses:
+            reason = f"the run is {result.status.value}"
+        elif choice.min_score is not None and (score is None or score < choice.min_score):
+            reason = "no score" if score is None else "a lower score"
+        elif choice.max_usd is not None and (usd is None or usd > choice.max_usd):
+            reason = "an unknown price" if usd is None else "a higher cost"
         elif (parts.candidates or 1) > 1 or (parts.rollouts or 1) > 1:
-            why = "rival steps (parts.candidates, parts.rollouts)"
-        elif not found:
-            why = "no decision of an agent"
-        if why:
-            data.left_out[why] += 1
+            reason = "rival steps (parts.candidates, parts.rollouts)"
+        elif not agent_courses:
+            reason = "no decision of an agent"
+        if reason:
+            data.left_out[reason] += 1
             continue
-        chosen = tuple(one for one in found if one.leads or wanted.agents == "all")
-        yield _Run(record, result, score, chosen)
+        training = tuple(course for course in agent_courses if course.leads or choice.agents == "all")
+        yield _Run(record, result, score, training)
 
 
 # --- forms ----------------------------------------------------------------------------------------------
@@ -311,81 +311,81 @@ async def _taken(
 class _Form:
     """Makes records of what agents were shown and said."""
 
-    def __init__(self, workspace: Workspace[Any], wanted: Wanted) -> None:
-        self._wanted = wanted
+    def __init__(self, workspace: Workspace[Any], choice: Choice) -> None:
+        self._choice = choice
         self._redactor = Redactor(secret_variables(workspace.own.environ))
         self._tools_prompt = workspace.catalog.prompts.get(TOOLS_PROMPT)
 
-    def records(self, course: Course, data: Data) -> Iterator[tuple[str, tuple[str, ...], Record]]:
+    def records(self, course: AgentCourse, data: Data) -> Iterator[tuple[str, tuple[str, ...], TrainingRecord]]:
         """Yield the records of a course, each with what makes it the same as another one, and its keys."""
-        if self._wanted.per == "step":
-            for one in course.decisions:
-                prompt = self._state(one, data)
+        if self._choice.per == "step":
+            for decision in course.decisions:
+                prompt = self._state(decision, data)
                 if prompt is not None:
-                    tools = one.request.tools
-                    yield one.state + one.action, (str(one.key),), self._step(prompt, one.said, tools)
+                    record = self._step(prompt, decision.reply, decision.request.tools)
+                    yield decision.state + decision.action, (str(decision.key),), record
             return
-        for messages, decided in _stretches(course):
-            if not all(one.readable for one in decided):
+        for messages, decisions in _stretches(course):
+            if not all(decision.readable for decision in decisions):
                 data.left_out["a call whose arguments are no object"] += 1
                 continue
-            tools = tuple({tool.name: tool for one in decided for tool in one.request.tools}.values())
-            actions = sha256_json([course.task, course.agent, [one.action for one in decided]])
+            tools = tuple({tool.name: tool for decision in decisions for tool in decision.request.tools}.values())
+            actions = sha256_json([course.task, course.agent, [decision.action for decision in decisions]])
             for first, last, part in self._windows(messages, tools, data):
-                keys = tuple(str(one.key) for one in decided[first:last])
+                keys = tuple(str(decision.key) for decision in decisions[first:last])
                 yield f"{actions} {first}", keys, self._conversation(part, tools)
 
-    def pair(self, chosen: Decided, rejected: Decided, data: Data) -> Record | None:
+    def pair(self, winner: Decided, loser: Decided, data: Data) -> TrainingRecord | None:
         """Return the pair of two actions in one state; None where it has no room or cannot be read."""
-        unread = [one for one in (chosen, rejected) if not one.readable]
-        prompt = self._state(max(unread or (chosen, rejected), key=lambda one: one.said.chars), data)
+        misfits = [decision for decision in (winner, loser) if not decision.readable]
+        prompt = self._state(max(misfits or (winner, loser), key=lambda decision: decision.reply.chars), data)
         if prompt is None:
             return None
-        tools, words = chosen.request.tools, self._chat(prompt, chosen.request.tools)
-        endings = [self._chat([one.said], ()) for one in (chosen, rejected)]
-        return self._made("preference", tools, prompt=words, chosen=endings[0], rejected=endings[1])
+        tools, words = winner.request.tools, self._chat(prompt, winner.request.tools)
+        endings = [self._chat([decision.reply], ()) for decision in (winner, loser)]
+        return self._record("preference", tools, prompt=words, chosen=endings[0], rejected=endings[1])
 
-    def _step(self, prompt: Sequence[Message], said: Message, tools: Sequence[ToolSchema]) -> Record:
-        return self._made(
-            "prompt-completion", tools, prompt=self._chat(prompt, tools), completion=self._chat([said], ())
+    def _step(self, prompt: Sequence[Message], reply: Message, tools: Sequence[ToolSchema]) -> TrainingRecord:
+        return self._record(
+            "prompt-completion", tools, prompt=self._chat(prompt, tools), completion=self._chat([reply], ())
         )
 
-    def _conversation(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Record:
-        return self._made("language modeling", tools, messages=self._chat(messages, tools))
+    def _conversation(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> TrainingRecord:
+        return self._record("language modeling", tools, messages=self._chat(messages, tools))
 
-    def _made(self, kind: Kind, tools: Sequence[ToolSchema], **columns: list[dict[str, Any]]) -> Record:
+    def _record(self, kind: Kind, tools: Sequence[ToolSchema], **columns: list[dict[str, Any]]) -> TrainingRecord:
         """Return a record, without the values of secrets."""
         body: dict[str, Any] = {**columns}
-        if self._wanted.wire == "openai":
-            body["tools"] = [_tool(one) for one in tools]
-        return Record(kind, self._redactor.json(body))
+        if self._choice.wire == "openai":
+            body["tools"] = [_tool(tool) for tool in tools]
+        return TrainingRecord(kind, self._redactor.json(body))
 
     # -- length ----------------------------------------------------------------------------------------------------
 
-    def _state(self, one: Decided, data: Data) -> list[Message] | None:
+    def _state(self, decision: Decided, data: Data) -> list[Message] | None:
         """Return what a decision was shown, without its oldest steps where it is too long; None where it cannot be."""
-        if not one.readable:
+        if not decision.readable:
             data.left_out["a call whose arguments are no object"] += 1
             return None
-        head, turns = _turns(one.request.messages)
-        room = self._wanted.window - _tokens([*head, one.said], one.request.tools)
-        kept: list[list[Message]] = []
+        head, turns = _turns(decision.request.messages)
+        room = self._choice.window - _tokens([*head, decision.reply], decision.request.tools)
+        tail: list[list[Message]] = []
         for turn in reversed(turns):
             room -= _tokens(turn)
             if room < 0:
                 break
-            kept.insert(0, turn)
-        if room < 0 and not kept:
+            tail.insert(0, turn)
+        if room < 0 and not tail:
             data.left_out["longer than the window"] += 1
             return None
-        return [*head, *(each for turn in kept for each in turn)]
+        return [*head, *(message for turn in tail for message in turn)]
 
     def _windows(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], data: Data
     ) -> Iterator[tuple[int, int, list[Message]]]:
         """Yield the parts of a conversation that have room, of whole steps, with the numbers of their steps."""
         head, turns = _turns(messages)
-        room = self._wanted.window - _tokens(head, tools)
+        room = self._choice.window - _tokens(head, tools)
         sizes = [_tokens(turn) for turn in turns]
         alone = [_tokens(turn[:1]) for turn in turns]  # of the last step what it gave is left out
         start = done = 0
@@ -400,9 +400,9 @@ class _Form:
                     done += 1
                 start = done
                 continue
-            steps = [each for turn in turns[start : end - 1] for each in turn]
+            steps = [message for turn in turns[start : end - 1] for message in turn]
             yield start, end, [*head, *steps, turns[end - 1][0]]
-            if self._wanted.long == "cut":
+            if self._choice.long == "cut":
                 if end < len(turns):
                     data.left_out["the rest of a course that was cut"] += 1
                 return
@@ -411,57 +411,57 @@ class _Form:
     # -- words -----------------------------------------------------------------------------------------------------
 
     def _chat(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
-        shown = [_without_files(one) if not self._wanted.files else one for one in messages]
-        return _hermes(shown, self._head(tools)) if self._wanted.wire == "hermes" else [_openai(one) for one in shown]
+        view = messages if self._choice.files else [*map(_without_files, messages)]
+        return _hermes(view, self._head(tools)) if self._choice.wire == "hermes" else [*map(_openai, view)]
 
     def _head(self, tools: Sequence[ToolSchema]) -> str:
         """Return what a system prompt says of the tools."""
         if not tools:
             return ""
-        lines = [json.dumps(_tool(one), ensure_ascii=False) for one in tools]
+        lines = [json.dumps(_tool(tool), ensure_ascii=False) for tool in tools]
         return self._tools_prompt.render(tools=lines)
 
 
-def _stretches(course: Course) -> Iterator[tuple[list[Message], list[Decided]]]:
+def _stretches(course: AgentCourse) -> Iterator[tuple[list[Message], list[Decided]]]:
     """Yield conversations of a course: one, or several where steps were taken out of the history in between.
 
     The last message of a request is shown with that decision alone (`agents/decider.py`); here it stays where it
     stood, so that each action comes after all that it was decided by.
     """
     messages: list[Message] = []
-    decided: list[Decided] = []
+    decisions: list[Decided] = []
     history: tuple[Message, ...] = ()
-    for one in course.decisions:
-        before, view = one.request.messages[:-1], one.request.messages[-1]
-        new = before[len(history) :]
-        goes_on = decided and new and new[0].role == "assistant"
-        if goes_on and (not history or one.request.chain[len(history) - 1] == _head_of(decided[-1], len(history))):
-            messages = [*messages[:-1], *new, view, one.said]
+    for decision in course.decisions:
+        before, view = decision.request.messages[:-1], decision.request.messages[-1]
+        size, new = len(history), before[len(history) :]
+        goes_on = decisions and new and new[0].role == "assistant"
+        if goes_on and (not history or _head_of(decision, size) == _head_of(decisions[-1], size)):
+            messages = [*messages[:-1], *new, view, decision.reply]
         else:
-            if decided:
-                yield messages, decided
-            messages, decided = [*before, view, one.said], []
-        decided.append(one)
+            if decisions:
+                yield messages, decisions
+            messages, decisions = [*before, view, decision.reply], []
+        decisions.append(decision)
         history = before
-    if decided:
-        yield messages, decided
+    if decisions:
+        yield messages, decisions
 
 
-def _head_of(one: Decided, length: int) -> str:
-    return one.request.chain[length - 1]
+def _head_of(decision: Decided, length: int) -> str:
+    return decision.request.chain[length - 1]
 
 
 def _turns(messages: Sequence[Message]) -> tuple[list[Message], list[list[Message]]]:
     """Return what stands before the first decision, then each decision with what followed up to the next one."""
     head: list[Message] = []
     turns: list[list[Message]] = []
-    for one in messages:
-        if one.role == "assistant":
-            turns.append([one])
+    for message in messages:
+        if message.role == "assistant":
+            turns.append([message])
         elif turns:
-            turns[-1].append(one)
+            turns[-1].append(message)
         else:
-            head.append(one)
+            head.append(message)
     return head, turns
 
 
@@ -486,16 +486,16 @@ def _file_of(block: TextBlock | MediaBlock) -> str:
 
 
 def _tool(schema: ToolSchema) -> dict[str, Any]:
-    named = {"name": schema.name, "description": schema.description, "parameters": schema.parameters}
-    return {"type": "function", "function": named}
+    function = {"name": schema.name, "description": schema.description, "parameters": schema.parameters}
+    return {"type": "function", "function": function}
 
 
 def _openai(message: Message) -> dict[str, Any]:
     body: dict[str, Any] = {"role": message.role, "content": render_message(message)}
     if message.tool_calls:
         body["tool_calls"] = [
-            {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
-            for one in message.tool_calls
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
         ]
     if message.role == "tool":
         body |= {"tool_call_id": message.tool_call_id, "name": message.name}
@@ -504,24 +504,25 @@ def _openai(message: Message) -> dict[str, Any]:
 
 def _hermes(messages: Sequence[Message], head: str) -> list[dict[str, Any]]:
     """Return messages in the Hermes form; results that follow each other are one message of the tool."""
-    found: list[dict[str, Any]] = []
-    for one in messages:
-        text = render_message(one)
-        if one.role == "assistant" and one.tool_calls:
-            calls = [json.dumps({"name": c.name, "arguments": c.arguments}, ensure_ascii=False) for c in one.tool_calls]
+    chat: list[dict[str, Any]] = []
+    for message in messages:
+        text = render_message(message)
+        if message.role == "assistant" and message.tool_calls:
+            fields = [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls]
+            calls = [json.dumps(call, ensure_ascii=False) for call in fields]
             text = "\n".join([*([text] if text else []), *(f"<tool_call>\n{c}\n</tool_call>" for c in calls)])
-        elif one.role == "tool":
-            result = json.dumps({"name": one.name, "content": text}, ensure_ascii=False)
+        elif message.role == "tool":
+            result = json.dumps({"name": message.name, "content": text}, ensure_ascii=False)
             text = f"<tool_response>\n{result}\n</tool_response>"
-            if found and found[-1]["role"] == "tool":
-                found[-1]["content"] += f"\n{text}"
+            if chat and chat[-1]["role"] == "tool":
+                chat[-1]["content"] += f"\n{text}"
                 continue
-        found.append({"role": one.role, "content": text})
-    if head and found and found[0]["role"] == "system":
-        found[0]["content"] += f"\n\n{head}"
+        chat.append({"role": message.role, "content": text})
+    if head and chat and chat[0]["role"] == "system":
+        chat[0]["content"] += f"\n\n{head}"
     elif head and messages[0].role != "assistant":
-        found.insert(0, {"role": "system", "content": head})
-    return found
+        chat.insert(0, {"role": "system", "content": head})
+    return chat
 
 
 # --- files and commands ---------------------------------------------------------------------------------
@@ -534,13 +535,14 @@ def write(data: Data, folder: Path) -> None:
         EvolutionError: there is no record, or the folder holds something already.
     """
     if not data.records:
-        why = "; ".join(one if n == 1 else f"{one} ({n} times)" for one, n in data.left_out.most_common())
-        raise EvolutionError(f"no record can be made: {why or 'there are no runs'}; choose other runs, or wider limits")
+        causes = (cause if n == 1 else f"{cause} ({n} times)" for cause, n in data.left_out.most_common())
+        reason = "; ".join(causes) or "there are no runs"
+        raise EvolutionError(f"no record can be made: {reason}; choose other runs, or wider limits")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise EvolutionError(f"{folder} is there already and is not empty; name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / TRAIN).write_text("".join(one.line() for one, _ in data.records), encoding="utf-8")
-    lines = [json.dumps({"line": n, **vars(one)}) for n, (_, one) in enumerate(data.records, start=1)]
+    (folder / TRAIN).write_text("".join(record.line() for record, _ in data.records), encoding="utf-8")
+    lines = [json.dumps({"line": n, **vars(origin)}) for n, (_, origin) in enumerate(data.records, start=1)]
     (folder / SOURCES).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -553,7 +555,7 @@ def command(data: Data, folder: Path, *, model: str = "Qwen/Qwen3-8B", window: i
         model: to be trained; 002 takes Qwen3-8B.
         window: tokens of the longest record.
     """
-    kinds = {one.kind for one, _ in data.records}
+    kinds = {record.kind for record, _ in data.records}
     pairs, whole = "preference" in kinds, "language modeling" in kinds
     words = ["trl", "dpo" if pairs else "sft", "--model_name_or_path", model, "--dataset_name", str(folder)]
     words += ["--max_length", str(window), "--output_dir", f"{folder}-model", "--bf16", "true"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -129,9 +130,9 @@ async def due_runs(store: Store, now: datetime) -> list[str]:
     return runs
 
 
-async def waiting_until(store: Store) -> dict[str, datetime]:
+async def waiting_until(store: Store, runs: Sequence[str] | None = None) -> dict[str, datetime]:
     """Return when the first timer of each waiting run that has one is due; one query."""
-    ends = [(event.run, event.data) for event, _ in await store.waiting()]
+    ends = [(event.run, event.data) for event, _ in await store.waiting(runs)]
     return {run: data.until for run, data in ends if isinstance(data, RunEnded) and data.until is not None}
 
 

@@ -50,7 +50,7 @@ def swe_tools(environments: Mapping[str, Factory]) -> list[Tool[..., Any]]:
     for name, (environment, action) in SWE.items():
         if environment in environments:
             (tool,) = e2t(environments[environment], only=[action], state=False)
-            tools.append(tool.renamed(name, tool.version))
+            tools.append(tool.with_name(name, tool.version))
     return tools
 
 

@@ -79,7 +79,7 @@ def submit(reason: str) -> dict[str, JsonValue]:
     return {"status": "completed", "answer": reason.strip()}
 
 
-submit_answer = complete.renamed("submit_answer", "1.0.0")
+submit_answer = complete.with_name("submit_answer", "1.0.0")
 """The same under the name that the leader of a society calls it by (003, app. A)."""
 
 

@@ -60,7 +60,7 @@ async def media_as(
         if path.stat().st_size == 0:
             raise ToolError(f"{whole} is empty; there is nothing to be seen or heard.")
         try:
-            made, _ = await run_async(Request(path, "shape", member, asked=asked), LIMITS)
+            made, _ = await run_async(Request(path, "shape", member, options=asked), LIMITS)
         except FileInputError as error:
             raise ToolError(str(error).replace(str(path), whole)) from None
     if form == "facts":

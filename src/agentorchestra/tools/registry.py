@@ -19,7 +19,7 @@ from agentorchestra.tools.python import MONTY, PythonTool
 from agentorchestra.tools.timer import wait_until
 from agentorchestra.tools.todo import todo
 from agentorchestra.tools.web.fetch import fetch_tool
-from agentorchestra.tools.web.reader import PageReader
+from agentorchestra.tools.web.reader import WebPageReader
 from agentorchestra.tools.web.search.local import Local
 from agentorchestra.tools.web.search.tool import Engines, search_tools
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
@@ -68,7 +68,7 @@ def builtin_tools(
         read_artifact,
         wait_until,
         *file_tools(folder),
-        fetch_tool(PageReader(web or WebSettings(), folder, local[0].copy_of if local else None)),
+        fetch_tool(WebPageReader(web or WebSettings(), folder, local[0].copy_of if local else None)),
         *(search_tools(engines) if engines is not None else ()),
         ask_media,
     ]

@@ -22,9 +22,9 @@ from agentorchestra.tools.files.documents import (
     TableDocument,
     TextDocument,
     is_media,
-    joined,
     leaves,
     locate,
+    place_in,
 )
 from agentorchestra.tools.files.formats.sniff import MARKDOWN_SUFFIXES, TABLE_SUFFIXES, sniff
 from agentorchestra.tools.files.places import Place
@@ -198,12 +198,12 @@ def _read(content: SourceContent, document: Document, chars: int) -> SourceConte
             if path in alone:
                 rows += _pieces(path, leaf)
         elif isinstance(leaf, TextDocument) and is_media(leaf.media_type):
-            content.media.append(joined(content.name, path))
+            content.media.append(place_in(content.name, path))
         else:
             pieces += _pieces(path, leaf)
-            if isinstance(leaf, PdfDocument) and leaf.pictured:
-                content.media += [joined(content.name, path)] if path else []
-                content.pictured = [] if path else [*leaf.pictured]
+            if isinstance(leaf, PdfDocument) and leaf.pictures:
+                content.media += [place_in(content.name, path)] if path else []
+                content.pictured = [] if path else [*leaf.pictures]
     left = _cut(pieces) + _cut(rows)
     if left:
         content.notes.append(f"{left:,} pieces at its end were not read: it is longer than {MOST_CHUNKED:,} characters")
@@ -228,16 +228,16 @@ def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
     if isinstance(leaf, TableDocument):
         for row in range(leaf.first_row, leaf.last_row + 1):
             if text := row_text(leaf, row):
-                yield Piece(joined(path, f"row {row}"), text)
+                yield Piece(place_in(path, f"row {row}"), text)
         return
     if isinstance(leaf, PdfDocument):
         for number, page in enumerate(leaf.pages, 1):
             if page.strip():
-                yield Piece(joined(path, str(Place("page", number, number))), page)
+                yield Piece(place_in(path, str(Place("page", number, number))), page)
         return
     for place, text in stretches(leaf):
         if text.strip():
-            yield Piece(joined(path, str(place)), text)
+            yield Piece(place_in(path, str(place)), text)
 
 
 def _cut(pieces: list[Piece]) -> int:

@@ -28,9 +28,9 @@ from agentorchestra.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLim
 from agentorchestra.sandbox._program import EARLIER, VARIABLES
 from agentorchestra.sandbox.output import plain
 from agentorchestra.tea.calling.actions import action_effect, tool_result
-from agentorchestra.tea.programs.handler import given
-from agentorchestra.tea.programs.interpreter import Call, Host
-from agentorchestra.tea.programs.interpreter import Ran as Ended
+from agentorchestra.tea.programs.handler import json_value
+from agentorchestra.tea.programs.interpreter import Host, ProgramCall
+from agentorchestra.tea.programs.interpreter import ProgramRun as Ended
 
 # Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`
 Answer = Callable[[RunContext[Any], dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
@@ -307,7 +307,7 @@ async def _called(ctx: RunContext[Any], asked: dict[str, JsonValue]) -> dict[str
     """Make a program's call through the door."""
     arguments = asked.get("arguments")
     outcome = await ctx.call_tool(str(asked.get("name")), **(arguments if isinstance(arguments, dict) else {}))
-    return {"value": given(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
+    return {"value": json_value(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
 
 
 async def _recorded(ran: Ran, ctx: Any, trust: Trust) -> Outcome:
@@ -383,7 +383,7 @@ class SandboxInterpreter:
             arguments = asked.get("arguments")
             named = dict(arguments) if isinstance(arguments, dict) else {}
             first = named.pop(POSITIONAL, [])
-            made = Call(str(asked.get("name")), tuple(first) if isinstance(first, list) else (), named)
+            made = ProgramCall(str(asked.get("name")), tuple(first) if isinstance(first, list) else (), named)
             (reply,) = await host.calls([made])
             if reply.kind == "SystemExit":
                 raise _Over

@@ -274,9 +274,10 @@ class WebApp:
         limit = _number(request.query_params.get("limit"), "limit", _MOST_RUNS)
         if not 1 <= limit <= _MOST_RUNS:
             raise HttpRequestError(f"limit is {limit}; it is from 1 to {_MOST_RUNS}", status=422)
-        until = {run: time.isoformat() for run, time in (await self._ws.runs.waiting_until()).items()}
         records = await self._ws.runs.list(limit=limit)
-        standings = await self._ws.runs.standings([record.id for record in records])
+        names = [record.id for record in records]
+        until = {run: time.isoformat() for run, time in (await self._ws.runs.waiting_until(names)).items()}
+        standings = await self._ws.runs.standings(names)
         return JSONResponse(
             {
                 "runs": [

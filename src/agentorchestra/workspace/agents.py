@@ -31,7 +31,7 @@ from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import AgentSettings, Settings
 from agentorchestra.environments.report import REPORT
-from agentorchestra.tea.memory.base import NONE
+from agentorchestra.tea.memory.base import NO_MEMORY
 from agentorchestra.tea.programs.dynamic import load_source, member
 from agentorchestra.tea.programs.sources import defining_text, package_of
 from agentorchestra.tea.registry.config import ComponentConfig, Operation
@@ -39,7 +39,7 @@ from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.kind import Kind, Made, Variable
 from agentorchestra.tea.registry.kinds import code_variables, rewritten_code
 from agentorchestra.tea.registry.rights import Rights
-from agentorchestra.tea.registry.words import CODE, DESCRIPTION, worded
+from agentorchestra.tea.registry.words import CODE, DESCRIPTION, reword
 
 _DEFAULT = "1.0.0"
 _CODE = ("drive", "version", "carried")  # fields of an agent that are no values of its definition
@@ -80,7 +80,7 @@ def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings])
     found = dict(agents)
     for name, one in settings.items():
         values = one.model_dump(exclude_none=True)
-        if values.get("memory") == NONE:
+        if values.get("memory") == NO_MEMORY:
             values["memory"] = ""
         if values.pop("team", None):
             values["within"] = ()
@@ -261,7 +261,7 @@ def _rewritten(agent: Agent, made: Made, values: Mapping[str, str]) -> Made:
     if made.maker.how != "given":
         return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, **values}}))
     if CODE not in values:
-        return worded(made, values)
+        return reword(made, values)
     held = _with_code(agent, made) or made
     changed = rewritten_code(held, held.maker.symbol, values)
     return Made(changed.text, changed.maker.model_copy(update={"how": "given"}))

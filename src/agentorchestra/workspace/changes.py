@@ -24,9 +24,9 @@ from typing import NamedTuple
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ApplyConflictError, ProjectError
 from agentorchestra.core.spec import Project, first_names
-from agentorchestra.environments.beneath import OutsideError, closing, open_file, opened, parent_of, parts_of
+from agentorchestra.environments.beneath import OutsideError, closing, folder_at, open_file, parent_of, parts_of
 from agentorchestra.environments.folder import read_manifest
-from agentorchestra.environments.manifest import Entry, Manifest
+from agentorchestra.environments.manifest import FolderEntry, FolderManifest
 from agentorchestra.environments.packs import Blobs, Contents
 from agentorchestra.environments.project import GIT, made_anew
 from agentorchestra.environments.repository import Repository, repository_at, run_git
@@ -105,7 +105,7 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
     before, after = _told_apart(began, project, apart), _told_apart(now, project, apart)
     found = []
 
-    async def file(one: Entry | None) -> File | None:
+    async def file(one: FolderEntry | None) -> File | None:
         if one is None:
             return None
         if one.kind == "link":
@@ -137,11 +137,11 @@ def _ignored(root: Path, paths: Sequence[str]) -> set[str]:
     return {os.fsdecode(one).removeprefix("./") for one in printed.split(b"\0") if one}
 
 
-def _runs(one: Entry) -> bool:
+def _runs(one: FolderEntry) -> bool:
     return one.kind == "file" and bool(one.mode & 0o100)
 
 
-def _told_apart(manifest: Manifest, project: Project, apart: set[str]) -> dict[str, Entry]:
+def _told_apart(manifest: FolderManifest, project: Project, apart: set[str]) -> dict[str, FolderEntry]:
     """Return the files of a snapshot that belong to the project: not git's own, and none where others are seen."""
     return {
         one.path: one
@@ -310,7 +310,7 @@ class _Applying:
         new = step.change.new
         if new is None:
             return
-        with opened(self._root) as top:
+        with folder_at(self._root) as top:
             with suppress(FileNotFoundError):
                 os.unlink(step.made, dir_fd=top)
             if new.kind == "link":
@@ -340,7 +340,7 @@ class _Applying:
         """Do a step; return False if what is there is not what the run began with."""
         change = step.change
         new = change.old is None
-        with opened(self._root) as top, parent_of(self._root, parts_of(change.path), make=new) as (at, name):
+        with folder_at(self._root) as top, parent_of(self._root, parts_of(change.path), make=new) as (at, name):
             if new:
                 try:
                     os.link(step.made, name, src_dir_fd=top, dst_dir_fd=at, follow_symlinks=False)
@@ -366,7 +366,7 @@ class _Applying:
         """Put back what was done, as far as it is still as it was put there; the last first."""
         for step in reversed(steps):
             change = step.change
-            with suppress(FileNotFoundError, NotADirectoryError, OutsideError), opened(self._root) as top:
+            with suppress(FileNotFoundError, NotADirectoryError, OutsideError), folder_at(self._root) as top:
                 replaced = change.old is not None
                 if replaced and not _is(top, step.kept, change.old):
                     continue  # it was not
@@ -398,7 +398,7 @@ class _Applying:
 
     def _clear(self, steps: Sequence[Step]) -> None:
         """Remove the second names, what was made and not used, and at last the journal."""
-        with opened(self._root) as top:
+        with folder_at(self._root) as top:
             for name in (name for step in steps for name in (step.made, step.kept)):
                 with suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=top)

@@ -24,7 +24,7 @@ from agentorchestra.tea.registry.kinds import ENVIRONMENT, PROMPT, EnvironmentFa
 from agentorchestra.tea.registry.registration import entry_points, warn_undeclared
 from agentorchestra.tea.registry.registry import Registry
 from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
-from agentorchestra.tea.retrieval.finder import Finding
+from agentorchestra.tea.retrieval.finder import ComponentSearch
 from agentorchestra.workspace.agents import AGENT, builtin_agents
 
 # The paper's context managers: each is one object with the server of its protocol.
@@ -102,7 +102,7 @@ class Components:
     def of_kind(self, kind: str) -> ContextManager[Any]:
         return next(one for one in self.managers if one.kind.name == kind)
 
-    def find_with(self, finding: Finding) -> None:
+    def find_with(self, finding: ComponentSearch) -> None:
         """Retrieve with the workspace's embedder, and with what was of use before."""
         for manager in self.managers:
             manager.retriever = finding.retriever()

@@ -90,7 +90,7 @@ class Composition:
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.tea.programs.interpreter import MontyInterpreter
         from agentorchestra.tea.prompts.catalog import PromptLibrary
-        from agentorchestra.tea.retrieval.finder import Finding
+        from agentorchestra.tea.retrieval.finder import ComponentSearch
         from agentorchestra.tools.registry import builtin_tools
         from agentorchestra.tools.workbench import SandboxInterpreter
 
@@ -128,7 +128,7 @@ class Composition:
         self.calls = Calls(self.engine, store, create_calls, services)
         self.components = self._components()
         vectors = kept / "vectors" if kept is not None else None
-        self.finding = Finding(store, self.calls.perform, model=settings.embedding_model, folder=vectors)
+        self.finding = ComponentSearch(store, self.calls.perform, model=settings.embedding_model, folder=vectors)
         self.components.find_with(self.finding)
         self.programs: tuple[Interpreter, ...] = (MontyInterpreter(), SandboxInterpreter(bench))
 
@@ -340,7 +340,7 @@ class Calls(DirectCalls):
             schema = next(schema for schema in one.actions() if schema.name == action)
             problems = argument_problems(one, schema, dict(arguments))
             invalid = mistake(f"{name}: {action}", problems, schema.parameters) if problems else None
-            return action_effect(one, action, arguments, role="user", invalid=invalid, declared=schema)
+            return action_effect(one, action, arguments, role="user", invalid=invalid, schema=schema)
 
         return await self.perform(effect)
 

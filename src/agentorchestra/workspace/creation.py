@@ -203,7 +203,7 @@ class RunCreator:
             output_schema=schema,
             session=session,
             previous=turns[0].id if turns else None,
-            given=files.given if turns else (),
+            given=files.new_names if turns else (),
             earlier=await self._earlier(turns),
             agents={name: pin_of(one) for name, one in sorted(team.items())},
             finish=finish,
@@ -492,25 +492,25 @@ class RunCreator:
     # -- memory and sessions ---------------------------------------------------------------------------------------
 
     def _memory_name(self, given: str | None) -> str:
-        from agentorchestra.tea.memory.base import NONE
+        from agentorchestra.tea.memory.base import NO_MEMORY
 
         memories = self._catalog.memories
         name = self._settings.memory if given is None else given
-        if name not in ("", NONE, *memories):
+        if name not in ("", NO_MEMORY, *memories):
             failure = self._parts.components.memories.stock.failures().get(name)
             if failure is not None:
                 raise UnknownComponentError(failure)
-            there = [NONE, *sorted(memories)]
+            there = [NO_MEMORY, *sorted(memories)]
             guess = did_you_mean(name, there, f"there are: {', '.join(there)}")
             raise UnknownComponentError(f"no memory system {name!r}; {guess}")
-        known = ("", NONE, *sorted(memories))
+        known = ("", NO_MEMORY, *sorted(memories))
         for agent, one in self._settings.agents.items():
             if one.memory is not None and one.memory not in known:
                 raise SettingsError(
                     f"the settings give the agent {agent!r} the memory system {one.memory!r} (agents.{agent}.memory), "
                     f"which is not there; the memory systems: {', '.join(known[1:])}"
                 )
-        return "" if name == NONE else name
+        return "" if name == NO_MEMORY else name
 
     async def _turns(self, wanted: str | None) -> tuple[str | None, list[RunHead]]:
         """Return the name of a session and its turns, newest first, of which the last one is over.
@@ -649,7 +649,7 @@ class RunCreator:
         packs = copier.packs()
         try:
             while (pack := await asyncio.to_thread(next, packs, None)) is not None:
-                copier.kept(await store.put_blob(pack[0]), pack[1])
+                copier.note(await store.put_blob(pack[0]), pack[1])
             manifest = await asyncio.to_thread(copier.manifest)
             return copier.project(await store.put_blob(manifest, "application/json"))
         except BaseException:

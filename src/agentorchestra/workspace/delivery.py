@@ -22,7 +22,7 @@ from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import RunFile, RunResult, RunStatus
 from agentorchestra.environments.beneath import OutsideError, closing, open_file
 from agentorchestra.environments.folder import FOLDER, read_manifest
-from agentorchestra.environments.manifest import Manifest
+from agentorchestra.environments.manifest import FolderManifest
 from agentorchestra.runtime.files import FolderFiles, clean_name, name_of, numbered_names
 from agentorchestra.runtime.open_environments import CHANGED
 from agentorchestra.runtime.run import Run
@@ -57,7 +57,7 @@ async def folder_files(run: Run) -> FolderFiles:
     if snapshot is None or snapshot == CHANGED or run.manifest.project is not None:  # then it is a diff
         return FolderFiles()
     now = await read_manifest(await run.blob(snapshot), run.blob)
-    before = Manifest()
+    before = FolderManifest()
     if now.began:
         before = await read_manifest(await run.blob(now.began), run.blob)
     had = {(entry.path, entry.content) for entry in before.entries}

@@ -472,7 +472,7 @@ class Equipper:
             if kind == "prompt":
                 template = (await stock.version(name, before.version)).template
                 others = [one.template for other, one in stock.live().items() if other != name]
-            found.append(first_affected(ledger, before, after, template=template, others=others))
+            found.append(first_affected(ledger, before, after, template=template, peers=others))
         return min((one for one in found if one is not None), key=lambda one: one.at, default=None)
 
     def check(self, manifest: RunManifest, equipment: Equipment) -> None:

@@ -186,7 +186,7 @@ class Handlers:
             EffectKind.TRANSCRIBE: TranscribeHandler(equipment.models),
             EffectKind.INVOKE_TOOL: ToolHandler(
                 tools.get,
-                called=called,
+                by_component=called,
                 max_result_chars=settings.max_result_chars,
                 timeout_s=settings.tool_timeout_s,
                 threads=self._threads,

@@ -31,9 +31,9 @@ class Memory(Facet):
             limit: at most so many.
         """
         from agentorchestra.tea.memory.handler import fitting
-        from agentorchestra.tea.memory.records import remembered
+        from agentorchestra.tea.memory.records import memory_entries
 
-        held = await remembered(self._parts.store, kinds)
+        held = await memory_entries(self._parts.store, kinds)
         entries = [entry for entry, _ in held if agent in ("", entry.agent)][::-1]
         return fitting(entries, query, limit or len(entries)) if query else entries[:limit]
 
@@ -56,6 +56,6 @@ class Memory(Facet):
 
     async def retired(self) -> list[tuple[Entry, str]]:
         """Return the tips that a validation retired, each with its evidence (docs/evolution.md)."""
-        from agentorchestra.tea.memory.records import Reader
+        from agentorchestra.tea.memory.records import MemoryReader
 
-        return await Reader(self._parts.store).retired()
+        return await MemoryReader(self._parts.store).retirements()

@@ -69,7 +69,7 @@ def _own(path: Path, text: str) -> Policy:
 
     try:
         with within(namespace_of(path.parent)):
-            module = load_module(text, where=str(path))
+            module = load_module(text, label=str(path))
     except SourceError as exc:
         raise PolicyFileError(f"the policy {exc}") from exc
     named = {name: var for name, var in vars(module).items() if callable(getattr(var, "decide", None))}

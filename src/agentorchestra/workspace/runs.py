@@ -66,9 +66,9 @@ class Runs(Facet):
         """Return the waiting runs that `resume` can go on with: their time, answer or mail has come."""
         return await due_runs(self._parts.store, self._parts.clock.now())
 
-    async def waiting_until(self) -> dict[str, datetime]:
-        """Return when the first timer of each run that waits for a time is due."""
-        return await waiting_until(self._parts.store)
+    async def waiting_until(self, runs: Sequence[str] | None = None) -> dict[str, datetime]:
+        """Return when the first timer of each run that waits for a time is due, or of those of these 1000 at most."""
+        return await waiting_until(self._parts.store, runs)
 
     async def accepted(self, request: Acceptance) -> str | None:
         """Return the run that was accepted under a request's key, if any; RequestKeyError if for another one."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from tests.cli.chat.support import ChatFolder, outbox
 
 
@@ -32,6 +34,7 @@ def test_two_turns_with_a_file_an_approval_and_a_queued_message(chats: ChatFolde
         assert "to go on: agentorchestra chat --resume run_" in chat.text
 
 
+@pytest.mark.long
 def test_a_chat_that_was_killed_in_a_turn_goes_on_there(chats: ChatFolder) -> None:
     with chats.chat() as chat:
         chat.says("SAY something", "[1] completed")

@@ -142,6 +142,7 @@ async def test_a_rival_world_begins_with_the_logins_and_has_its_own(
     assert browser.session.shared.alive
 
 
+@pytest.mark.long
 @on_one_loop
 async def test_of_too_many_tabs_the_oldest_goes_those_of_ended_agents_first(browser: Hand, tmp_path: Path) -> None:
     ground = FolderGround(tmp_path / "world", ground_of(browser)._ctx, keep=False)

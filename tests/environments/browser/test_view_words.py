@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from tests.support.examples import examples
 
 from agentorchestra.environments.browser.view.lines import keep_seen, lines_of, lines_with, tidy
 from agentorchestra.environments.browser.view.probe import Scroll
@@ -23,7 +24,7 @@ REFERENCE = re.compile(r"\[((?:f\d+)?[ex]\d+)\]")
 hostile = st.text(st.sampled_from('ae12x[]()"\\\n\r\t -:#\u200b\u202e\u2028\u0085\x00\x1b［］́ㅤ\ue000😀'), max_size=40)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(hostile, st.integers(5, 60))
 def test_words_are_on_one_line_bounded_and_hold_no_reference(text: str, most: int) -> None:
     shown = plain(text, most)
@@ -127,7 +128,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(trees, st.integers(300, 3000))
 def test_lines_keep_to_their_budget_and_hold_only_true_references(tree: PageNode, budget: int) -> None:
     page = PageNode("page", children=[tree])

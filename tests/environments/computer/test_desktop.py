@@ -87,6 +87,7 @@ async def test_a_button_is_held_until_it_is_let_go(desk: Desk) -> None:
     assert "is not on the screen" in await desk.refused("mouse_down", x=5000, y=1)
 
 
+@pytest.mark.long
 async def test_a_key_is_held_for_a_time(desk: Desk) -> None:
     await desk.do("click", x=300, y=135)
     assert "held F6 for 1.5 s" in await desk.do("hold_key", keys="F6", seconds=1.5)

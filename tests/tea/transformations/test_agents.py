@@ -21,6 +21,7 @@ from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.testing import ScriptedModel, call, decide
+from tests.support.examples import examples
 from tests.support.runs import whole_runs
 from tests.tea.transformations.support import probed, workspace
 
@@ -189,7 +190,7 @@ async def test_moves_against_the_rules_are_refused_before_any_model_is_asked(tmp
     assert len(model.requests) == 4  # two for each turn of its own
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.one_of(st.text(), st.recursive(st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
     st.sampled_from(["action", "arguments", "x"]), inner)).map(json.dumps)))  # fmt: skip
 def test_any_message_is_a_move_or_words(text: str) -> None:

@@ -42,6 +42,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(SHOWN))
 async def test_the_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.tools.web.search.selection import by_rules, language_of, named
+from agentorchestra.tools.web.search.selection import by_call, by_rules, language_of
 from agentorchestra.tools.web.search.types import Query, SearchResult, Traits, query_of
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
@@ -98,8 +98,8 @@ def test_no_more_than_the_settings_allow_and_the_web_has_its_share() -> None:
 
 def test_engines_that_are_named_are_asked() -> None:
     ready = {one.name: one for one in ALL}
-    assert named(["two"], ready, {}) == {"two": "it was named in the call"}
+    assert by_call(["two"], ready, {}) == {"two": "it was named in the call"}
     with pytest.raises(ToolError, match=r"serper needs a key: set SERPER_API_KEY; those that can be asked: archive, "):
-        named(["serper"], ready, {"serper": "needs a key: set SERPER_API_KEY"})
+        by_call(["serper"], ready, {"serper": "needs a key: set SERPER_API_KEY"})
     with pytest.raises(ToolError, match="there is no search engine 'altavista'"):
-        named(["altavista"], ready, {})
+        by_call(["altavista"], ready, {})

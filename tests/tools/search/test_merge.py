@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.tools.web.search.merge import between, first, merged, page_key
+from agentorchestra.tools.web.search.merge import between, first, merge, page_key
 from agentorchestra.tools.web.search.service import clean_address, day_of, of_site, plain
 from agentorchestra.tools.web.search.types import SearchResult, query_of
+from tests.support.examples import examples
 
 SAME = [
     "https://www.example.org/news/tide-mill",
@@ -58,7 +59,7 @@ def test_the_mobile_pages_of_wikipedia_are_the_same() -> None:
     assert page_key("https://en.m.wikipedia.org/wiki/Tide") == page_key("http://en.wikipedia.org/wiki/Tide")
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.text(max_size=60))
 def test_no_text_breaks_a_key(text: str) -> None:
     page_key(f"http://{text}")
@@ -71,7 +72,7 @@ def test_what_several_engines_list_comes_first_and_keeps_the_ranks() -> None:
         "two": [result("http://www.b.example/x/", "2020-01-02", "words")],
         "three": [],
     }
-    found = merged(lists)
+    found = merge(lists)
     assert [one.address for one in found] == ["http://www.b.example/x/", "https://a.example/"]
     assert [(one.engine, one.rank) for one in found[0].sources] == [("one", 2), ("two", 1)]
     assert (found[0].date, found[0].snippet) == ("2020-01-02", "words")
@@ -79,12 +80,12 @@ def test_what_several_engines_list_comes_first_and_keeps_the_ranks() -> None:
 
 def test_a_page_twice_in_one_list_counts_once() -> None:
     lists = {"one": [result("https://a.example/"), result("https://a.example/#top"), result("https://b.example/")]}
-    assert [one.sources[0].rank for one in merged(lists)] == [1, 2]
+    assert [one.sources[0].rank for one in merge(lists)] == [1, 2]
 
 
 def test_engines_that_list_the_same_do_not_drown_another() -> None:
     common = [result(f"https://a.example/{number}") for number in range(9)]
-    found = merged({"one": common, "two": common, "three": [result("https://c.example/")]})
+    found = merge({"one": common, "two": common, "three": [result("https://c.example/")]})
     assert found[-1].address == "https://c.example/"
     shown = first(found, 4)
     assert [one.address for one in shown] == [*(f"https://a.example/{n}" for n in range(3)), "https://c.example/"]

@@ -10,7 +10,7 @@ from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import Settings, WebSettings
 from agentorchestra.evaluation.benchmarks.pages import ANSWER_PAGES, without_answer_pages
 from agentorchestra.tools.web.denied import DeniedPages
-from agentorchestra.tools.web.reader import PageReader
+from agentorchestra.tools.web.reader import WebPageReader
 from tests.site import served
 from tests.tools.search.support import searched, settings, titles
 
@@ -56,7 +56,7 @@ def test_what_is_not(url: str) -> None:
 @pytest.mark.parametrize("entry", ["", "https://hub.example", "/datasets", "*.hub.example", "localhost"])
 def test_an_entry_that_names_no_page_is_refused(entry: str) -> None:
     with pytest.raises(SettingsError, match=r"web\.deny holds '.*', which names no page; write 'example\.org' for a"):
-        PageReader(WebSettings(deny=(entry,)))
+        WebPageReader(WebSettings(deny=(entry,)))
 
 
 async def test_a_denied_page_is_not_read_kept_or_redirected_to(tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ async def test_a_denied_page_is_not_read_kept_or_redirected_to(tmp_path: Path) -
         place = f"127.0.0.1:{site.port}"
         page = f"{site.address}/faq"
         open_to_all = WebSettings(private=(place,), robots=False)
-        before, _, kept = await PageReader(open_to_all, tmp_path).page(page)
+        before, _, kept = await WebPageReader(open_to_all, tmp_path).page(page)
         assert before.url == page and not kept
 
-        reader = PageReader(open_to_all.model_copy(update={"deny": (f"{place}/faq",)}), tmp_path)
+        reader = WebPageReader(open_to_all.model_copy(update={"deny": (f"{place}/faq",)}), tmp_path)
         asked = len(site.requests)
         for fresh in (False, True):
             with pytest.raises(WebError, match=r"names '127\.0\.0\.1:\d+/faq'"):

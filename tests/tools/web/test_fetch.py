@@ -29,7 +29,7 @@ from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.registry import builtin_tools
 from agentorchestra.tools.web.page_cache import KeptPages
 from agentorchestra.tools.web.pages import Page
-from agentorchestra.tools.web.reader import PageReader
+from agentorchestra.tools.web.reader import WebPageReader
 from agentorchestra.trust.addresses import links_in, links_within
 from agentorchestra.workspace import Workspace
 from tests.site import Site, served
@@ -237,10 +237,10 @@ async def test_traps_become_observations_and_the_run_goes_on(site: Site, tmp_pat
 async def test_a_page_is_read_once_for_a_workspace_and_never_for_another(site: Site, tmp_path: Path) -> None:
     address = f"{site.address}/faq"
     settings = web_of(site, reader="raw")
-    mine, other = PageReader(settings, tmp_path / "mine"), PageReader(settings, tmp_path / "other")
+    mine, other = WebPageReader(settings, tmp_path / "mine"), WebPageReader(settings, tmp_path / "other")
     first, body, kept = await mine.page(f"{address}#questions")
     assert not kept and (await mine.page(address))[1:] == (body, True)
-    assert (await PageReader(settings, tmp_path / "mine").page(address))[0] == first  # by another process, later
+    assert (await WebPageReader(settings, tmp_path / "mine").page(address))[0] == first  # by another process, later
     assert len(site.asked("/faq")) == 1
     assert not (await mine.page(address, fresh=True))[2] and len(site.asked("/faq")) == 2
     assert not (await other.page(address))[2] and len(site.asked("/faq")) == 3
@@ -248,7 +248,7 @@ async def test_a_page_is_read_once_for_a_workspace_and_never_for_another(site: S
     head, _, rest = path.read_bytes().partition(b"\n")
     past = json.loads(head) | {"read_at": "2020-01-01T00:00:00+00:00"}
     path.write_bytes(json.dumps(past).encode() + b"\n" + rest)
-    none = PageReader(settings.model_copy(update={"cache_mib": 0.0}), tmp_path / "mine")
+    none = WebPageReader(settings.model_copy(update={"cache_mib": 0.0}), tmp_path / "mine")
     assert not (await none.page(address))[2]
     assert not KeptPages(tmp_path / "mine" / "web", 1 << 20, 86_400).get(address, "raw")  # too old
     assert KeptPages(tmp_path / "mine" / "web", 1 << 20, 1e12).get(address, "raw")
@@ -300,7 +300,7 @@ async def test_a_reading_service_is_given_the_address_and_its_key(site: Site, tm
 
     async with serving(service) as address:
         settings = web_of(site, reader="service", service_url=f"{address}/{{url}}", service_key_env="KEY", robots=False)
-        reader = PageReader(settings)
+        reader = WebPageReader(settings)
         # The service is public or the user's own; the page must be public, as if it were read from here.
         with pytest.raises(WebError, match="is not on the public network"):
             await reader.page(f"{site.address}/faq", secret=lambda name: f"value of {name}")
@@ -309,13 +309,13 @@ async def test_a_reading_service_is_given_the_address_and_its_key(site: Site, tm
             page.document["text"].startswith("# Read by a service") and page.final_url == "http://93.184.216.34/a?b=1"
         )
         assert asked == [("/http://93.184.216.34/a?b=1", "Bearer value of KEY")]
-        quoted = PageReader(settings.model_copy(update={"service_url": f"{address}/read?u={{url}}"}))
+        quoted = WebPageReader(settings.model_copy(update={"service_url": f"{address}/read?u={{url}}"}))
         await quoted.page("http://93.184.216.34/a?b=1", secret=lambda name: "k")
         assert asked[-1][0] == "/read?u=http%3A%2F%2F93.184.216.34%2Fa%3Fb%3D1"
     with pytest.raises(
         SettingsError, match=r"web\.service_url is ''; with web\.reader = 'service' it is the address of"
     ):
-        PageReader(WebSettings(reader="service"))
+        WebPageReader(WebSettings(reader="service"))
 
 
 @pytest.mark.long
@@ -340,9 +340,9 @@ async def test_robots_are_respected_unless_the_user_says_otherwise(site: Site) -
     from agentorchestra.tools.web.robots import Robots
 
     def robots(settings: WebSettings) -> Robots:
-        return PageReader(settings)._robots
+        return WebPageReader(settings)._robots
 
-    page, _, _ = await PageReader(web_of(site, robots=False, reader="raw")).page(f"{site.address}/private/ledger")
+    page, _, _ = await WebPageReader(web_of(site, robots=False, reader="raw")).page(f"{site.address}/private/ledger")
     assert "robots.txt says so" in page.document["text"] and not site.asked("/robots.txt")
     rules = {
         "text": "User-agent: agentorchestra\nDisallow: /a\nAllow: /a/b$\n\nUser-agent: *\nDisallow: /",

@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 from agentorchestra.core.errors import AgentOrchestraError, SettingsError, ToolError, WebError
 from agentorchestra.core.settings import WebSettings
 from agentorchestra.tools.web.addresses import parse_address
-from agentorchestra.tools.web.bodies import Body
+from agentorchestra.tools.web.bodies import AnswerBody
 from agentorchestra.tools.web.http import Answer, WebClient, refresh_of
+from tests.support.examples import examples
 from tests.support.web import serving
 from tests.tools.web.traps import listening
 
@@ -100,7 +101,7 @@ async def test_a_part_of_a_text_is_given_where_that_is_enough(path: str, body: b
     async with listening() as traps:
         client = client_of(traps.address)
         answer = await client.get(f"{traps.address}{path}", timeout_s=2, cut=True)
-        assert answer.body.startswith(body) and answer.broken == why and not answer.cut
+        assert answer.body.startswith(body) and answer.truncation == why and not answer.cut
         with pytest.raises(WebError):  # of other kinds a part is of no use
             await client.get(f"{traps.address}{path}", timeout_s=0.4)
 
@@ -282,7 +283,7 @@ async def test_a_site_is_asked_by_few_at_once_and_waited_for_when_it_asks() -> N
         assert (await client.get(f"{address}/long")).status == 503
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.binary(max_size=3000), st.integers(1, 700))
 def test_what_is_packed_comes_out_whatever_the_pieces(data: bytes, step: int) -> None:
     data *= 40
@@ -298,11 +299,11 @@ def test_what_is_packed_comes_out_whatever_the_pieces(data: bytes, step: int) ->
         "": data,
     }
     for coding, wire in packed.items():
-        body = Body(coding, 1 << 20, "http://a.org/")
+        body = AnswerBody(coding, 1 << 20, "http://a.org/")
         assert all(body.take(wire[at : at + step]) for at in range(0, len(wire), step)), coding
         assert body.data == data and body.complete, coding
         if data:
-            cut = Body(coding, len(data) - 1, "http://a.org/")
+            cut = AnswerBody(coding, len(data) - 1, "http://a.org/")
             assert not all(cut.take(wire[at : at + step]) for at in range(0, len(wire), step)), coding
             assert cut.data == data[:-1]
 
@@ -311,6 +312,6 @@ def test_what_an_answer_says() -> None:
     answer = Answer("http://a.org/", 200, {"content-type": 'Text/HTML; Charset="ISO-8859-1"'}, "é".encode("latin-1"))
     assert (answer.media_type, answer.charset, answer.text) == ("text/html", "iso8859-1", "é")
     assert Answer("http://a.org/", 200, {"content-type": "text/html; charset=nonsense"}, b"").charset == ""
-    assert Answer("http://a.org/", 200, {}, b"", ("https://a.org/",)).downgraded
-    assert not Answer("https://a.org/", 200, {}, b"", ("http://a.org/",)).downgraded
+    assert Answer("http://a.org/", 200, {}, b"", ("https://a.org/",)).is_downgraded
+    assert not Answer("https://a.org/", 200, {}, b"", ("http://a.org/",)).is_downgraded
     assert issubclass(WebError, ToolError) and issubclass(WebError, AgentOrchestraError)

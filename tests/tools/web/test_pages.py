@@ -13,11 +13,11 @@ import pytest
 
 from agentorchestra.core.errors import WebError
 from agentorchestra.tools.files.formats import webpage
-from agentorchestra.tools.files.formats.base import Job, Refused
+from agentorchestra.tools.files.formats.base import ReadJob, Refused
 from agentorchestra.tools.files.formats.text import decoded
 from agentorchestra.tools.files.formats.webpage import read_page
-from agentorchestra.tools.files.worker import refused
-from agentorchestra.tools.web.bodies import Body, accepted_codings
+from agentorchestra.tools.files.worker import refusal
+from agentorchestra.tools.web.bodies import AnswerBody, accepted_codings
 from agentorchestra.tools.web.pages import LIMITS, artifact_name, file_name
 from tests.support.patience import LONGEST_S
 
@@ -32,7 +32,7 @@ NUMBERS = {
 
 
 def read(html: str | bytes, url: str = "https://site.example/dir/page", **asked: Any) -> dict[str, Any]:
-    job = Job(False, time.monotonic() + LONGEST_S, dict(NUMBERS))
+    job = ReadJob(False, time.monotonic() + LONGEST_S, dict(NUMBERS))
     data = html.encode() if isinstance(html, str) else html
     return read_page(job, data, "page", {"url": url, "media_type": "text/html", **asked})
 
@@ -251,12 +251,12 @@ def test_what_is_missing_without_the_extra_is_said(monkeypatch: pytest.MonkeyPat
     with pytest.raises(Refused) as caught:
         read(ARTICLE)
     assert caught.value.code == "extra_reading"
-    said = str(refused(Path("http://site.example/"), "extra_reading", "", LIMITS))
+    said = str(refusal(Path("http://site.example/"), "extra_reading", "", LIMITS))
     assert said.endswith("is HTML, which needs the extra `reading` to be read: pip install 'agentorchestra[reading]'.")
     assert read(ARTICLE, raw=True)["document"]["text"] == ARTICLE
     assert accepted_codings() == "gzip, deflate"
     with pytest.raises(WebError, match="compressed as 'br', which was not asked for and cannot be unpacked here"):
-        Body("br", 10, "http://site.example/")
+        AnswerBody("br", 10, "http://site.example/")
 
 
 def test_what_reads_pages_can_be_imported_before_what_reads_files() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
-from agentorchestra.tools.web.addresses import parse_address, why_not
+from agentorchestra.tools.web.addresses import parse_address, private_reason
 from agentorchestra.tools.web.http import WebClient, refuse_private
 from tests.support.names import names_from
 from tests.tools.web.names import name_server
@@ -172,7 +172,7 @@ async def test_a_public_site_does_not_lead_to_a_service_that_only_its_owner_may_
     """A service of one's own is allowed to oneself, not to every site that redirects to it."""
     # There is no public network in the tests: one address of this machine stands for it.
     monkeypatch.setattr(
-        "agentorchestra.tools.web.http.why_not", lambda ip: "" if str(ip) == "127.0.0.3" else why_not(ip)
+        "agentorchestra.tools.web.http.private_reason", lambda ip: "" if str(ip) == "127.0.0.3" else private_reason(ip)
     )
     async with listening() as mine, listening("127.0.0.3") as public:
         public.redirect = f"{mine.address}/delete"
@@ -244,16 +244,16 @@ def test_an_ipv4_address_is_judged_the_same_in_whatever_ipv6_wraps_it_in(ip: ipa
         0x20010000 << 96 | 0x5EFE << 32 | number,
     )
     for one in wrapped[:3]:
-        assert (why_not(ipaddress.IPv6Address(one)) == "") == (why_not(ip) == "")
+        assert (private_reason(ipaddress.IPv6Address(one)) == "") == (private_reason(ip) == "")
     if not ip.is_global or ip.is_multicast:
-        assert why_not(ip), ip
-        assert why_not(ipaddress.IPv6Address(wrapped[3]))
+        assert private_reason(ip), ip
+        assert private_reason(ipaddress.IPv6Address(wrapped[3]))
 
 
 @given(st.ip_addresses(v=6))
 def test_what_the_standard_library_calls_private_is_private_here(ip: ipaddress.IPv6Address) -> None:
     if not ip.is_global or ip.is_multicast:
-        assert why_not(ip), ip
+        assert private_reason(ip), ip
 
 
 async def test_a_service_of_ones_own_may_be_at_an_ipv6_address() -> None:

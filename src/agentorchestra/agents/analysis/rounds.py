@@ -23,7 +23,7 @@ from agentorchestra.environments.report import REPORT
 from agentorchestra.loop import Observe, State
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.prompt import Prompt
-from agentorchestra.tools.files.folders import LISTED
+from agentorchestra.tools.files.folders import LIST_SIZE
 from agentorchestra.tools.files.read import length_of
 from agentorchestra.tools.media_formats import folder_names
 from agentorchestra.tools.source_reader import KIND_KNOWN, kind_of, known_by
@@ -136,14 +136,14 @@ class Rounds:
         names = await folder_names(self.ctx)
         mentions = [name for name in names if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", text)]
         if mentions:
-            listing = "\n".join(f"{name}: in the run's folder" for name in mentions[:LISTED])
+            listing = "\n".join(f"{name}: in the run's folder" for name in mentions[:LIST_SIZE])
             blocks.append(material(listing, "names", "file"))
         return (*blocks, *await self._addresses(text))
 
     async def _kinds(self, questioner: Questioner) -> list[Block]:
         """Tell the kind of each file, by its content, else by its name, else as the model says."""
         files = self.ctx.manifest.files
-        if len(files) > LISTED:
+        if len(files) > LIST_SIZE:
             return []
         kinds = {ref.name: (kind_of(ref.media_type), known_by(ref.media_type, ref.name)) for ref in files}
         unclear = [ref for ref in files if not kinds[ref.name][1]]

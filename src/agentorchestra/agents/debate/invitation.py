@@ -98,7 +98,7 @@ def named_in(text: str) -> tuple[str, list[str]]:
 async def candidates(topic: str, delegates: Sequence[Delegate], ctx: BranchContext[Any], kit: Kit) -> list[Delegate]:
     """Search the agents that fit a topic, best first; where few are found, the others stand behind them."""
     able = {delegate.agent.name: delegate for delegate in delegates if delegate.agent.name not in NEVER}
-    tools = AgentToolset((), offered=[*able.values()], role=ctx.role)
+    tools = AgentToolset((), agents=[*able.values()], role=ctx.role)
     room = ctx.manifest.prompt_tool_chars or 32_000
     discovery = Discovery(tools, kit.finder or Finder(Retriever()), core=(), room=room, agent_names=[*able])
     add_tools(ctx, *discovery.own)

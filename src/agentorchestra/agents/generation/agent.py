@@ -156,7 +156,7 @@ class _Generation:
             tool = self._registered_tool(candidate)
             if tool is None:
                 continue
-            trial = tool.renamed(f"{TRIAL}{name}"[:64], "0.0.0")
+            trial = tool.with_name(f"{TRIAL}{name}"[:64], "0.0.0")
             cases = [Case(call, case.expected, case.known) for call, case in zip(calls, need.cases, strict=True)]
             trials = await try_cases(self.ctx, trial, cases, need.returns, twice=False)
             problems = [*trials.problems] or await self._judge(need, cases[-1], trials.value)

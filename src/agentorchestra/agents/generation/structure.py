@@ -31,7 +31,7 @@ def problems_of(code: str, spec: Specification, limits: GeneratorSettings) -> li
     place = "the code"
     try:
         tree = check_imports(
-            complete_imports(code, where=place).text, allowed=STANDARD | {*limits.libraries}, where=place
+            complete_imports(code, label=place).text, allowed=STANDARD | {*limits.libraries}, label=place
         )
         functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         matches = [function for function in functions if function.name == spec.name]

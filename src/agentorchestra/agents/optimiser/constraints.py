@@ -113,7 +113,7 @@ def _check_code(variable: Variable, text: str, subject: str) -> None:
         return
     whole = with_source(variable, text)
     try:
-        check_imports(whole, allowed=FOREIGN_MODULES, where=subject)
+        check_imports(whole, allowed=FOREIGN_MODULES, label=subject)
     except SourceError as exc:
         raise RightsError(f"{exc}; code of a model runs in the sandbox only") from None
     try:
@@ -136,7 +136,7 @@ def with_source(variable: Variable, text: str) -> str:
 
 def _definition(text: str, subject: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef:
     try:
-        body = parse_source(text, where=subject).body
+        body = parse_source(text, label=subject).body
     except SourceError as exc:
         raise UnloadableError(str(exc)) from None
     definitions = [node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]

@@ -26,11 +26,11 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, 
 from agentorchestra.environments.report import REPORT
 from agentorchestra.environments.report.addresses import key_of
 from agentorchestra.environments.report.parser import MOST_REFERENCES
-from agentorchestra.environments.report.references import Collected, Listed, Piece
+from agentorchestra.environments.report.references import CollectedReferences, Listed, ReportPiece
 from agentorchestra.loop import State
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.prompts.prompt import Prompt
-from agentorchestra.tools.files.quotes import normalised
+from agentorchestra.tools.files.quotes import squeeze
 
 NAME, MARKS = "reporter", "reporter_marks"
 
@@ -51,7 +51,7 @@ _FILE = re.compile(
 @dataclass(frozen=True)
 class _Material:
     found: Sequence[TeamResult]  # what the agents said that were asked
-    others: Sequence[Piece]  # the items of the report as far as they say more, in `quoted`
+    others: Sequence[ReportPiece]  # the items of the report as far as they say more, in `quoted`
     evidence: tuple[Citation, ...]  # every citation of both; the first is E1
     marks: dict[str, int]  # by the report's own names of quotes, `2.1`
 
@@ -152,7 +152,7 @@ async def _gather(results: Sequence[TeamResult], ctx: BranchContext[Any]) -> _Ma
     return _Material(results, additions, evidence, marks)
 
 
-def _further(piece: Piece, answers: str) -> Piece:
+def _further(piece: ReportPiece, answers: str) -> ReportPiece:
     """Return an item without the paragraphs that stand in the answers already."""
     paragraphs = re.split(r"\n\s*\n", piece.quoted or piece.content)
     return piece.model_copy(update={"quoted": "\n\n".join(text for text in paragraphs if _bare(text) not in answers)})
@@ -160,7 +160,7 @@ def _further(piece: Piece, answers: str) -> Piece:
 
 def _bare(text: str) -> str:
     """Return the words of a text without marks of sources, for comparison."""
-    return re.sub(r"\s+([.,;:!?])", r"\1", normalised(re.sub(r"\[[E\d.]{1,9}\](?:\([^()\s]*\))?", "", text)))
+    return re.sub(r"\s+([.,;:!?])", r"\1", squeeze(re.sub(r"\[[E\d.]{1,9}\](?:\([^()\s]*\))?", "", text)))
 
 
 def numbered(
@@ -173,7 +173,7 @@ def numbered(
     first: dict[str, int] = {}  # the first evidence of a source
 
     def number_of(key: str, citation: Citation) -> int:
-        quote = normalised(citation.quote)
+        quote = squeeze(citation.quote)
         same = numbers.get((key, quote), 0) if quote else first.get(key, 0)
         if not same:
             evidence.append(citation)
@@ -185,7 +185,7 @@ def numbered(
         address = address_of(citation.source, by_name)
         key = key_of(address if "://" in address else "", address)
         evidence.append(citation)  # as the agents' results list them
-        numbers.setdefault((key, normalised(citation.quote)), len(evidence))
+        numbers.setdefault((key, squeeze(citation.quote)), len(evidence))
         first.setdefault(key, len(evidence))
     marks = {
         f"{ref.number}.{index}": number_of(key_of(ref.url, ref.description), citation)
@@ -195,11 +195,11 @@ def numbered(
     return tuple(evidence), marks
 
 
-async def _collection(ctx: BranchContext[Any]) -> Collected:
+async def _collection(ctx: BranchContext[Any]) -> CollectedReferences:
     outcome = await act_on_report(ctx, "collect", {})
     if not outcome.ok or not outcome.artifacts:
-        return Collected()
-    return Collected.model_validate_json(await ctx.read_artifact(outcome.artifacts[0]))
+        return CollectedReferences()
+    return CollectedReferences.model_validate_json(await ctx.read_artifact(outcome.artifacts[0]))
 
 
 async def _completed(

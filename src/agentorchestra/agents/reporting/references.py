@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentorchestra.core.spec import Citation, FileRef
-from agentorchestra.environments.report.addresses import address_of_file, escaped, normalised_address, usable_address
+from agentorchestra.environments.report.addresses import address_of_file, escape, normalised_address, usable_address
 from agentorchestra.environments.report.marks import closed_up, evidence_marks, outside_code
-from agentorchestra.environments.report.references import NO_ADDRESS, one_each, plain
+from agentorchestra.environments.report.references import NO_ADDRESS, deduplicate, plain
 
 MARK = re.compile(r"\[E(\d{1,4})\]")  # a mark as `evidence_marks` writes it
 
@@ -37,7 +37,7 @@ def make_report(
     marked_text, unknown = marked(text, evidence)
     numbering = _Numbering(evidence, {ref.name: ref for ref in files})
     body = outside_code(marked_text, lambda part: MARK.sub(numbering.number, part))
-    body = one_each(body)  # two pieces of evidence from one source behind a claim are one reference
+    body = deduplicate(body)  # two pieces of evidence from one source behind a claim are one reference
     lines = [numbering.line(address, titles or {}) for address in numbering.used]
     references = "\n\n## References\n\n" + "\n".join(lines) if lines else ""
     notes = []
@@ -111,7 +111,7 @@ class _Numbering:
 
     def _linked(self, address: str) -> str:
         """Return where a mark leads: to the list for a source without an address, such as a calculation."""
-        return escaped(address) if re.match(r"[a-z][a-z0-9+.-]*:", address) else NO_ADDRESS
+        return escape(address) if re.match(r"[a-z][a-z0-9+.-]*:", address) else NO_ADDRESS
 
 
 def _quotation(citation: Citation) -> str:

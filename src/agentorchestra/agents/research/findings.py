@@ -14,7 +14,7 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import Citation
 from agentorchestra.tools.files.places import parse_place
-from agentorchestra.tools.files.quotes import alike, normalised
+from agentorchestra.tools.files.quotes import alike, squeeze
 from agentorchestra.tools.files.views import stretches_of
 from agentorchestra.tools.web.search.merge import page_key
 
@@ -54,7 +54,7 @@ class Insight:
     def mark(self) -> str:
         """Return what two insights have in common that say the same: of a page each quote counts once."""
         words = {"text": self.quote, "picture": self.fact, "calculation": f"{self.place}\n{self.quote}"}[self.kind]
-        return hashlib.sha256(f"{page_key(self.source)}\n{normalised(words)}".encode()).hexdigest()
+        return hashlib.sha256(f"{page_key(self.source)}\n{squeeze(words)}".encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def insights_in(
     dropped: list[Dropped] = []
     for one in reply["insights"][:most]:
         fact = brief(str(one["fact"]), LONGEST)
-        quote = normalised(str(one["quote"]))
+        quote = squeeze(str(one["quote"]))
         if len(quote) > LONGEST:  # its beginning stands there, too, up to a whole word
             quote = quote[:LONGEST].rpartition(" ")[0] or quote[:LONGEST]
         number = int(one["piece"])

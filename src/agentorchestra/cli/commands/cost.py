@@ -18,6 +18,8 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.protocols import RunHead
 from agentorchestra.core.query import LogQuery
+from agentorchestra.log.codec import EffectCodec
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 from agentorchestra.workspace import Workspace
 
@@ -97,7 +99,7 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
             records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs.list()
             views = {record.id: (record, list[Charge]()) for record in records}
             # Of all runs no list of ids: a database takes 32,766 parameters at most.
-            async for view in _views(workspace, tuple(views) if runs else None):
+            async for view in _views(workspace, tuple(views) if runs else None, paid=by != "source"):
                 if view.run_id in views:  # else it began since
                     views[view.run_id][1].extend(view.charges)
                     sources += tokens_by_source(view.ledger) if by == "source" else ()
@@ -113,15 +115,20 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     return 0
 
 
-async def _views(workspace: Workspace[Any], runs: tuple[str, ...] | None) -> AsyncIterator[RunView]:
-    """Yield the view of each run that began: one log after the other, without the manifest that no cost depends on."""
+class _Unread(EffectCodec):
+    def learn(self, body: dict[str, Any]) -> None:
+        """Take no note: no cost depends on what a model was asked."""
+
+
+async def _views(workspace: Workspace[Any], runs: tuple[str, ...] | None, *, paid: bool) -> AsyncIterator[RunView]:
+    """Yield the view of each run that began: one log after the other, without what no cost depends on."""
     view = RunView()
-    async for event in workspace.log.select(LogQuery(runs=runs, first=2)):
+    async for event in workspace.log.select(LogQuery(runs=runs, first=2, paid=paid)):
         if event.run != view.run_id:
             if view.run_id:
                 yield view
             view = RunView()
-            view.run_id = event.run
+            view.run_id, view.ledger = event.run, Ledger(_Unread() if paid else None)
         view.apply(event)
     if view.run_id:
         yield view

@@ -18,7 +18,7 @@ from agentorchestra.core.errors import EvolutionError
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
 if TYPE_CHECKING:
-    from agentorchestra.evolution.record import Evolution, Round
+    from agentorchestra.evolution.record import Evolution, EvolutionRound
 
 
 @click.group(
@@ -141,7 +141,7 @@ async def run(folder: Path, at_once: int, as_json: bool, **given: Any) -> int:
 def _begun(folder: Path, given: dict[str, Any]) -> Evolution:
     from agentorchestra.evaluation.questions import load_set
     from agentorchestra.evolution.gate import GateTerms
-    from agentorchestra.evolution.record import begun
+    from agentorchestra.evolution.record import new_evolution
 
     def questions(name: str, data: Path | None) -> tuple[str, str, Any]:
         return name, "" if data is None else str(data.absolute()), load_set(name, data)
@@ -151,7 +151,7 @@ def _begun(folder: Path, given: dict[str, Any]) -> Evolution:
     if given["budget_usd"] is not None and question_usd is None:
         question_usd = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
     fields = ("subjects", "variables", "optimiser", "rounds", "batch", "repeats", "promote", "canary", "system")
-    return begun(
+    return new_evolution(
         given["name"],
         training=questions(given["questions"], given["data"]),
         validation=questions(apart, given["validate_data"]) if apart else None,
@@ -177,7 +177,7 @@ def _terms(make: Any, given: dict[str, Any]) -> Any:
         raise EvolutionError(f"the gate's {first['loc'][0]} is {first['input']!r}: {first['msg']}") from None
 
 
-def _line(one: Round) -> str:
+def _line(one: EvolutionRound) -> str:
     versions = ", ".join(f"{name}@{version}" for name, version in one.versions.items())
     return f"round {one.number}  {one.ended}  {versions or '-'}  {dollars(one.usd)}  {one.why}"
 
@@ -222,10 +222,10 @@ async def status(name: str | None, folder: Path) -> int:
 @workspace_option
 async def history(subject: str, folder: Path) -> int:
     """List every version of a component, oldest first; `*` marks what its name means now."""
-    from agentorchestra.evolution.components import managed
+    from agentorchestra.evolution.components import manager_of
 
     async with opened(folder) as workspace:
-        manager, name = managed(workspace, subject)
+        manager, name = manager_of(workspace, subject)
         current = (await manager.info(name)).version
         for version in await manager.versions(name):
             mark = "*" if version.version == current else " "
@@ -251,10 +251,10 @@ async def diff(subject: str, folder: Path) -> int:
 
 async def _difference(workspace: Any, subject: str, version: str) -> list[str]:
     """Return the lines with the difference of a version from the current one, and the evidence there is."""
-    from agentorchestra.evolution.components import managed
+    from agentorchestra.evolution.components import manager_of
     from agentorchestra.evolution.record import evolutions, rounds
 
-    manager, name = managed(workspace, subject)
+    manager, name = manager_of(workspace, subject)
     found = await manager.diff(name, (await manager.info(name)).version, version)
     lines = [f"{subject}: {found.before} -> {found.after} ({found.level}) {', '.join(found.changes)}"]
     if found.text:
@@ -280,12 +280,12 @@ async def _difference(workspace: Any, subject: str, version: str) -> list[str]:
 @workspace_option
 async def promote(subject: str, share: float, reason: str, as_json: bool, folder: Path) -> int:
     """Make a version what its name means, after its difference and the evidence were shown."""
-    from agentorchestra.evolution.components import managed
+    from agentorchestra.evolution.components import manager_of
 
     async with opened(folder) as workspace:
         component, version = _parted(subject)
         lines = await _difference(workspace, component, version)
-        manager, name = managed(workspace, component)
+        manager, name = manager_of(workspace, component)
         if share < 1:
             await manager.share(name, version, share, reason=reason or "a canary by a person")
             lines.append(f"{version} of {component} is used by {100 * share:g}% of the runs from now on")
@@ -322,10 +322,10 @@ async def rate(run_id: str, score: float, note: str, as_json: bool, folder: Path
 @workspace_option
 async def rollback(subject: str, version: str | None, reason: str, as_json: bool, folder: Path) -> int:
     """Make an earlier version what its name means again; the current one is deprecated, and stays readable."""
-    from agentorchestra.evolution.components import managed
+    from agentorchestra.evolution.components import manager_of
 
     async with opened(folder) as workspace:
-        manager, name = managed(workspace, subject)
+        manager, name = manager_of(workspace, subject)
         now = (await manager.info(name)).version
         held = {version.version: version for version in await manager.versions(name)}
         before = version or held[now].parent.rpartition("@")[2]

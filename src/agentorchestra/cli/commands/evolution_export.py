@@ -84,11 +84,11 @@ async def export(
     """
     from agentorchestra.evaluation.plan import JUDGES, read
     from agentorchestra.evaluation.scores import kept_scores
-    from agentorchestra.evolution.trajectories import TRAIN, WINDOW, Wanted, command, preferences, trajectories, write
+    from agentorchestra.evolution.trajectories import TRAIN, WINDOW, Choice, command, preferences, trajectories, write
 
     scores = {one.run_id: one.score for one in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
     room = window or WINDOW
-    wanted = Wanted(statuses=tuple(map(RunStatus, statuses or ("completed",))), window=room, **given)
+    wanted = Choice(statuses=tuple(map(RunStatus, statuses or ("completed",))), window=room, **given)
     async with opened(folder, app=False) as workspace:
         runs = [(await find_run(workspace, one)).id for one in names] or await _runs(workspace, scores)
         chosen = []

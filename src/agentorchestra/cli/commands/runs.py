@@ -44,8 +44,8 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
                 records = (await workspace.session(session).turns())[::-1][:limit]
             else:
                 records = await workspace.runs.list(limit=limit)
-            standings = await workspace.runs.standings()
-            until = await workspace.runs.waiting_until()
+            names = [one.id for one in records] if len(records) <= 1000 else None  # of more, all at once
+            standings, until = await workspace.runs.standings(names), await workspace.runs.waiting_until(names)
     if as_json:
         emit_json([_row(one, standings.get(one.id), until=until.get(one.id)) for one in records])
     elif records:

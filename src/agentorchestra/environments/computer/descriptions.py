@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from agentorchestra.environments.computer.windows import DesktopWindow, Windows
 from agentorchestra.environments.jobs import cut as cut
-from agentorchestra.environments.jobs import how, short
+from agentorchestra.environments.jobs import short, status
 from agentorchestra.sandbox import Job
 
 MOST_PROGRAMS = 12
@@ -80,4 +80,4 @@ def quote(text: str) -> str:
 
 
 def program_line(job: Job) -> str:
-    return f"{job.job}: {how(job)}: {short(job.command)}"
+    return f"{job.job}: {status(job)}: {short(job.command)}"

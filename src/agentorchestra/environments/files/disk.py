@@ -22,8 +22,8 @@ from agentorchestra.core.errors import AmbiguousTextError, EditError, NotTextErr
 from agentorchestra.environments.beneath import (
     OutsideError,
     PathStatus,
+    folder_at,
     open_file,
-    opened,
     parent_of,
     parts_of,
     status_of,
@@ -375,7 +375,7 @@ def _mode_of(place: DiskPlace) -> int:
 
 
 def make_folder(place: DiskPlace) -> None:
-    with opened(place.root, place.parts, make=True):
+    with folder_at(place.root, place.parts, make=True):
         pass
 
 
@@ -465,12 +465,12 @@ def unpacked_name(name: str) -> str:
 
 async def unpack(path: Path, target: DiskPlace, temporary: _TEMPORARY, limits: FolderLimits) -> tuple[int, list[str]]:
     """Unpack an archive, read in a process that can be killed, into a new folder: how many files, what is left out."""
-    from agentorchestra.tools.files.readers import unpacked
+    from agentorchestra.tools.files.readers import archive_members
 
     if not target.parts:
         raise ToolError("name a new folder that it is unpacked into")
     await asyncio.to_thread(_refuse_taken, target)
-    members, notes = await unpacked(path)
+    members, notes = await archive_members(path)
     if len(members) > limits.entries:
         raise ToolError(f"it holds {len(members):,} files; at most {limits.entries:,} can be kept")
 

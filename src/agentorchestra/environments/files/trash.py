@@ -15,7 +15,7 @@ from agentorchestra.environments.beneath import PathStatus, parent_of, parts_of,
 from agentorchestra.environments.files import disk
 from agentorchestra.environments.files.disk import DiskPlace
 from agentorchestra.environments.folder import FolderGround
-from agentorchestra.environments.manifest import Entry, entry_of, read_file
+from agentorchestra.environments.manifest import FolderEntry, entry_of, read_file
 
 MOST_KEPT = 200  # deletions that can be undone; older ones are forgotten
 MOST_ENTRIES = 20_000  # files and folders of all of them together
@@ -59,13 +59,13 @@ class Trash:
         return len(lines)
 
     @staticmethod
-    def _entries(place: DiskPlace) -> list[Entry]:
+    def _entries(place: DiskPlace) -> list[FolderEntry]:
         top = PathStatus("/".join(place.parts), disk.status(place))
         below = walk(place.root, place.parts) if top.kind == "folder" else ()
         return [entry for node in (top, *below) if (entry := Trash._entry(place, node)) is not None]
 
     @staticmethod
-    def _entry(place: DiskPlace, node: PathStatus) -> Entry | None:
+    def _entry(place: DiskPlace, node: PathStatus) -> FolderEntry | None:
         with suppress(OSError), parent_of(place.root, parts_of(node.path)) as (at, name):
             return entry_of(at, name, node.path, node.status)
         return None
@@ -81,13 +81,13 @@ class Trash:
             raise ToolError(f"{target.path} is there again; give another path by `to`")
         row: Any = deleted[index]
         for line in row["entries"]:
-            entry = Entry(*line)
+            entry = FolderEntry(*line)
             below = parts_of(entry.path)[len(parts_of(path)) :]
             await self._put(entry, DiskPlace(target.root, (*target.parts, *below), entry.path))
         del deleted[index]
         self._kept[_NAME] = deleted
 
-    async def _put(self, entry: Entry, to: DiskPlace) -> None:
+    async def _put(self, entry: FolderEntry, to: DiskPlace) -> None:
         if entry.kind == "folder":
             await disk.in_thread(lambda: disk.make_folder(to))
         elif entry.kind == "file":

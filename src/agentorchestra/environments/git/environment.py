@@ -19,7 +19,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GitSettings
 from agentorchestra.environments.folder import FolderEnvironment, rules_text
 from agentorchestra.environments.git.remotes import EXAMPLE, Remotes
-from agentorchestra.environments.git.shell import GitShell, failure, name_of, path_of, revision_of, shortened
+from agentorchestra.environments.git.shell import GitShell, failure, name_of, path_of, revision_of, shorten
 from agentorchestra.environments.git.transfer import Fetched, fetch, push, remotes_of
 from agentorchestra.environments.git.wire import Remote
 from agentorchestra.environments.registry import EnvironmentParts
@@ -85,8 +85,8 @@ class Git(FolderEnvironment):
 
     def tags(self, action: str) -> frozenset[Tag]:
         """Return what an action touches; without a sandbox any of them may run what the repository names."""
-        declared = super().tags(action)
-        return declared if self.confined else declared | {Tag.EXECUTE, Tag.NETWORK}
+        tags = super().tags(action)
+        return tags if self.confined else tags | {Tag.EXECUTE, Tag.NETWORK}
 
     def rules(self) -> str:
         return rules_text(self.name)
@@ -114,9 +114,9 @@ class Git(FolderEnvironment):
 
     async def state(self) -> tuple[Block, ...]:
         """Return where repositories are; looking costs no command."""
-        found = sorted(str(path.parent.relative_to(self.folder)) for path in self.folder.glob("*/.git"))[:20]
-        found = [".", *found] if (self.folder / ".git").is_dir() else found
-        text = f"repositories: {', '.join(found) or 'none'}"
+        places = sorted(str(path.parent.relative_to(self.folder)) for path in self.folder.glob("*/.git"))[:20]
+        places = [".", *places] if (self.folder / ".git").is_dir() else places
+        text = f"repositories: {', '.join(places) or 'none'}"
         return (TextBlock(text=text, source=Source(kind="environment", ref=self.name)),)
 
     # -- repositories ------------------------------------------------------------------------------------------------
@@ -132,9 +132,9 @@ class Git(FolderEnvironment):
         git = await self._git()
         place = "/".join(path_of(repository))
         name_of(branch, "branch")
-        said = await git.script("", f"mkdir -p -- {shlex.quote('./' + place)}", "init")
-        if said.code:
-            raise ToolError(failure("init", said))
+        result = await git.script("", f"mkdir -p -- {shlex.quote('./' + place)}", "init")
+        if result.code:
+            raise ToolError(failure("init", result))
         return (await git.run(repository, "init", "--template=", f"--initial-branch={branch}")).out.strip()
 
     @action(mutates=False)
@@ -156,8 +156,8 @@ class Git(FolderEnvironment):
         """
         words = ["diff", "--no-ext-diff", "--no-textconv", *(["--staged"] if staged else [])]
         words += [revision_of(between)] if between else []
-        said = await (await self._git()).run(repository, *words, "--", *(files or []))
-        return said.out[:_TEXT_CHARS] or "nothing is changed"
+        result = await (await self._git()).run(repository, *words, "--", *(files or []))
+        return result.out[:_TEXT_CHARS] or "nothing is changed"
 
     @action
     async def commit(
@@ -175,12 +175,12 @@ class Git(FolderEnvironment):
         git = await self._git()
         if all_changes:
             await git.run(repository, "add", "--all")
-        said = await git.run(repository, "commit", "--message", message, "--cleanup=strip", ok=(0, 1))
-        if said.code:
-            raise ToolError(failure("commit", said))
+        result = await git.run(repository, "commit", "--message", message, "--cleanup=strip", ok=(0, 1))
+        if result.code:
+            raise ToolError(failure("commit", result))
         tip = (await git.run(repository, "rev-parse", "HEAD")).out.strip()
         branch = (await git.run(repository, "branch", "--show-current")).out.strip()
-        return {"commit": tip, "branch": branch, "said": shortened(said.out)}
+        return {"commit": tip, "branch": branch, "said": shorten(result.out)}
 
     @action
     async def switch(self, branch: str, repository: Repository = ".", create: bool = False) -> str:
@@ -192,8 +192,8 @@ class Git(FolderEnvironment):
             create: make it, at the commit that is checked out.
         """
         words = ["switch", *(["--create"] if create else [])]
-        said = await (await self._git()).run(repository, *words, name_of(branch, "branch"))
-        return shortened(said.err or said.out)
+        result = await (await self._git()).run(repository, *words, name_of(branch, "branch"))
+        return shorten(result.err or result.out)
 
     @action
     async def merge(
@@ -215,15 +215,15 @@ class Git(FolderEnvironment):
         """Merge a commit into the checked-out branch; see `merge`."""
         words = ["merge", "--no-edit", *(["--message", message] if message else [])]
         words += [*(["--allow-unrelated-histories"] if unrelated else []), revision_of(revision)]
-        said = await git.run(repository, *words, ok=(0, 1))
-        if said.code == 0:
+        result = await git.run(repository, *words, ok=(0, 1))
+        if result.code == 0:
             tip = (await git.run(repository, "rev-parse", "HEAD")).out.strip()
-            return {"merged": True, "commit": tip, "said": shortened(said.out)}
-        listed = await git.run(repository, "diff", "--name-only", "--diff-filter=U", "-z")
+            return {"merged": True, "commit": tip, "said": shorten(result.out)}
+        listing = await git.run(repository, "diff", "--name-only", "--diff-filter=U", "-z")
         conflicts: list[JsonValue] = []
-        conflicts += [one for one in listed.out.split("\0") if one][:_MOST_CONFLICTS]
+        conflicts += [name for name in listing.out.split("\0") if name][:_MOST_CONFLICTS]
         if not conflicts:
-            raise ToolError(failure("merge", said))
+            raise ToolError(failure("merge", result))
         hunks = await git.run(repository, "diff", "--no-ext-diff", "--no-textconv", "--diff-filter=U")
         return {
             "merged": False,
@@ -252,30 +252,30 @@ class Git(FolderEnvironment):
         if not path_of(place):
             raise ToolError("clone needs a folder of its own; name it with `repository`")
         git = await self._git()
-        quoted = shlex.quote("./" + "/".join(path_of(place)))
-        said = await git.script("", f"mkdir -p -- {quoted} && ls -A -- {quoted} | head -n 1", "clone")
-        if said.code or said.out.strip():
+        folder = shlex.quote("./" + "/".join(path_of(place)))
+        result = await git.script("", f"mkdir -p -- {folder} && ls -A -- {folder} | head -n 1", "clone")
+        if result.code or result.out.strip():
             raise ToolError(f"{place!r} is no empty folder; clone into another one")
         try:
             await git.run(place, "init", "--template=", "--initial-branch=main")
-            fetched = await self._fetched(git, place, source, branch=branch, depth=depth)
-            start = branch or (fetched.head if fetched.head in fetched.branches else next(iter(fetched.branches), ""))
+            history = await self._fetched(git, place, source, branch=branch, depth=depth)
+            start = branch or (history.head if history.head in history.branches else next(iter(history.branches), ""))
             if start:
-                await self._check_out_first(git, place, fetched, start)
+                await self._check_out_first(git, place, history, start)
         except BaseException:
-            await git.script("", f"rm -rf -- {quoted}", "clone")
+            await git.script("", f"rm -rf -- {folder}", "clone")
             raise
         modules = (await git.run(place, "ls-files", "--stage")).out.splitlines()
         left: list[JsonValue] = []
         left += [line.partition("\t")[2] for line in modules if line.startswith("160000 ")]
-        shown: dict[str, JsonValue] = {"repository": place, "branch": start, "commit": fetched.branches.get(start)}
-        return shown | ({"submodules_left_out": left} if left else {})
+        reply: dict[str, JsonValue] = {"repository": place, "branch": start, "commit": history.branches.get(start)}
+        return reply | ({"submodules_left_out": left} if left else {})
 
-    async def _check_out_first(self, git: GitShell, place: str, fetched: Fetched, start: str) -> None:
+    async def _check_out_first(self, git: GitShell, place: str, history: Fetched, start: str) -> None:
         name_of(start, "branch")
         await git.run(place, "symbolic-ref", "HEAD", f"refs/heads/{start}")
-        await git.run(place, "reset", "--hard", "--quiet", fetched.branches[start])
-        await git.run(place, "branch", f"--set-upstream-to={fetched.name}/{start}", ok=(0, 1, 128))
+        await git.run(place, "reset", "--hard", "--quiet", history.branches[start])
+        await git.run(place, "branch", f"--set-upstream-to={history.name}/{start}", ok=(0, 1, 128))
 
     @action(tags=_FETCH)
     async def fetch(
@@ -291,8 +291,8 @@ class Git(FolderEnvironment):
         """
         git = await self._git()
         source = await self._remote(ctx, git, repository, remote)
-        fetched = await self._fetched(git, repository, source, branch=branch, depth=depth)
-        return {"remote": fetched.name, "new": dict(fetched.moved)}
+        history = await self._fetched(git, repository, source, branch=branch, depth=depth)
+        return {"remote": history.name, "new": dict(history.moves)}
 
     @action(tags=_FETCH)
     async def pull(
@@ -313,9 +313,9 @@ class Git(FolderEnvironment):
         """
         git = await self._git()
         source = await self._remote(ctx, git, repository, remote)
-        wanted = branch or await self._current(git, repository)
-        fetched = await self._fetched(git, repository, source, branch=wanted)
-        return await self._merged(git, repository, f"{fetched.name}/{wanted}", unrelated=unrelated)
+        name = branch or await self._current(git, repository)
+        history = await self._fetched(git, repository, source, branch=name)
+        return await self._merged(git, repository, f"{history.name}/{name}", unrelated=unrelated)
 
     @action(tags=_PUSH)
     async def push(
@@ -340,20 +340,20 @@ class Git(FolderEnvironment):
         """
         git = await self._git()
         target = await self._remote(ctx, git, repository, remote)
-        chosen = name_of(branch, "branch") if branch else await self._current(git, repository)
+        name = name_of(branch, "branch") if branch else await self._current(git, repository)
         if to:
             name_of(to, "branch")
-        moved = await push(
+        moves = await push(
             git,
             repository,
             target,
-            branch=chosen,
+            branch=name,
             to=to,
             tags=[name_of(tag, "tag") for tag in tags or ()],
             force=force,
             max_bytes=self._settings.max_pack_mib << 20,
         )
-        return {"remote": target.shown, **({"pushed": dict(moved)} if moved else {"up_to_date": True})}
+        return {"remote": target.url, **({"pushed": dict(moves)} if moves else {"up_to_date": True})}
 
     async def _fetched(
         self, git: GitShell, repository: str, source: Remote, *, branch: str = "", depth: int = 0
@@ -362,16 +362,16 @@ class Git(FolderEnvironment):
         return await fetch(git, repository, source, branch=branch, depth=max(0, depth), max_bytes=most)
 
     async def _current(self, git: GitShell, repository: str) -> str:
-        found = (await git.run(repository, "branch", "--show-current")).out.strip()
-        if not found:
+        branch = (await git.run(repository, "branch", "--show-current")).out.strip()
+        if not branch:
             raise ToolError("no branch is checked out; name one with `branch`, or switch to one")
-        return found
+        return branch
 
     async def _remote(self, ctx: RunContext[Any], git: GitShell, repository: str, remote: str) -> Remote:
         """Return the remote of an address. A name is not enough: whoever allows the call sees where it goes."""
         if "/" not in remote and ":" not in remote:
-            known = await remotes_of(git, repository)
-            if remote in known:
-                raise ToolError(f"give the address itself: {remote!r} is {shortened(known[remote])}")
+            remotes = await remotes_of(git, repository)
+            if remote in remotes:
+                raise ToolError(f"give the address itself: {remote!r} is {shorten(remotes[remote])}")
             raise ToolError(f"{remote[:100]!r} is no address; {EXAMPLE}")
         return self._remotes.find(ctx, remote)

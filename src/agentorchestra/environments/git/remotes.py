@@ -17,7 +17,7 @@ from agentorchestra.core.errors import MissingKeyError, SettingsError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GitSettings
 from agentorchestra.environments.git.wire import ADVERTISED_BYTES, QUIET, Remote, Service, one_line
-from agentorchestra.tools.web.addresses import Address, parse_address
+from agentorchestra.tools.web.addresses import WebAddress, parse_address
 from agentorchestra.tools.web.http import Answer, WebClient
 
 _SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([A-Za-z0-9.-]+\.[A-Za-z0-9-]+)[:/](?!/)(.+)")
@@ -33,9 +33,9 @@ class Remotes:
             self._beginnings = [parse_address(remote) for remote in settings.remotes]
         except WebError as error:
             raise SettingsError(f"git.remotes: {error}") from None
-        for one in settings.local:
-            if not Path(one).is_absolute():
-                raise SettingsError(f"git.local names {one!r}; give absolute paths")
+        for path in settings.local:
+            if not Path(path).is_absolute():
+                raise SettingsError(f"git.local names {path!r}; give absolute paths")
 
     def find(self, ctx: RunContext[Any], address: str) -> Remote:
         """Return the remote of an address; raise ToolError for one that may not be used."""
@@ -49,39 +49,39 @@ class Remotes:
             hint = f"use https://{way[1]}/{way[2]}" if way else EXAMPLE
             raise ToolError(f"{one_line(text)!r} cannot be reached from here: only https:// is spoken; {hint}")
         try:
-            found = parse_address(text)
+            target = parse_address(text)
         except WebError as error:
             raise ToolError(f"{error} (tokens are named in the settings, git.tokens)") from None
-        if "?" in found.path:
+        if "?" in target.path:
             raise ToolError(f"{one_line(text)!r} is no address of a repository: it has a `?`; {EXAMPLE}")
-        named = any(_begins(found, beginning) for beginning in self._beginnings)
-        if self._beginnings and not named:
+        is_listed = any(_begins(target, beginning) for beginning in self._beginnings)
+        if self._beginnings and not is_listed:
             raise ToolError(
-                f"{found.url} may not be used: the settings allow addresses that begin with "
+                f"{target.url} may not be used: the settings allow addresses that begin with "
                 f"{', '.join(self._settings.remotes)}"
             )
-        variable = self._settings.tokens.get(found.place) or self._settings.tokens.get(found.host) or ""
-        loopback = found.host == "localhost" or (found.ip is not None and found.ip.is_loopback)
-        if variable and found.scheme != "https" and not loopback:
-            raise ToolError(f"{found.url} is not encrypted, so its token cannot be sent; use https://")
+        variable = self._settings.tokens.get(target.place) or self._settings.tokens.get(target.host) or ""
+        loopback = target.host == "localhost" or (target.ip is not None and target.ip.is_loopback)
+        if variable and target.scheme != "https" and not loopback:
+            raise ToolError(f"{target.url} is not encrypted, so its token cannot be sent; use https://")
         token = ""
         with contextlib.suppress(MissingKeyError):
             token = ctx.secret(variable) if variable else ""
-        return HttpRemote(self._web, found, self._settings, variable, token, private=named or bool(variable))
+        return HttpRemote(self._web, target, self._settings, variable, token, private=is_listed or bool(variable))
 
     def _local(self, ctx: RunContext[Any], text: str) -> Remote:
         parts = urlsplit(text) if text.lower().startswith("file:") else None
         if parts is not None and parts.netloc not in ("", "localhost"):
             raise ToolError(f"{one_line(text)!r} names a file of another machine; {EXAMPLE}")
-        given = Path(unquote(parts.path) if parts is not None else text)
+        location = Path(unquote(parts.path) if parts is not None else text)
         try:
-            path = given.resolve(strict=True)
-            allowed = [Path(one).resolve() for one in self._settings.local]
+            path = location.resolve(strict=True)
+            allowed = [Path(name).resolve() for name in self._settings.local]
             runs = ctx.folder.resolve().parent
         except (OSError, ValueError, RuntimeError):
             raise ToolError(f"there is no repository at {one_line(text)}; check the path") from None
         # What agents write is below the folder of the runs: hooks there would be theirs.
-        if not any(path.is_relative_to(one) for one in allowed) or path.is_relative_to(runs):
+        if not any(path.is_relative_to(folder) for folder in allowed) or path.is_relative_to(runs):
             raise ToolError(
                 f"{one_line(text)} may not be used: whoever runs this names repositories of this machine in the "
                 "settings, git.local"
@@ -95,27 +95,27 @@ class HttpRemote:
     """A repository that a server has, if `private` in a place that the user named; `variable` holds `token`."""
 
     def __init__(
-        self, web: WebClient, address: Address, settings: GitSettings, variable: str, token: str, *, private: bool
+        self, web: WebClient, address: WebAddress, settings: GitSettings, variable: str, token: str, *, private: bool
     ) -> None:
         self._web, self._address, self._settings = web, address, settings
-        self.shown = address.url.rstrip("/")
+        self.url = address.url.rstrip("/")
         self._variable, self._token = variable, token
         self._private = [address.place] if private else []
 
     async def advertise(self, service: Service) -> bytes:
         """Return its refs. Where it moved to is where it is asked from here on."""
         tail = f"/info/refs?service={service}"
-        answer = await self._asked("GET", tail, None, ADVERTISED_BYTES, service, "*/*")
+        answer = await self._ask("GET", tail, None, ADVERTISED_BYTES, service, "*/*")
         if answer.media_type != f"application/x-{service}-advertisement":
-            raise ToolError(f"{self.shown} is no git repository (it answers with {answer.media_type or 'no type'})")
+            raise ToolError(f"{self.url} is no git repository (it answers with {answer.media_type or 'no type'})")
         if answer.redirects and answer.url.endswith(tail):
-            self.shown = answer.url.removesuffix(tail)
+            self.url = answer.url.removesuffix(tail)
         return answer.body
 
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
         accept = f"application/x-{service}-result"
         try:
-            answer = await self._asked("POST", f"/{service}", body, max_bytes, service, accept)
+            answer = await self._ask("POST", f"/{service}", body, max_bytes, service, accept)
         except WebError as error:
             if service != "git-receive-pack" or error.kind == "refused":
                 raise
@@ -123,12 +123,12 @@ class HttpRemote:
         if answer.media_type != accept:
             # It may have been sent on as a read, which moves nothing and answers something.
             raise ToolError(
-                f"{self.shown} answered with {answer.media_type or 'no type'} in place of what git answers; fetch it "
+                f"{self.url} answered with {answer.media_type or 'no type'} in place of what git answers; fetch it "
                 "to see how it stands, and check the address"
             )
         return answer.body
 
-    async def _asked(
+    async def _ask(
         self, method: str, tail: str, body: bytes | None, max_bytes: int, service: Service, accept: str
     ) -> Answer:
         headers = {"accept": accept, "user-agent": "git/2 (agentorchestra)"}
@@ -136,12 +136,12 @@ class HttpRemote:
             headers["content-type"] = f"application/x-{service}-request"
         # The token is for the host it was named for, wherever the repository moved to.
         secret = ""
-        if self._token and parse_address(self.shown).origin == self._address.origin:
+        if self._token and parse_address(self.url).origin == self._address.origin:
             secret = base64.b64encode(f"x-access-token:{self._token}".encode()).decode("ascii")
             headers["authorization"] = f"Basic {secret}"
         answer = await self._web.request(
             method,
-            self.shown + tail,
+            self.url + tail,
             headers=headers,
             data=body,
             allowed=self._private,
@@ -156,32 +156,32 @@ class HttpRemote:
     def _sentence(self, answer: Answer, service: Service, secret: str) -> str:
         doing = "push" if service == "git-receive-pack" else "read"
         name = self._variable
-        said = answer.text[:300] if answer.media_type == "text/plain" else ""
-        for one in (self._token, secret):
-            said = said.replace(one, f"secret:{name}") if one else said
-        said = f' (it says "{one_line(said)}")' if said.strip() else ""
+        remark = answer.text[:300] if answer.media_type == "text/plain" else ""
+        for value in (self._token, secret):
+            remark = remark.replace(value, f"secret:{name}") if value else remark
+        remark = f' (it says "{one_line(remark)}")' if remark.strip() else ""
         if answer.status == 401 and not self._token:
             host = self._address.host if self._address.port in (80, 443) else self._address.place
             setting = f"the settings name its variable: git.tokens = {{ {host!r} = ... }}"
-            how = f"export {name}=..." if name else setting
-            return f"{self.shown} wants a token for a {doing}{said}: {how}"
+            hint = f"export {name}=..." if name else setting
+            return f"{self.url} wants a token for a {doing}{remark}: {hint}"
         if answer.status == 401:
-            return f"{self.shown} does not accept the token in {name}{said}: whoever set it has to make a new one"
+            return f"{self.url} does not accept the token in {name}{remark}: whoever set it has to make a new one"
         if answer.status == 403:
-            return f"{self.shown} lets the token in {name or 'use'} not {doing}{said}: it needs the permission"
+            return f"{self.url} lets the token in {name or 'use'} not {doing}{remark}: it needs the permission"
         if answer.status == 404:
             return (
-                f"there is no repository at {self.shown}, or the token may not see it{said}: create it first, or check "
+                f"there is no repository at {self.url}, or the token may not see it{remark}: create it first, or check "
                 "owner and name"
             )
-        return f"{self.shown} answered {answer.status} to a {doing}{said}: try again later"
+        return f"{self.url} answered {answer.status} to a {doing}{remark}: try again later"
 
 
 class LocalRemote:
     """A bare repository of this machine that the user named; its own hooks run as they do for every push."""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
-        self.shown, self._timeout_s = str(path), timeout_s
+        self.url, self._timeout_s = str(path), timeout_s
 
     async def advertise(self, service: Service) -> bytes:
         return await self._git(service, ("--http-backend-info-refs",), b"", ADVERTISED_BYTES)
@@ -192,7 +192,7 @@ class LocalRemote:
     async def _git(self, service: Service, options: Sequence[str], data: bytes, max_bytes: int) -> bytes:
         command = service.removeprefix("git-")
         process = await asyncio.create_subprocess_exec(
-            *("git", command, "--stateless-rpc", *options, self.shown),
+            *("git", command, "--stateless-rpc", *options, self.url),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -208,7 +208,7 @@ class LocalRemote:
 
         try:
             async with asyncio.timeout(self._timeout_s):
-                said, out, _ = await asyncio.gather(
+                errors, out, _ = await asyncio.gather(
                     _read(process.stderr, 1 << 16, lambda: None),
                     _read(process.stdout, max_bytes, end),
                     _write(process.stdin, data),
@@ -216,7 +216,7 @@ class LocalRemote:
                 await process.wait()
         except TimeoutError:
             raise ToolError(
-                f"{self.shown} did not answer within {self._timeout_s:g} s (a hook there may hang); look before trying "
+                f"{self.url} did not answer within {self._timeout_s:g} s (a hook there may hang); look before trying "
                 "again"
             ) from None
         finally:
@@ -228,20 +228,20 @@ class LocalRemote:
                 f"there is more than {max_bytes >> 20} MiB to read; give a depth, or raise git.max_pack_mib"
             )
         if process.returncode != 0 and not out:
-            words = (said.decode("utf-8", "replace").strip().splitlines() or ["no reason given"])[-1]
-            raise ToolError(f"{self.shown} cannot be used: {one_line(words)}")
+            words = (errors.decode("utf-8", "replace").strip().splitlines() or ["no reason given"])[-1]
+            raise ToolError(f"{self.url} cannot be used: {one_line(words)}")
         return out
 
 
 async def _read(stream: asyncio.StreamReader | None, most: int, on_more: Callable[[], None]) -> bytes:
     """Read all that a process says, since it counts as ended when its pipes are empty; return `most` bytes and one."""
     assert stream is not None
-    said = bytearray()
+    buffer = bytearray()
     while data := await stream.read(1 << 16):
-        said += data[: most + 1 - len(said)]
-        if len(said) > most:
+        buffer += data[: most + 1 - len(buffer)]
+        if len(buffer) > most:
             on_more()
-    return bytes(said)
+    return bytes(buffer)
 
 
 async def _write(stream: asyncio.StreamWriter | None, data: bytes) -> None:
@@ -252,7 +252,7 @@ async def _write(stream: asyncio.StreamWriter | None, data: bytes) -> None:
     stream.close()
 
 
-def _begins(address: Address, beginning: Address) -> bool:
+def _begins(address: WebAddress, beginning: WebAddress) -> bool:
     """Return True if an address lies below another, by whole parts of its path and with none that lead up again."""
     low = address.path.lower()
     if ".." in address.path.split("/") or any(sign in low for sign in ("%2e", "%2f", "%5c", "\\", "//")):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import GitSettings
-from agentorchestra.environments.beneath import OutsideError, open_file, opened, parts_of
+from agentorchestra.environments.beneath import OutsideError, folder_at, open_file, parts_of
 from agentorchestra.environments.git.wire import QUIET, one_line
 from agentorchestra.environments.manifest import place_file
 from agentorchestra.sandbox.shell import Shell
@@ -56,7 +56,7 @@ _HINTS = (
 )
 
 
-class Said(NamedTuple):
+class GitOutput(NamedTuple):
     code: int
     out: str
     err: str
@@ -69,16 +69,16 @@ class GitShell:
         self._shell, self._folder, self._settings = shell, folder, settings
         self._temporary = temporary
 
-    async def run(self, repository: str, *words: str, ok: Sequence[int] = (0,), given: str | None = None) -> Said:
-        """Run `git WORDS` in a repository with `given` as its input; a ToolError for an exit code that is not `ok`."""
-        reads = "" if given is None else f"printf %s {shlex.quote(given)} | "
-        said = await self.script(repository, f"{reads}git {shlex.join(words)}", words[0])
-        if said.code not in ok:
-            raise ToolError(failure(words[0], said))
-        return said
+    async def run(self, repository: str, *words: str, ok: Sequence[int] = (0,), stdin: str | None = None) -> GitOutput:
+        """Run `git WORDS` in a repository with `stdin` as its input; a ToolError for an exit code that is not `ok`."""
+        reads = "" if stdin is None else f"printf %s {shlex.quote(stdin)} | "
+        result = await self.script(repository, f"{reads}git {shlex.join(words)}", words[0])
+        if result.code not in ok:
+            raise ToolError(failure(words[0], result))
+        return result
 
-    async def script(self, repository: str, script: str, what: str) -> Said:
-        """Run a script in a repository; `what` names it in messages."""
+    async def script(self, repository: str, script: str, label: str) -> GitOutput:
+        """Run a script in a repository; `label` names it in messages."""
         place = "/".join((self._shell.root.rstrip("/"), *path_of(repository)))
         above = place.rpartition("/")[0] or "/"
         settings = QUIET | {
@@ -96,27 +96,27 @@ class GitShell:
         exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in settings.items())
         # A subshell: nothing of this action is there for the next.
         command = f"( cd -- {shlex.quote(place)} && export {exports} && {script} )"
-        ran = await self._shell.run(command, timeout_s=self._settings.timeout_s)
-        if ran.ending == "exited":
-            return Said(ran.exit_code, ran.stdout, ran.stderr)
-        why = {
+        outcome = await self._shell.run(command, timeout_s=self._settings.timeout_s)
+        if outcome.ending == "exited":
+            return GitOutput(outcome.exit_code, outcome.stdout, outcome.stderr)
+        reason = {
             "time": f"did not end within {self._settings.timeout_s:g} s and was ended: a hook of the repository may "
             "hang, look in .git/hooks",
             "flood": "printed without end and was ended: ask for less",
             "memory": "needed more memory than the sandbox has: ask for less",
             "files": "wrote more or larger files than the sandbox allows: take a smaller repository, or a depth",
-        }.get(ran.ending, f"was ended ({ran.detail or ran.ending}): try again")
-        raise ToolError(f"git {what} {why}")
+        }.get(outcome.ending, f"was ended ({outcome.detail or outcome.ending}): try again")
+        raise ToolError(f"git {label} {reason}")
 
     async def put(self, name: str, data: bytes) -> str:
         """Hand bytes in; return the path from which scripts read them."""
         place = await self.place(name)
 
         def write() -> None:
-            made = self._temporary()
-            made.write_bytes(data)
-            made.chmod(0o644)
-            place_file(self._folder, (TRANSFER, name), made)
+            temp = self._temporary()
+            temp.write_bytes(data)
+            temp.chmod(0o644)
+            place_file(self._folder, (TRANSFER, name), temp)
 
         await asyncio.to_thread(write)
         return place
@@ -130,11 +130,11 @@ class GitShell:
 
         def read() -> bytes:
             try:
-                with opened(self._folder, (TRANSFER,)) as at:
-                    found = open_file(at, name)
+                with folder_at(self._folder, (TRANSFER,)) as at:
+                    descriptor = open_file(at, name)
             except (OSError, OutsideError):
                 raise ToolError("git did not write what it was to write; try again") from None
-            with os.fdopen(found, "rb") as file:
+            with os.fdopen(descriptor, "rb") as file:
                 data = file.read(most + 1)
             if len(data) > most:
                 raise ToolError(f"it has more than {most >> 20} MiB; push less at once, or raise git.max_pack_mib")
@@ -146,9 +146,9 @@ class GitShell:
 
     async def clear(self, *, make: bool = False) -> None:
         script = f"rm -rf -- {TRANSFER}" + (f" && mkdir {TRANSFER}" if make else "")
-        said = await self.script("", script, "transfer")
-        if said.code:
-            raise ToolError(f"the folder {TRANSFER} cannot be used: {shortened(said.err)}; remove it")
+        result = await self.script("", script, "transfer")
+        if result.code:
+            raise ToolError(f"the folder {TRANSFER} cannot be used: {shorten(result.err)}; remove it")
 
 
 def path_of(repository: str) -> tuple[str, ...]:
@@ -159,11 +159,11 @@ def path_of(repository: str) -> tuple[str, ...]:
         raise ToolError(str(error)) from None
 
 
-def name_of(name: str, what: str) -> str:
+def name_of(name: str, kind: str) -> str:
     """Return the name of a branch, tag or remote; raise ToolError if git could take it for an option."""
     if not name or name.startswith("-") or not name.isprintable() or any(char in name for char in " ~^:?*[\\"):
         raise ToolError(
-            f"{name[:100]!r} is no name of a {what}; it must not begin with - or hold a space or ~ ^ : ? * ["
+            f"{name[:100]!r} is no name of a {kind}; it must not begin with - or hold a space or ~ ^ : ? * ["
         )
     return name
 
@@ -175,14 +175,14 @@ def revision_of(text: str) -> str:
     return text
 
 
-def failure(what: str, said: Said) -> str:
-    words = shortened("\n".join(one for one in (said.err, said.out) if one.strip())) or f"status {said.code}"
+def failure(command: str, result: GitOutput) -> str:
+    words = shorten("\n".join(text for text in (result.err, result.out) if text.strip())) or f"status {result.code}"
     low = words.lower()
     hint = next((hint for sign, hint in _HINTS if sign in low), "correct it and try again")
-    return f"git {what} failed: {words}; {hint}"
+    return f"git {command} failed: {words}; {hint}"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return the beginning and the end of what was printed, in one line and harmless to show."""
     words = one_line(text, len(text))
     half = _SAID_CHARS // 2

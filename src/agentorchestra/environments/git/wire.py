@@ -19,7 +19,7 @@ from agentorchestra.core.errors import ToolError
 Service = Literal["git-upload-pack", "git-receive-pack"]
 
 QUIET = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
-NOTHING = "0" * 40
+NO_COMMIT = "0" * 40
 MOST_REFS = 50_000
 ADVERTISED_BYTES = 16 << 20
 MOST_HAVES = 256
@@ -31,10 +31,10 @@ _AGENT = "agent=agentorchestra"
 
 
 class Remote(Protocol):
-    """A remote repository, over HTTP or on this machine; `shown` is its address without secrets."""
+    """A remote repository, over HTTP or on this machine; `url` is its address without secrets."""
 
     @property
-    def shown(self) -> str: ...
+    def url(self) -> str: ...
 
     async def advertise(self, service: Service) -> bytes:
         """Return what it says of its refs; raise ToolError in one sentence that says what to do next."""
@@ -79,22 +79,22 @@ async def read_refs(remote: Remote, service: Service) -> Refs:
     head = ""
     capabilities: frozenset[str] = frozenset()
     for number, raw in enumerate(lines):
-        line, _, listed = raw.rstrip(b"\n").partition(b"\0")
+        line, _, tail = raw.rstrip(b"\n").partition(b"\0")
         text = line.decode("utf-8", "replace")
         if text.startswith("ERR "):
-            raise ToolError(f"{remote.shown} refuses: {one_line(text[4:])}; check the address and who may use it")
+            raise ToolError(f"{remote.url} refuses: {one_line(text[4:])}; check the address and who may use it")
         if number == 0:
-            capabilities = frozenset(listed.decode("utf-8", "replace").split())
-            head = next((one[12:] for one in capabilities if one.startswith("symref=HEAD:")), "")
+            capabilities = frozenset(tail.decode("utf-8", "replace").split())
+            head = next((word[12:] for word in capabilities if word.startswith("symref=HEAD:")), "")
         if "object-format=sha256" in capabilities:
-            raise ToolError(f"{remote.shown} names its commits by SHA-256, which is not spoken here")
+            raise ToolError(f"{remote.url} names its commits by SHA-256, which is not spoken here")
         sha, _, ref = text.partition(" ")
         if _SHA.fullmatch(sha) is None:
             if text.startswith("shallow "):
                 continue
             raise _no_git(remote)
         if len(tips) >= MOST_REFS:
-            raise ToolError(f"{remote.shown} has more than {MOST_REFS:,} refs, which is more than is read here")
+            raise ToolError(f"{remote.url} has more than {MOST_REFS:,} refs, which is more than is read here")
         if ref.endswith("^{}") or ref in ("HEAD", "capabilities") or _REF.fullmatch(ref) is None:
             continue
         tips[ref] = sha
@@ -117,20 +117,20 @@ async def fetch_pack(
     history. A ToolError for more than `max_bytes`, and for an answer that is not git's.
     """
     can = ["side-band-64k", "ofs-delta", "no-progress", *(["shallow"] if depth or cut_at else [])]
-    asked = " ".join([one for one in can if one in refs.capabilities] + [_AGENT])
+    caps = " ".join([name for name in can if name in refs.capabilities] + [_AGENT])
     if depth and "shallow" not in refs.capabilities:
-        raise ToolError(f"{remote.shown} gives whole histories only; leave depth out")
-    first, *others = dict.fromkeys(wants)
-    body = _line(f"want {first} {asked}\n") + b"".join(_line(f"want {want}\n") for want in others)
+        raise ToolError(f"{remote.url} gives whole histories only; leave depth out")
+    first, *rest = dict.fromkeys(wants)
+    body = _line(f"want {first} {caps}\n") + b"".join(_line(f"want {want}\n") for want in rest)
     if "shallow" in refs.capabilities:
         body += b"".join(_line(f"shallow {sha}\n") for sha in cut_at)
     body += (_line(f"deepen {depth}\n") if depth else b"") + _FLUSH
     body += b"".join(_line(f"have {have}\n") for have in haves[:MOST_HAVES]) + _line("done\n")
     answer = await remote.exchange("git-upload-pack", body, max_bytes + (max_bytes >> 6) + (1 << 20))
-    pack, shallow = _unpacked(answer, remote, side_band="side-band-64k" in refs.capabilities)
+    pack, shallow = _unpack(answer, remote, side_band="side-band-64k" in refs.capabilities)
     if len(pack) > max_bytes:
         raise ToolError(
-            f"{remote.shown} has more than {max_bytes >> 20} MiB to give; give a depth, or raise git.max_pack_mib"
+            f"{remote.url} has more than {max_bytes >> 20} MiB to give; give a depth, or raise git.max_pack_mib"
         )
     if pack[:4] != b"PACK":
         raise _no_git(remote)
@@ -140,34 +140,34 @@ async def fetch_pack(
 async def push_pack(remote: Remote, refs: Refs, updates: Sequence[Update], pack: bytes) -> None:
     """Hand over a pack and move all refs or none; raise ToolError with what the remote says and what to do next."""
     can = ["report-status", "side-band-64k", "atomic", "ofs-delta", "quiet"]
-    asked = " ".join([one for one in can if one in refs.capabilities] + [_AGENT])
+    caps = " ".join([name for name in can if name in refs.capabilities] + [_AGENT])
     body = b""
-    for number, one in enumerate(updates):
-        if one.new == NOTHING and "delete-refs" not in refs.capabilities:
-            raise ToolError(f"{remote.shown} lets nobody delete refs")
-        body += _line(f"{one.old} {one.new} {one.ref}".encode() + (b"\0 " + asked.encode() if number == 0 else b""))
+    for number, move in enumerate(updates):
+        if move.new == NO_COMMIT and "delete-refs" not in refs.capabilities:
+            raise ToolError(f"{remote.url} lets nobody delete refs")
+        body += _line(f"{move.old} {move.new} {move.ref}".encode() + (b"\0 " + caps.encode() if number == 0 else b""))
     body += _FLUSH + pack
     answer = await remote.exchange("git-receive-pack", body, 4 << 20)
-    report, told = answer, ""
+    report, remark = answer, ""
     if "side-band-64k" in refs.capabilities:
         lines = [line for line in _lines(answer, remote) if line is not None]
         report = b"".join(line[1:] for line in lines if line[:1] == b"\x01")
-        told = "".join(line[1:].decode("utf-8", "replace") for line in lines if line[:1] in (b"\x02", b"\x03"))
+        remark = "".join(line[1:].decode("utf-8", "replace") for line in lines if line[:1] in (b"\x02", b"\x03"))
     if "report-status" not in refs.capabilities:
         return
     states = [line.decode("utf-8", "replace").rstrip("\n") for line in _lines(report, remote) if line is not None]
     if not states:
-        raise ToolError(f"{remote.shown} did not say whether it took the push; fetch it and look before pushing again")
-    unpacked = states[0].partition(" ")[2] if states[0].startswith("unpack ") else states[0]
-    if unpacked != "ok":
-        raise ToolError(f"{remote.shown} could not take the objects ({one_line(unpacked)}); try again{_remarks(told)}")
+        raise ToolError(f"{remote.url} did not say whether it took the push; fetch it and look before pushing again")
+    outcome = states[0].partition(" ")[2] if states[0].startswith("unpack ") else states[0]
+    if outcome != "ok":
+        raise ToolError(f"{remote.url} could not take the objects ({one_line(outcome)}); try again{_remarks(remark)}")
     for state in states[1:]:
         if state.startswith("ng "):
-            ref, _, why = state[3:].partition(" ")
-            raise ToolError(_refusal(remote.shown, ref, why, told))
+            ref, _, reason = state[3:].partition(" ")
+            raise ToolError(_refusal(remote.url, ref, reason, remark))
 
 
-def _refusal(shown: str, ref: str, why: str, told: str) -> str:
+def _refusal(url: str, ref: str, cause: str, note: str) -> str:
     hints = {
         "non-fast-forward": "fetch it, merge what is new there, and push again",
         "fetch first": "fetch it, merge what is new there, and push again",
@@ -177,12 +177,12 @@ def _refusal(shown: str, ref: str, why: str, told: str) -> str:
         "incorrect old value provided": "somebody pushed at the same time: fetch, merge and push again",
         "branch is currently checked out": "push to another branch: this one is checked out there",
     }
-    hint = next((hint for words, hint in hints.items() if words in why), "do what it asks for, then push again")
-    return f"{shown} refused the push to {one_line(ref)} ({one_line(why) or 'no reason given'}){_remarks(told)}; {hint}"
+    hint = next((hint for words, hint in hints.items() if words in cause), "do what it asks for, then push again")
+    return f"{url} refused the push to {one_line(ref)} ({one_line(cause) or 'no reason given'}){_remarks(note)}; {hint}"
 
 
-def _remarks(told: str) -> str:
-    return f', it says "{one_line(told)}"' if told.strip() else ""
+def _remarks(remark: str) -> str:
+    return f', it says "{one_line(remark)}"' if remark.strip() else ""
 
 
 def _line(text: str | bytes) -> bytes:
@@ -215,7 +215,7 @@ def _size(data: bytes, at: int, remote: Remote) -> tuple[int, int]:
     return size - 4, at + 4
 
 
-def _unpacked(answer: bytes, remote: Remote, *, side_band: bool) -> tuple[bytes, tuple[str, ...]]:
+def _unpack(answer: bytes, remote: Remote, *, side_band: bool) -> tuple[bytes, tuple[str, ...]]:
     pieces: list[bytes] = []
     shallow: list[str] = []
     at = 0
@@ -226,9 +226,9 @@ def _unpacked(answer: bytes, remote: Remote, *, side_band: bool) -> tuple[bytes,
         line = answer[at : at + size]
         at += size
         if line.startswith(b"ERR "):
-            raise ToolError(f"{remote.shown} refuses: {one_line(line[4:].decode('utf-8', 'replace'))}")
+            raise ToolError(f"{remote.url} refuses: {one_line(line[4:].decode('utf-8', 'replace'))}")
         if line[:1] == b"\x03":
-            raise ToolError(f"{remote.shown} broke off: {one_line(line[1:].decode('utf-8', 'replace'))}; try again")
+            raise ToolError(f"{remote.url} broke off: {one_line(line[1:].decode('utf-8', 'replace'))}; try again")
         if line.startswith(b"shallow "):
             sha = line[8:].decode("ascii", "replace").strip()
             shallow += [sha] if _SHA.fullmatch(sha) else []
@@ -244,4 +244,4 @@ def one_line(text: str, most: int = 400) -> str:
 
 
 def _no_git(remote: Remote) -> ToolError:
-    return ToolError(f"{remote.shown} does not answer as a git repository does; check the address")
+    return ToolError(f"{remote.url} does not answer as a git repository does; check the address")

@@ -53,32 +53,32 @@ class GitHubApi:
 
     async def get(self, ctx: RunContext[Any], path: str, **query: str | int | None) -> Any:
         """Return the JSON at a path (quoted as by `parts`); a parameter that is None is left out."""
-        answer = await self._asked(ctx, "GET", self._url(path, query), None)
+        answer = await self._ask(ctx, "GET", self._url(path, query), None)
         return _json(answer, f"GET {path}")
 
     async def pages(
         self, ctx: RunContext[Any], path: str, limit: int, **query: str | int | None
     ) -> tuple[list[Any], bool]:
         """Return the first items of a list, and whether there are more; as many pages as needed are read."""
-        found: list[Any] = []
+        entries: list[Any] = []
         page = 0
         while True:
             page += 1
-            given = {**query, "per_page": min(PER_PAGE, limit), "page": page}
-            answer = await self._asked(ctx, "GET", self._url(path, given), None)
+            params = {**query, "per_page": min(PER_PAGE, limit), "page": page}
+            answer = await self._ask(ctx, "GET", self._url(path, params), None)
             items = _json(answer, f"GET {path}")
             if not isinstance(items, list):
                 raise ToolError(f"GitHub answered GET {path} with something that is no list; check the path")
-            found += items
+            entries += items
             # The number of the page is ours: addresses in an answer are never followed with the token.
             more = bool(items) and 'rel="next"' in answer.headers.get("link", "")
-            if len(found) >= limit or not more:
-                return found[:limit], more or len(found) > limit
+            if len(entries) >= limit or not more:
+                return entries[:limit], more or len(entries) > limit
 
     async def send(self, ctx: RunContext[Any], method: str, path: str, body: Mapping[str, Any]) -> Any:
         """Change something there; None in the body is left out."""
-        given = {name: value for name, value in body.items() if value is not None}
-        answer = await self._asked(ctx, method, self._url(path, {}), json.dumps(given).encode())
+        fields = {name: value for name, value in body.items() if value is not None}
+        answer = await self._ask(ctx, method, self._url(path, {}), json.dumps(fields).encode())
         return _json(answer, f"{method} {path}")
 
     def token(self, ctx: RunContext[Any]) -> str | None:
@@ -88,15 +88,15 @@ class GitHubApi:
         return None
 
     def _url(self, path: str, query: Mapping[str, str | int | None]) -> str:
-        given = urlencode({name: value for name, value in query.items() if value is not None})
-        return f"{self.base_url}{path}{'?' if given else ''}{given}"
+        text = urlencode({name: value for name, value in query.items() if value is not None})
+        return f"{self.base_url}{path}{'?' if text else ''}{text}"
 
-    async def _asked(self, ctx: RunContext[Any], method: str, url: str, body: bytes | None) -> Answer:
+    async def _ask(self, ctx: RunContext[Any], method: str, url: str, body: bytes | None) -> Answer:
         token = self.token(ctx)
         if token is None and method != "GET":
             name = self._settings.token_env
-            how = f"export {name}=... before the run" if name else "name a variable in the settings, github.token_env"
-            raise ToolError(f"GitHub lets nobody write without a token; {how}")
+            hint = f"export {name}=... before the run" if name else "name a variable in the settings, github.token_env"
+            raise ToolError(f"GitHub lets nobody write without a token; {hint}")
         headers = {
             "accept": "application/vnd.github+json",
             "x-github-api-version": "2022-11-28",
@@ -106,19 +106,19 @@ class GitHubApi:
             headers["authorization"] = f"Bearer {token}"
         if body is not None:
             headers["content-type"] = "application/json"
-        waited = 0.0
+        total = 0.0
         for again in range(_TRIES):
             answer = await self._answer(method, url, headers, body)
-            if (wait_s := _limited(answer)) is None:
+            if (wait_s := _retry_wait(answer)) is None:
                 break
-            if again == _TRIES - 1 or waited + wait_s > self._settings.max_wait_s:
+            if again == _TRIES - 1 or total + wait_s > self._settings.max_wait_s:
                 raise ToolError(
                     f"GitHub allows no further requests for {wait_s:.0f} seconds (its limit of rate); the run waits "
                     f"for at most {self._settings.max_wait_s:.0f}: try again later, or do something else first"
                 )
             # It refused: nothing happened, so even what writes may be asked again.
             await asyncio.sleep(wait_s)
-            waited += wait_s
+            total += wait_s
         self._check_place(method, answer)
         if not 200 <= answer.status < 300:
             raise ToolError(self._sentence(method, url, answer, token))
@@ -156,32 +156,32 @@ class GitHubApi:
 
     def _sentence(self, method: str, url: str, answer: Answer, token: str | None) -> str:
         path = url.removeprefix(self.base_url).partition("?")[0]
-        said = _said(answer.body)
+        message = _message(answer.body)
         if token:
-            said = said.replace(token, f"secret:{self._settings.token_env}")
+            message = message.replace(token, f"secret:{self._settings.token_env}")
         status = answer.status
         hint = _NEXT.get(status, "it failed by itself: try again later" if status >= 500 else "check the call")
         if status == 404 and token is None and method == "GET":
             hint = "there is no such thing, or none sees it without a token: check owner, name, number, path and ref"
-        shown = f': "{said}"' if said else ""
+        detail = f': "{message}"' if message else ""
         return (
-            f"GitHub answered {status} to {method} {_words(path)}{shown}; "
+            f"GitHub answered {status} to {method} {_words(path)}{detail}; "
             f"{hint.format(token=self._settings.token_env or 'the settings')}"
         )
 
 
 def parts(*names: str | int) -> str:
     """Return the parts of a path, each quoted behind a slash; raise ToolError for parts that lead elsewhere."""
-    made = ""
+    path = ""
     for name in names:
         for piece in str(name).strip("/").split("/"):
             if piece in ("", ".", "..") or any(ord(char) < 32 for char in piece):
                 raise ToolError(f"{str(name)[:100]!r} is no name on GitHub; give one without empty parts, . and ..")
-            made += "/" + quote(piece, safe="")
-    return made
+            path += "/" + quote(piece, safe="")
+    return path
 
 
-def _limited(answer: Answer) -> float | None:
+def _retry_wait(answer: Answer) -> float | None:
     """Return seconds to wait for where the limit of rate is reached, None where it is not."""
     headers = answer.headers
     if answer.status not in (403, 429):
@@ -199,28 +199,28 @@ def _limited(answer: Answer) -> float | None:
     return 60.0 if answer.status == 429 else None
 
 
-def _json(answer: Answer, what: str) -> Any:
+def _json(answer: Answer, request: str) -> Any:
     if answer.status == 204 or not answer.body:
         return None
     try:
         return json.loads(answer.body)
     except (ValueError, RecursionError):
-        raise ToolError(f"GitHub answered {what} with something that is not JSON; check github.base_url") from None
+        raise ToolError(f"GitHub answered {request} with something that is not JSON; check github.base_url") from None
 
 
-def _said(body: bytes) -> str:
+def _message(body: bytes) -> str:
     try:
-        told = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    if not isinstance(told, dict):
+    if not isinstance(answer, dict):
         return ""
-    errors = told.get("errors")
-    pieces = [str(told.get("message", ""))]
+    errors = answer.get("errors")
+    pieces = [str(answer.get("message", ""))]
     for error in errors[:5] if isinstance(errors, list) else ():
         if isinstance(error, dict):
-            named = " ".join(str(error[key]) for key in ("resource", "field", "code", "message") if key in error)
-            pieces.append(named)
+            detail = " ".join(str(error[key]) for key in ("resource", "field", "code", "message") if key in error)
+            pieces.append(detail)
         else:
             pieces.append(str(error))
     return _words("; ".join(piece for piece in pieces if piece))

@@ -26,11 +26,11 @@ _MOST_TEXT = 400_000
 _BODY_CHARS = 20_000
 
 # Names inside GitHub: they choose no host, whatever they look like.
-_NAMED: dict[str, JsonValue] = {"format": INSIDE}
-Repository = Annotated[str, Field(description="`owner/name`.", json_schema_extra=_NAMED)]
-Ref = Annotated[str, Field(description="Branch, tag or commit; the main branch by default.", json_schema_extra=_NAMED)]
+_INSIDE: dict[str, JsonValue] = {"format": INSIDE}
+Repository = Annotated[str, Field(description="`owner/name`.", json_schema_extra=_INSIDE)]
+Ref = Annotated[str, Field(description="Branch, tag or commit; the main branch by default.", json_schema_extra=_INSIDE)]
 FilePath = Annotated[
-    str, Field(description="Path in the repository, without a slash at the start.", json_schema_extra=_NAMED)
+    str, Field(description="Path in the repository, without a slash at the start.", json_schema_extra=_INSIDE)
 ]
 Limit = Annotated[int, Field(ge=1, le=300, description="At most so many.")]
 State = Literal["open", "closed", "all"]
@@ -62,8 +62,8 @@ class GitHub(ActionEnvironment):
     async def state(self) -> tuple[Block, ...]:
         """Return the address and whose token is used; it costs no request."""
         name = self._settings.token_env
-        who = f"with the token in {name}, where it is set" if name else "without a token: reading what is public"
-        return (TextBlock(text=f"{self._api.base_url}, {who}", source=Source(kind="environment", ref=self.name)),)
+        access = f"with the token in {name}, where it is set" if name else "without a token: reading what is public"
+        return (TextBlock(text=f"{self._api.base_url}, {access}", source=Source(kind="environment", ref=self.name)),)
 
     # -- repositories ------------------------------------------------------------------------------------------------
 
@@ -91,9 +91,9 @@ class GitHub(ActionEnvironment):
             organization: whose it is; empty for the token's owner.
             with_readme: begin with a commit that holds a README; without it the repository is empty.
         """
-        where = parts("orgs", organization, "repos") if organization else "/user/repos"
+        path = parts("orgs", organization, "repos") if organization else "/user/repos"
         body = {"name": name, "description": description, "private": private, "auto_init": with_readme}
-        return _repository(await self._api.send(ctx, "POST", where, body))
+        return _repository(await self._api.send(ctx, "POST", path, body))
 
     @action(tags=_SEND)
     async def create_branch(
@@ -111,8 +111,8 @@ class GitHub(ActionEnvironment):
             source = str((await self._api.get(ctx, place)).get("default_branch", "main"))
         start = await self._api.get(ctx, place + parts("git/ref/heads", source))
         sha = start.get("object", {}).get("sha") if isinstance(start, dict) else None
-        made = await self._api.send(ctx, "POST", f"{place}/git/refs", {"ref": f"refs/heads/{branch}", "sha": sha})
-        return {"branch": branch, "from": source, "sha": _of(made, "object").get("sha")}
+        answer = await self._api.send(ctx, "POST", f"{place}/git/refs", {"ref": f"refs/heads/{branch}", "sha": sha})
+        return {"branch": branch, "from": source, "sha": _of(answer, "object").get("sha")}
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -121,10 +121,10 @@ class GitHub(ActionEnvironment):
         self, ctx: RunContext[Any], repository: Repository, path: FilePath = "", ref: Ref = ""
     ) -> list[JsonValue]:
         """The files and folders in a folder of a repository: path, type, size in bytes, sha."""
-        found = await self._api.get(ctx, _contents(repository, path), ref=ref or None)
-        if not isinstance(found, list):
+        entries = await self._api.get(ctx, _contents(repository, path), ref=ref or None)
+        if not isinstance(entries, list):
             raise ToolError(f"{path!r} in {repository} is a file; read it with read_file")
-        return [_picked(one, "path", "type", "size", "sha") for one in found]
+        return [_pick(entry, "path", "type", "size", "sha") for entry in entries]
 
     @action(mutates=False, tags=_READ)
     async def read_file(
@@ -133,17 +133,17 @@ class GitHub(ActionEnvironment):
         """A text file of a repository: `content`, and `sha` to give to write_file."""
         if not path.strip("/"):
             raise ToolError("read_file needs the path of a file; list_files shows what there is")
-        found = await self._api.get(ctx, _contents(repository, path), ref=ref or None)
-        if not isinstance(found, dict) or found.get("type") != "file":
+        file = await self._api.get(ctx, _contents(repository, path), ref=ref or None)
+        if not isinstance(file, dict) or file.get("type") != "file":
             raise ToolError(f"{path!r} in {repository} is no file; list it with list_files")
-        if found.get("encoding") != "base64":
+        if file.get("encoding") != "base64":
             raise ToolError(f"{path!r} in {repository} is too large to be read here; clone the repository with git")
         try:
-            data = base64.b64decode(str(found.get("content", "")))
+            data = base64.b64decode(str(file.get("content", "")))
             text = data.decode("utf-8")
         except (binascii.Error, UnicodeDecodeError):
             raise ToolError(f"{path!r} in {repository} is no text; clone the repository with git") from None
-        return {**_picked(found, "path", "sha", "size"), "content": text[:_MOST_TEXT]}
+        return {**_pick(file, "path", "sha", "size"), "content": text[:_MOST_TEXT]}
 
     @action(tags=_SEND)
     async def write_file(
@@ -172,8 +172,8 @@ class GitHub(ActionEnvironment):
             "branch": branch or None,
             "sha": sha or None,
         }
-        made = await self._api.send(ctx, "PUT", _contents(repository, path), body)
-        return {"path": path, "sha": _of(made, "content").get("sha"), "commit": _of(made, "commit").get("sha")}
+        answer = await self._api.send(ctx, "PUT", _contents(repository, path), body)
+        return {"path": path, "sha": _of(answer, "content").get("sha"), "commit": _of(answer, "commit").get("sha")}
 
     # -- issues ------------------------------------------------------------------------------------------------------
 
@@ -183,8 +183,8 @@ class GitHub(ActionEnvironment):
     ) -> dict[str, JsonValue]:
         """Issues, newest first, without pull requests."""
         # GitHub lists pull requests among them: a page may hold fewer issues than entries.
-        found, more = await self._api.pages(ctx, f"{_at(repository)}/issues", limit, state=state)
-        issues: list[JsonValue] = [_issue(one) for one in found if "pull_request" not in one]
+        entries, more = await self._api.pages(ctx, f"{_at(repository)}/issues", limit, state=state)
+        issues: list[JsonValue] = [_issue(entry) for entry in entries if "pull_request" not in entry]
         return {"issues": issues, "more": more}
 
     @action(mutates=False, tags=_READ)
@@ -193,7 +193,7 @@ class GitHub(ActionEnvironment):
         place = _at(repository) + parts("issues", number)
         issue = await self._api.get(ctx, place)
         comments, more = await self._api.pages(ctx, f"{place}/comments", 100)
-        return {**_issue(issue), "body": _text(issue), "comments": [_comment(one) for one in comments], "more": more}
+        return {**_issue(issue), "body": _text(issue), "comments": [_comment(note) for note in comments], "more": more}
 
     @action(tags=_SEND)
     async def create_issue(
@@ -206,8 +206,8 @@ class GitHub(ActionEnvironment):
         assignees: list[str] | None = None,
     ) -> dict[str, JsonValue]:
         """Open an issue."""
-        given = {"title": title, "body": body or None, "labels": labels, "assignees": assignees}
-        return _issue(await self._api.send(ctx, "POST", f"{_at(repository)}/issues", given))
+        fields = {"title": title, "body": body or None, "labels": labels, "assignees": assignees}
+        return _issue(await self._api.send(ctx, "POST", f"{_at(repository)}/issues", fields))
 
     @action(tags=_SEND)
     async def comment(self, ctx: RunContext[Any], repository: str, number: int, body: str) -> dict[str, JsonValue]:
@@ -234,8 +234,8 @@ class GitHub(ActionEnvironment):
         self, ctx: RunContext[Any], repository: Repository, state: State = "open", limit: Limit = 30
     ) -> dict[str, JsonValue]:
         """Pull requests, newest first."""
-        found, more = await self._api.pages(ctx, f"{_at(repository)}/pulls", limit, state=state)
-        return {"pull_requests": [_pull(one) for one in found], "more": more}
+        pulls, more = await self._api.pages(ctx, f"{_at(repository)}/pulls", limit, state=state)
+        return {"pull_requests": [_pull(pull) for pull in pulls], "more": more}
 
     @action(mutates=False, tags=_READ)
     async def get_pull_request(self, ctx: RunContext[Any], repository: Repository, number: int) -> dict[str, JsonValue]:
@@ -245,15 +245,15 @@ class GitHub(ActionEnvironment):
         files, more_files = await self._api.pages(ctx, f"{place}/files", 100)
         comments, more = await self._api.pages(ctx, _at(repository) + parts("issues", number, "comments"), 100)
         remarks, more_remarks = await self._api.pages(ctx, f"{place}/comments", 100)
-        changed = [_picked(one, "filename", "status", "additions", "deletions", "patch") for one in files]
+        changed = [_pick(file, "filename", "status", "additions", "deletions", "patch") for file in files]
         return {
             **_pull(pull),
             "body": _text(pull),
             "mergeable": pull.get("mergeable"),
             "files": changed,
             "more_files": more_files,
-            "comments": [_comment(one) for one in comments],
-            "remarks": [{**_comment(one), **_picked(one, "path", "line")} for one in remarks],
+            "comments": [_comment(comment) for comment in comments],
+            "remarks": [{**_comment(remark), **_pick(remark, "path", "line")} for remark in remarks],
             "more": more or more_remarks,
         }
 
@@ -278,8 +278,8 @@ class GitHub(ActionEnvironment):
             body: what it changes and why.
             draft: not yet to be merged.
         """
-        given = {"title": title, "head": head, "base": base, "body": body or None, "draft": draft}
-        return _pull(await self._api.send(ctx, "POST", f"{_at(repository)}/pulls", given))
+        fields = {"title": title, "head": head, "base": base, "body": body or None, "draft": draft}
+        return _pull(await self._api.send(ctx, "POST", f"{_at(repository)}/pulls", fields))
 
     @action(tags=_SEND)
     async def merge_pull_request(
@@ -300,7 +300,7 @@ class GitHub(ActionEnvironment):
         """
         place = _at(repository) + parts("pulls", number, "merge")
         done = await self._api.send(ctx, "PUT", place, {"merge_method": method, "sha": sha or None})
-        return _picked(done, "merged", "sha", "message")
+        return _pick(done, "merged", "sha", "message")
 
     # -- releases ----------------------------------------------------------------------------------------------------
 
@@ -309,8 +309,8 @@ class GitHub(ActionEnvironment):
         self, ctx: RunContext[Any], repository: Repository, limit: Limit = 30
     ) -> dict[str, JsonValue]:
         """Releases, newest first."""
-        found, more = await self._api.pages(ctx, f"{_at(repository)}/releases", limit)
-        return {"releases": [_release(one) for one in found], "more": more}
+        releases, more = await self._api.pages(ctx, f"{_at(repository)}/releases", limit)
+        return {"releases": [_release(release) for release in releases], "more": more}
 
     @action(mutates=False, tags=_READ)
     async def latest_release(self, ctx: RunContext[Any], repository: Repository) -> dict[str, JsonValue]:
@@ -340,7 +340,7 @@ class GitHub(ActionEnvironment):
             draft: not yet seen by others.
             prerelease: a trial.
         """
-        given = {
+        fields = {
             "tag_name": tag,
             "name": name or tag,
             "body": body or None,
@@ -348,7 +348,7 @@ class GitHub(ActionEnvironment):
             "draft": draft,
             "prerelease": prerelease,
         }
-        return _release(await self._api.send(ctx, "POST", f"{_at(repository)}/releases", given))
+        return _release(await self._api.send(ctx, "POST", f"{_at(repository)}/releases", fields))
 
 
 # -- what is shown of an answer --------------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def _of(value: Any, name: str) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _picked(value: Any, *names: str) -> dict[str, JsonValue]:
+def _pick(value: Any, *names: str) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
         raise ToolError("GitHub answered in another form than its documentation says; check github.base_url")
     return {name: value.get(name) for name in names}
@@ -380,7 +380,7 @@ def _text(value: dict[str, Any]) -> str:
 
 
 def _repository(value: Any) -> dict[str, JsonValue]:
-    return _picked(
+    return _pick(
         value,
         *("full_name", "description", "private", "html_url", "clone_url", "default_branch", "language", "size"),
         *("archived", "open_issues_count"),
@@ -390,20 +390,20 @@ def _repository(value: Any) -> dict[str, JsonValue]:
 def _issue(value: Any) -> dict[str, JsonValue]:
     labels = value.get("labels") if isinstance(value, dict) else None
     return {
-        **_picked(value, "number", "title", "state", "html_url", "created_at"),
+        **_pick(value, "number", "title", "state", "html_url", "created_at"),
         "author": _of(value, "user").get("login"),
-        "labels": [str(one.get("name", "")) for one in labels or () if isinstance(one, dict)],
+        "labels": [str(label.get("name", "")) for label in labels or () if isinstance(label, dict)],
     }
 
 
 def _comment(value: Any) -> dict[str, JsonValue]:
-    shown = _picked(value, "id", "html_url", "created_at")
-    return {**shown, "author": _of(value, "user").get("login"), "body": _text(value)}
+    fields = _pick(value, "id", "html_url", "created_at")
+    return {**fields, "author": _of(value, "user").get("login"), "body": _text(value)}
 
 
 def _pull(value: Any) -> dict[str, JsonValue]:
     return {
-        **_picked(value, "number", "title", "state", "html_url", "draft"),
+        **_pick(value, "number", "title", "state", "html_url", "draft"),
         "merged": bool(value.get("merged") or value.get("merged_at")),
         "author": _of(value, "user").get("login"),
         "head": _of(value, "head").get("ref"),
@@ -413,5 +413,5 @@ def _pull(value: Any) -> dict[str, JsonValue]:
 
 
 def _release(value: Any) -> dict[str, JsonValue]:
-    shown = _picked(value, "id", "tag_name", "name", "html_url", "draft", "prerelease", "published_at")
-    return {**shown, "body": _text(value)}
+    fields = _pick(value, "id", "tag_name", "name", "html_url", "draft", "prerelease", "published_at")
+    return {**fields, "body": _text(value)}

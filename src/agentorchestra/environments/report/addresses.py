@@ -37,14 +37,14 @@ def normalised_address(address: str) -> str:
     """
     from url_normalize import url_normalize
 
-    given = address.strip()
-    if not _WEB.match(given):
-        return given
+    text = address.strip()
+    if not _WEB.match(text):
+        return text
     try:
-        parts = urlsplit(url_normalize(given) or given)
+        parts = urlsplit(url_normalize(text) or text)
         host = parts.hostname or ""
     except ValueError:  # no address at all, such as one with a broken bracket
-        return given
+        return text
     if host in _DOI_SITES and parts.path.startswith("/10."):
         return _doi(unquote(parts.path[1:]))
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not _TRACKING.match(pair[0])]
@@ -64,32 +64,32 @@ def address_of_file(ref: FileRef) -> str:
 
 def usable_address(source: str) -> str:
     """Return the normalised address of a source (address, path, DOI, preprint); "" for words that are none."""
-    given = source.strip().strip("<>").strip()
-    if _WEB.match(given):
-        return "" if re.search(r"\s", given) else normalised_address(given)
-    if given.lower().startswith("file:"):
+    text = source.strip().strip("<>").strip()
+    if _WEB.match(text):
+        return "" if re.search(r"\s", text) else normalised_address(text)
+    if text.lower().startswith("file:"):
         try:
-            parts = urlsplit(given)
+            parts = urlsplit(text)
         except ValueError:
             return ""
         path = unquote(parts.path)
         return file_address(path) if parts.netloc.lower() in ("", "localhost") and path.startswith("/") else ""
-    if given.startswith("/") and not given.startswith("//") and "\n" not in given:
-        return file_address(given)
-    for pattern, made in ((_DOI, _doi), (_ARXIV, _arxiv)):
-        match = pattern.match(given)
-        if match is not None and not given[match.end() :].strip(_ENDS):
-            return made(match[1])
+    if text.startswith("/") and not text.startswith("//") and "\n" not in text:
+        return file_address(text)
+    for pattern, make in ((_DOI, _doi), (_ARXIV, _arxiv)):
+        match = pattern.match(text)
+        if match is not None and not text[match.end() :].strip(_ENDS):
+            return make(match[1])
     return ""
 
 
 def address_in(text: str) -> str:
     """Return the first address that stands in a description: of the web, a file, a DOI, a preprint; "" for none."""
     if (match := _BARE.search(text)) is not None:
-        return usable_address(trimmed(match[0]))
-    for pattern, made in ((_DOI, _doi), (_ARXIV, _arxiv)):
+        return usable_address(trim(match[0]))
+    for pattern, make in ((_DOI, _doi), (_ARXIV, _arxiv)):
         if (match := pattern.search(text)) is not None:
-            return made(trimmed(match[1]))
+            return make(trim(match[1]))
     return ""
 
 
@@ -100,13 +100,13 @@ def without_address(text: str) -> str:
     return " ".join(rest.split()).strip(" .,;:-–—()[]<>")
 
 
-def trimmed(address: str) -> str:
+def trim(address: str) -> str:
     """Return an address without the marks that end its sentence; a `)` belongs to it only where it was opened in it."""
     end = len(address)
-    opened, closed = address.count("("), address.count(")")
+    opens, closed = address.count("("), address.count(")")
     while end:
         last = address[end - 1]
-        if last == ")" and closed > opened:
+        if last == ")" and closed > opens:
             closed -= 1
         elif last not in _ENDS:
             break
@@ -122,13 +122,13 @@ def key_of(url: str, description: str) -> str:
     return f"words:{' '.join(words)}"
 
 
-def escaped(address: str) -> str:
+def escape(address: str) -> str:
     return address.replace(" ", "%20").replace("(", "%28").replace(")", "%29").replace("<", "%3C").replace(">", "%3E")
 
 
 def _doi(name: str) -> str:
     # Names are compared without regard to case (DOI Handbook, 2.4).
-    return f"https://doi.org/{quote(trimmed(unquote(name)).lower(), safe='/:;()._-')}"
+    return f"https://doi.org/{quote(trim(unquote(name)).lower(), safe='/:;()._-')}"
 
 
 def _arxiv(number: str) -> str:

@@ -18,8 +18,8 @@ from agentorchestra.core.errors import OutputError
 from agentorchestra.environments.report.addresses import key_of, normalised_address, usable_address
 from agentorchestra.environments.report.items import MOST_DESCRIBED, Reference, reference
 from agentorchestra.environments.report.marks import CITATION, closed_up, outside_code
-from agentorchestra.environments.report.parser import Read, summary_of
-from agentorchestra.environments.report.references import Collected, finish
+from agentorchestra.environments.report.parser import ParsedText, summary_of
+from agentorchestra.environments.report.references import CollectedReferences, finish
 from agentorchestra.environments.report.storage import MOST_CONTENT
 from agentorchestra.tea.calling.structured_output import read_output
 
@@ -60,19 +60,19 @@ class Extracted:
     references: tuple[Reference, ...]
     notes: tuple[str, ...] = ()  # what was left out, a sentence each
 
-    def told(self) -> dict[str, JsonValue]:
-        listed: list[JsonValue] = [
-            {"id": one.id, "description": one.description, "url": one.url} for one in self.references
+    def to_json(self) -> dict[str, JsonValue]:
+        references: list[JsonValue] = [
+            {"id": ref.id, "description": ref.description, "url": ref.url} for ref in self.references
         ]
-        return {"content": self.content, "summary": self.summary, "references": listed, "notes": [*self.notes]}
+        return {"content": self.content, "summary": self.summary, "references": references, "notes": [*self.notes]}
 
 
-async def asked_for(read: Read, ctx: Any) -> tuple[dict[str, Any], str]:
+async def asked_for(read: ParsedText, ctx: Any) -> tuple[dict[str, Any], str]:
     """Return a model's reply about a text, and a sentence where there is none."""
-    listed = "\n".join(f"{one.id}. {one.description} {one.url}".strip() for one in read.references)
-    text = f"{read.content}\n\n{listed}"[:MOST_SHOWN].strip()
-    shown = TextBlock(text=text, source=Source(kind="environment", ref="report"), trust=Trust.UNTRUSTED)
-    outcome = await ctx.ask_model(EXTRACT, [shown], role="reporter")
+    lines = "\n".join(f"{ref.id}. {ref.description} {ref.url}".strip() for ref in read.references)
+    text = f"{read.content}\n\n{lines}"[:MOST_SHOWN].strip()
+    block = TextBlock(text=text, source=Source(kind="environment", ref="report"), trust=Trust.UNTRUSTED)
+    outcome = await ctx.ask_model(EXTRACT, [block], role="reporter")
     if not outcome.ok:
         return {}, f"The summary is the beginning of the text: no model could be asked ({outcome.error})."
     try:
@@ -82,7 +82,7 @@ async def asked_for(read: Read, ctx: Any) -> tuple[dict[str, Any], str]:
     return (value, "") if isinstance(value, dict) else ({}, "")
 
 
-def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) -> Extracted:
+def confirm_reply(read: ParsedText, summary: str, claims: Sequence[Mapping[str, JsonValue]]) -> Extracted:
     """Return what a model found in a text, as far as its words stand there.
 
     A citation in words, such as `(Miller 2020)`, becomes a mark where the model copied it letter by letter.
@@ -90,69 +90,69 @@ def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) 
     references = [*read.references]
     content = read.content
     notes = []
-    words = _words(content) | {word for one in references for word in _words(f"{one.description} {one.url}")}
-    for one in found[:500]:
-        description = " ".join(str(one.get("description") or "").split())[:MOST_DESCRIBED]
-        described = bool(description) and _words(description) <= words
-        number = one.get("id")
+    words = _words(content) | {word for ref in references for word in _words(f"{ref.description} {ref.url}")}
+    for claim in claims[:500]:
+        description = " ".join(str(claim.get("description") or "").split())[:MOST_DESCRIBED]
+        is_described = bool(description) and _words(description) <= words
+        number = claim.get("id")
         if isinstance(number, int) and 1 <= number <= len(read.references):
-            if described and not references[number - 1].description:
+            if is_described and not references[number - 1].description:
                 references[number - 1] = references[number - 1].model_copy(update={"description": description})
             continue
-        written = str(one.get("as_written") or "").strip()
-        url = str(one.get("url") or "").strip()
+        quote = str(claim.get("as_written") or "").strip()
+        url = str(claim.get("url") or "").strip()
         if url and normalised_address(url) not in content and url not in content:
             url = ""
-        named = (description or written or url or "a reference")[:_MOST_NAMED]
-        if not 2 < len(written) <= 200 or written not in content or CITATION.search(written) or not (url or described):
-            notes.append(f"Left out, it does not stand in the text: {named}.")
+        label = (description or quote or url or "a reference")[:_MOST_NAMED]
+        if not 2 < len(quote) <= 200 or quote not in content or CITATION.search(quote) or not (url or is_described):
+            notes.append(f"Left out, it does not stand in the text: {label}.")
             continue
         # What the model names grows the text at every place where it stands.
-        places = content.count(written)
+        places = content.count(quote)
         if places > _MOST_PLACES or len(content) + places * (len(url) + 20) > MOST_GROWN:
-            notes.append(f"Left out, its words stand at {places:,} places of the text: {named}.")
+            notes.append(f"Left out, its words stand at {places:,} places of the text: {label}.")
             continue
-        made = reference(len(references) + 1, url, description if described else written.strip("()[] "))
-        if (same := next((each for each in references if _same_source(made, each)), None)) is None:
-            references.append(made)
-        content = outside_code(content, partial(_marked, written=written, one=same or made))
-    said = closed_up(" ".join(CITATION.sub("", summary).split()))[:_MOST_SUMMARY] or summary_of(content)
-    return Extracted(content, said, tuple(references), tuple(notes))
+        candidate = reference(len(references) + 1, url, description if is_described else quote.strip("()[] "))
+        if (same := next((ref for ref in references if _same_source(candidate, ref)), None)) is None:
+            references.append(candidate)
+        content = outside_code(content, partial(_mark, quote=quote, ref=same or candidate))
+    abstract = closed_up(" ".join(CITATION.sub("", summary).split()))[:_MOST_SUMMARY] or summary_of(content)
+    return Extracted(content, abstract, tuple(references), tuple(notes))
 
 
-def _marked(text: str, written: str, one: Reference) -> str:
-    mark = f"[{one.id}]({one.url})" if one.url else f"[{one.id}]"
-    return text.replace(written, f"{written} {mark}")
+def _mark(text: str, quote: str, ref: Reference) -> str:
+    mark = f"[{ref.id}]({ref.url})" if ref.url else f"[{ref.id}]"
+    return text.replace(quote, f"{quote} {mark}")
 
 
-def _same_source(one: Reference, other: Reference) -> bool:
+def _same_source(ref: Reference, other: Reference) -> bool:
     """Return True if a reference means the other one: by its address, or by words that the other one has too."""
-    if one.url:
-        return key_of(one.url, "") == key_of(other.url, "")
-    said = _words(one.description)
-    return bool(said) and said <= _words(other.description)
+    if ref.url:
+        return key_of(ref.url, "") == key_of(other.url, "")
+    words = _words(ref.description)
+    return bool(words) and words <= _words(other.description)
 
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.casefold()))
 
 
-async def written_up(collected: Collected, title: str, ctx: Any) -> tuple[str, str]:
+async def written_up(collection: CollectedReferences, title: str, ctx: Any) -> tuple[str, str]:
     """Return a model's text of a report; "" and a sentence if it is no use. Of wrong marks the model is told once."""
-    material = _shown(collected)
-    text, why = await _asked(title, ctx, material)
-    wrong = _wrong(text, collected) if text else ""
+    material = _blocks(collection)
+    text, reason = await _ask_writer(title, ctx, material)
+    wrong = _wrong(text, collection) if text else ""
     if wrong:
         draft = TextBlock(text=text, source=Source(kind="agent", ref="draft"), trust=Trust.UNTRUSTED)
         note = TextBlock(text=f"Your last text is the draft above. {wrong} Write it anew.", trust=Trust.SYSTEM)
-        again, _ = await _asked(title, ctx, [*material, draft, note])
+        again, _ = await _ask_writer(title, ctx, [*material, draft, note])
         text = again or text
-    if text and _uncited(text, collected):
-        why = "the model cited none of the sources"
-    return ("", f"The items stand one after the other: {why}.") if why else (text, "")
+    if text and _cites_nothing(text, collection):
+        reason = "the model cited none of the sources"
+    return ("", f"The items stand one after the other: {reason}.") if reason else (text, "")
 
 
-async def _asked(title: str, ctx: Any, content: Sequence[Block]) -> tuple[str, str]:
+async def _ask_writer(title: str, ctx: Any, content: Sequence[Block]) -> tuple[str, str]:
     """Return a text of a model, "" and why where there is none."""
     outcome = await ctx.ask_model(WRITE, [*content], role="reporter", title=title)
     if not outcome.ok:
@@ -161,32 +161,32 @@ async def _asked(title: str, ctx: Any, content: Sequence[Block]) -> tuple[str, s
     return text, "" if text else "the model wrote nothing"
 
 
-def _wrong(text: str, collected: Collected) -> str:
-    if _uncited(text, collected):
+def _wrong(text: str, collection: CollectedReferences) -> str:
+    if _cites_nothing(text, collection):
         return "It cites none of the sources."
-    struck = finish(text, collected.references).struck
+    struck = finish(text, collection.references).struck
     return f"No source in the list has {', '.join(struck[:_MOST_STRUCK])}." if struck else ""
 
 
-def _uncited(text: str, collected: Collected) -> bool:
-    listed = collected.references
-    return bool(listed) and len(finish(text, listed).uncited) == len(listed)
+def _cites_nothing(text: str, collection: CollectedReferences) -> bool:
+    references = collection.references
+    return bool(references) and len(finish(text, references).left_out) == len(references)
 
 
-def _shown(collected: Collected) -> Sequence[Block]:
+def _blocks(collection: CollectedReferences) -> Sequence[Block]:
     """Return the items, then the sources with their numbers. Long items are cut where all have no room."""
     source = Source(kind="environment", ref="report")
-    room = MOST_SHOWN // max(1, len(collected.pieces))
-    spare = sum(max(0, room - len(one.content)) for one in collected.pieces)
-    longer = sum(1 for one in collected.pieces if len(one.content) > room)
+    room = MOST_SHOWN // max(1, len(collection.pieces))
+    spare = sum(max(0, room - len(piece.content)) for piece in collection.pieces)
+    longer = sum(1 for piece in collection.pieces if len(piece.content) > room)
     share = room + spare // max(1, longer)
     blocks = []
-    for number, one in enumerate(collected.pieces, start=1):
-        cut = "" if len(one.content) <= share else f"\n(cut: {len(one.content):,} characters)"
-        head = f"Item {number}: {one.title}" if one.title else f"Item {number}"
-        summary = f"Summary: {one.summary}" if one.summary else ""
-        text = "\n".join(part for part in (head, summary, one.content[:share] + cut) if part)
+    for number, piece in enumerate(collection.pieces, start=1):
+        cut = "" if len(piece.content) <= share else f"\n(cut: {len(piece.content):,} characters)"
+        head = f"Item {number}: {piece.title}" if piece.title else f"Item {number}"
+        summary = f"Summary: {piece.summary}" if piece.summary else ""
+        text = "\n".join(part for part in (head, summary, piece.content[:share] + cut) if part)
         blocks.append(TextBlock(text=text, source=source, trust=Trust.UNTRUSTED))
-    lines = [f"[{one.number}] {one.description or usable_address(one.url)}" for one in collected.references]
+    lines = [f"[{ref.number}] {ref.description or usable_address(ref.url)}" for ref in collection.references]
     text = "\n".join(["Sources:", *lines])[:MOST_SHOWN]
     return [*blocks, TextBlock(text=text, source=source, trust=Trust.UNTRUSTED)]

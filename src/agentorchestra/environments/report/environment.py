@@ -12,11 +12,11 @@ from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.environments.folder import rules_text
-from agentorchestra.environments.report.author import MOST_SHOWN, asked_for, checked, written_up
-from agentorchestra.environments.report.items import Cited, Item, from_citations
+from agentorchestra.environments.report.author import MOST_SHOWN, asked_for, confirm_reply, written_up
+from agentorchestra.environments.report.items import Cited, ReportItem, from_citations
 from agentorchestra.environments.report.marks import named_in_words, numbered_marks
-from agentorchestra.environments.report.parser import MOST_REFERENCES, Read, read_object, read_text
-from agentorchestra.environments.report.references import Collected, assembled, finish
+from agentorchestra.environments.report.parser import MOST_REFERENCES, ParsedText, read_object, read_text
+from agentorchestra.environments.report.references import CollectedReferences, assemble, finish
 from agentorchestra.environments.report.storage import MOST_CONTENT, ReportStorage, count
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.environment import action
@@ -74,37 +74,37 @@ class Report(ReportStorage):
         if (bool(path) and bool(content)) or not (path or content or citations):
             raise ToolError("give either a content or the path of a file")
         shared = self.shared(report) if report else None
-        given = await self.content_of(ctx, path) if path else content
-        if isinstance(given, dict):
-            title = title or str(given.get("title") or "")
-        read = await asyncio.to_thread(self._read, ctx, given, tuple(citations or ()))
-        item = Item(
+        source = await self.content_of(ctx, path) if path else content
+        if isinstance(source, dict):
+            title = title or str(source.get("title") or "")
+        read = await asyncio.to_thread(self._read, ctx, source, tuple(citations or ()))
+        item = ReportItem(
             id=sha256_text(f"{ctx.run_id} {ctx.key}"),
             title=" ".join((title or path.rpartition("/")[2]).split())[:200],
             content=read.content,
-            summary=str(given.get("summary") or "")[:2_000] if isinstance(given, dict) else "",
+            summary=str(source.get("summary") or "")[:2_000] if isinstance(source, dict) else "",
             references=read.references,
             by=str(getattr(ctx, "actor", "")),
         )
         number = await self.keep(ctx, item, report)
-        said = [f"item {number} is in the report, with {count(len(item.references))}"]
+        parts = [f"item {number} is in the report, with {count(len(item.references))}"]
         if read.struck:
-            said.append(f"marks that name nothing were struck out: {', '.join(read.struck[:_MOST_NAMED])}")
+            parts.append(f"marks that name nothing were struck out: {', '.join(read.struck[:_MOST_NAMED])}")
         if shared is not None:
-            said.append(await self.publish(ctx, shared))
-        return "; ".join(said)
+            parts.append(await self.publish(ctx, shared))
+        return "; ".join(parts)
 
-    def _read(self, ctx: Any, given: str | dict[str, JsonValue], citations: tuple[Cited, ...]) -> Read:
-        size = len(given) if isinstance(given, str) else len(json.dumps(given, ensure_ascii=False))
+    def _read(self, ctx: Any, source: str | dict[str, JsonValue], citations: tuple[Cited, ...]) -> ParsedText:
+        size = len(source) if isinstance(source, str) else len(json.dumps(source, ensure_ascii=False))
         if size > MOST_CONTENT:
             raise ToolError(f"the content has {size:,} characters; add at most {MOST_CONTENT:,} at once")
 
-        def where(name: str) -> str:
-            return self.where(ctx, name)
+        def address_of(name: str) -> str:
+            return self.address_of(ctx, name)
 
-        if isinstance(given, dict):
-            return read_object(given, citations, where=where)
-        return read_text(given, citations, where=where)
+        if isinstance(source, dict):
+            return read_object(source, citations, find=address_of)
+        return read_text(source, citations, find=address_of)
 
     # -- extracting --------------------------------------------------------------------------------------------------
 
@@ -125,13 +125,13 @@ class Report(ReportStorage):
         summary, references = str(reply.get("summary") or ""), reply.get("references") or []
         if item:
             await self.call("describe", {"item": item, "summary": summary, "references": references}, ctx)
-        told = checked(read, summary, references).told()
-        return told | ({"notes": [note, *told["notes"]]} if note and isinstance(told["notes"], list) else {})
+        result = confirm_reply(read, summary, references).to_json()
+        return result | ({"notes": [note, *result["notes"]]} if note and isinstance(result["notes"], list) else {})
 
-    async def _item_of(self, number: int, ctx: Any) -> Read:
-        shown = await self.call("read", {"item": number}, ctx)
-        one = Item.model_validate_json(await ctx.read_artifact(shown.artifacts[0]))
-        return Read(one.content, one.references)
+    async def _item_of(self, number: int, ctx: Any) -> ParsedText:
+        answer = await self.call("read", {"item": number}, ctx)
+        item = ReportItem.model_validate_json(await ctx.read_artifact(answer.artifacts[0]))
+        return ParsedText(item.content, item.references)
 
     @action(mutates=False)
     async def read(self, ctx: Any, item: int) -> ToolResult:
@@ -140,13 +140,13 @@ class Report(ReportStorage):
         Args:
             item: its number.
         """
-        one = await self.item(ctx, item)
-        lines = [f"{each.id}. {each.description or each.source} {each.url}".rstrip() for each in one.references]
-        text = "\n\n".join(part for part in (one.title, one.content, "\n".join(lines)) if part)
-        sha256 = str(self.listed[item - 1]["sha256"])
+        record = await self.item(ctx, item)
+        lines = [f"{ref.id}. {ref.description or ref.source} {ref.url}".rstrip() for ref in record.references]
+        text = "\n\n".join(part for part in (record.title, record.content, "\n".join(lines)) if part)
+        sha256 = str(self.rows[item - 1]["sha256"])
         name, kind = f"item-{item}.json", "application/json"
-        ref = ArtifactRef(name=name, sha256=sha256, size=len(text), media_type=kind, made_for="run")
-        return ToolResult(content=[self.block(text)], artifacts=(ref,))
+        artifact = ArtifactRef(name=name, sha256=sha256, size=len(text), media_type=kind, made_for="run")
+        return ToolResult(content=[self.block(text)], artifacts=(artifact,))
 
     @action
     async def describe(
@@ -159,13 +159,13 @@ class Report(ReportStorage):
             summary: two or three sentences.
             references: each with `as_written`, the words of the text that cite it, `description` and `url`.
         """
-        one = await self.item(ctx, item)
-        found = checked(Read(one.content, one.references), summary, references or ())
-        changed = {"content": found.content, "summary": found.summary, "references": found.references}
+        record = await self.item(ctx, item)
+        result = confirm_reply(ParsedText(record.content, record.references), summary, references or ())
+        changed = {"content": result.content, "summary": result.summary, "references": result.references}
         await self.keep(
-            ctx, one.model_copy(update=changed), str(self.listed[item - 1].get("report") or ""), number=item
+            ctx, record.model_copy(update=changed), str(self.rows[item - 1].get("report") or ""), number=item
         )
-        return " ".join([f"Item {item} has its summary and {count(len(found.references))}.", *found.notes])
+        return " ".join([f"Item {item} has its summary and {count(len(result.references))}.", *result.notes])
 
     # -- completing --------------------------------------------------------------------------------------------------
 
@@ -194,33 +194,33 @@ class Report(ReportStorage):
         if not text.strip():
             if not report:
                 await self._summarise(ctx)
-            shown = await self.call("collect", {"report": report}, ctx)
-            collected = Collected.model_validate_json(await ctx.read_artifact(shown.artifacts[0]))
-            if not collected.pieces:
+            answer = await self.call("collect", {"report": report}, ctx)
+            collection = CollectedReferences.model_validate_json(await ctx.read_artifact(answer.artifacts[0]))
+            if not collection.pieces:
                 raise ToolError("the report has no items; add what it is to say")
-            text, note = await written_up(collected, title, ctx)
+            text, note = await written_up(collection, title, ctx)
         arguments: dict[str, JsonValue] = {"text": text, "title": title, "path": path, "report": report}
-        cited: list[JsonValue] = [one.model_dump(mode="json") for one in citations or ()]
-        done = await self.call("write", {**arguments, "only_cited": only_cited, "citations": cited}, ctx)
-        said = [*done.content] if isinstance(done.content, list) else [self.block(str(done.content))]
-        return ToolResult(content=[*said, *([self.block(note)] if note else [])], artifacts=done.artifacts)
+        sources: list[JsonValue] = [citation.model_dump(mode="json") for citation in citations or ()]
+        done = await self.call("write", {**arguments, "only_cited": only_cited, "citations": sources}, ctx)
+        blocks = [*done.content] if isinstance(done.content, list) else [self.block(str(done.content))]
+        return ToolResult(content=[*blocks, *([self.block(note)] if note else [])], artifacts=done.artifacts)
 
-    def _cited(self, ctx: Any, text: str, citations: list[Cited]) -> Item:
+    def _cited(self, ctx: Any, text: str, citations: list[Cited]) -> ReportItem:
         """Return a text as an item with the citations that its marks name. Blocks."""
-        references = from_citations(citations, lambda name: self.where(ctx, name))
-        return Item(id="", content=numbered_marks(text, len(references)), references=references)
+        references = from_citations(citations, lambda name: self.address_of(ctx, name))
+        return ReportItem(id="", content=numbered_marks(text, len(references)), references=references)
 
     async def _summarise(self, ctx: Any) -> None:
         """Long items are read by a model first where that changes the report.
 
         They are shown cut, and their summary says the rest; or they name sources in words, which code does not see.
         """
-        shown = await self.call("items", {}, ctx)
-        listed = [one for one in shown.content if isinstance(one, dict)] if isinstance(shown.content, list) else []
-        whole = MOST_SHOWN // max(1, len(listed))
-        for number, one in enumerate(listed, start=1):
-            size = int(one.get("size") or 0)
-            if one.get("summarised") or size <= LONG:
+        answer = await self.call("items", {}, ctx)
+        items = [item for item in answer.content if isinstance(item, dict)] if isinstance(answer.content, list) else []
+        whole = MOST_SHOWN // max(1, len(items))
+        for number, item in enumerate(items, start=1):
+            size = int(item.get("size") or 0)
+            if item.get("summarised") or size <= LONG:
                 continue
             if size > whole or named_in_words((await self._item_of(number, ctx)).content):
                 await self.call("extract", {"item": number}, ctx)
@@ -228,10 +228,10 @@ class Report(ReportStorage):
     @action(mutates=False)
     def items(self) -> Any:
         """The items: number, title, summary, who added them."""
-        shown = ("title", "summary", "references", "by", "size", "summarised", "report")
+        names = ("title", "summary", "references", "by", "size", "summarised", "report")
         return [
-            {"number": number, **{name: one.get(name) for name in shown}}
-            for number, one in enumerate(self.listed, start=1)
+            {"number": number, **{name: row.get(name) for name in names}}
+            for number, row in enumerate(self.rows, start=1)
         ]
 
     @action(mutates=False)
@@ -241,12 +241,12 @@ class Report(ReportStorage):
         Args:
             report: the name of a shared report.
         """
-        collected = await self.collected(ctx, report)
-        data = collected.model_dump_json().encode("utf-8", "replace")
-        ref = await ctx.artifact("report-references.json", data, "application/json", made_for="run")
-        lines = [f"{count(len(collected.references))} in {count(len(collected.pieces), 'item')}"]
-        lines += [" ".join(filter(None, (f"[{one.number}]", one.description, one.url))) for one in collected.references]
-        return ToolResult(content=[self.block("\n".join(lines))], artifacts=(ref,))
+        sources = await self.collection(ctx, report)
+        data = sources.model_dump_json().encode("utf-8", "replace")
+        artifact = await ctx.artifact("report-references.json", data, "application/json", made_for="run")
+        lines = [f"{count(len(sources.references))} in {count(len(sources.pieces), 'item')}"]
+        lines += [" ".join(filter(None, (f"[{ref.number}]", ref.description, ref.url))) for ref in sources.references]
+        return ToolResult(content=[self.block("\n".join(lines))], artifacts=(artifact,))
 
     @action
     async def write(
@@ -273,27 +273,27 @@ class Report(ReportStorage):
             self.refuse_candidates(ctx, "complete a shared report")
         for left in reversed(range(_TURNS)):
             more = [await asyncio.to_thread(self._cited, ctx, text, citations)] if citations and text.strip() else []
-            collected = await self.collected(ctx, report, more)
-            body = collected.pieces[-1].content if more else text.strip() or assembled(collected)
+            collection = await self.collection(ctx, report, more)
+            body = collection.pieces[-1].content if more else text.strip() or assemble(collection)
             if title and not body.startswith("# "):
                 body = f"# {title}\n\n{body}"
-            done = await asyncio.to_thread(finish, body, collected.references, every=not only_cited)
+            done = await asyncio.to_thread(finish, body, collection.references, every=not only_cited)
             data = done.text.encode("utf-8", "replace")
-            made_of = len(collected.pieces) - len(more) if left else None
+            made_of = len(collection.pieces) - len(more) if left else None
             if not report or await asyncio.to_thread(self.shared(report).write, data, made_of=made_of):
                 break
-        said = [f"The report is complete, with {count(len(done.references))}."]
+        sentences = [f"The report is complete, with {count(len(done.references))}."]
         name = path.strip() or FILE
         if report:
-            said.append(f"It is {self.shared(report).report}.")
+            sentences.append(f"It is {self.shared(report).report}.")
         if path or not report:
             place = await self.to_disk(name, data)
             name = place.path
-            said.append(f"It is {name} in the run's folder: {self.folder / name}.")
+            sentences.append(f"It is {name} in the run's folder: {self.folder / name}.")
         if done.struck:
-            said.append(f"Struck out, since they name no source: {', '.join(done.struck[:_MOST_NAMED])}.")
-        if done.uncited:
-            names = [one.description or one.url for one in done.uncited[:_MOST_NAMED]]
-            said.append(f"Not cited in the text: {'; '.join(names)}.")
+            sentences.append(f"Struck out, since they name no source: {', '.join(done.struck[:_MOST_NAMED])}.")
+        if done.left_out:
+            names = [reference.description or reference.url for reference in done.left_out[:_MOST_NAMED]]
+            sentences.append(f"Not cited in the text: {'; '.join(names)}.")
         ref = await ctx.artifact(name, data, "text/markdown")
-        return ToolResult(content=[self.block(" ".join(said))], artifacts=(ref,))
+        return ToolResult(content=[self.block(" ".join(sentences))], artifacts=(ref,))

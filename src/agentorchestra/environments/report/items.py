@@ -10,7 +10,7 @@ from agentorchestra.core.spec import Citation
 from agentorchestra.environments.report.addresses import address_in, usable_address, without_address
 
 MOST_DESCRIBED = 500  # characters of a description
-Where = Callable[[str], str]  # the address of a name that only the run knows, such as a file of the task; "" for others
+Lookup = Callable[[str], str]  # the address of a name that only the run knows, as a file of the task; "" for others
 
 
 class Reference(BaseModel, frozen=True):
@@ -34,7 +34,7 @@ class Cited(Citation):
     title: str = ""
 
 
-class Item(BaseModel, frozen=True):
+class ReportItem(BaseModel, frozen=True):
     """A piece of a report."""
 
     id: str  # made of the effect that added it: the same effect adds nothing twice
@@ -51,24 +51,24 @@ def nowhere(name: str) -> str:
 
 
 def reference(
-    number: int, source: str, description: str = "", *, place: str = "", quote: str = "", where: Where = nowhere
+    number: int, source: str, description: str = "", *, place: str = "", quote: str = "", find: Lookup = nowhere
 ) -> Reference:
-    """Return a reference with its address: of a file of the run (`where`), of the source, or in the description."""
-    named = " ".join(source.split())
-    described = usable_address(description) or address_in(description)
-    url = where(named) or usable_address(named) or address_in(named) or described
-    words = without_address(description) if described else " ".join(description.split())
+    """Return a reference with its address: of a file of the run (`find`), of the source, or in the description."""
+    name = " ".join(source.split())
+    address = usable_address(description) or address_in(description)
+    url = find(name) or usable_address(name) or address_in(name) or address
+    words = without_address(description) if address else " ".join(description.split())
     if usable_address(words):  # an address is no description
         words = ""
-    if not words and named and not usable_address(named):
-        words = without_address(named) or named
+    if not words and name and not usable_address(name):
+        words = without_address(name) or name
     return Reference(
-        id=number, description=words[:MOST_DESCRIBED], url=url, source=named or url, place=place, quote=quote
+        id=number, description=words[:MOST_DESCRIBED], url=url, source=name or url, place=place, quote=quote
     )
 
 
-def from_citations(citations: Sequence[Citation], where: Where = nowhere) -> tuple[Reference, ...]:
+def from_citations(citations: Sequence[Citation], find: Lookup = nowhere) -> tuple[Reference, ...]:
     return tuple(
-        reference(number, one.source, getattr(one, "title", ""), place=one.place, quote=one.quote, where=where)
-        for number, one in enumerate(citations, start=1)
+        reference(number, cite.source, getattr(cite, "title", ""), place=cite.place, quote=cite.quote, find=find)
+        for number, cite in enumerate(citations, start=1)
     )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agentorchestra.environments.report.addresses import address_in, trimmed, without_address
+from agentorchestra.environments.report.addresses import address_in, trim, without_address
 
 # A link, a mark such as `[2]`, `[1, 3]`, `[E4]`, `[^5]`, `[^note]`, an address, a DOI.
 CITATION = re.compile(
@@ -53,7 +53,7 @@ _FOOTNOTE = re.compile(r"^\s{0,3}\[(?P<id>\^[\w-]{1,40}|\d{1,3})\]:\s{1,4}(?P<re
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReferenceEntry:
     mark: str  # by which the text names it, "" for none
     description: str  # in words
     address: str  # "" for none
@@ -86,17 +86,17 @@ def closed_up(text: str) -> str:
     return re.sub(r"(?<=\S)[ \t]{1,3}(?=[.,;:!?](?:\s|\Z)|\n)", "", text)
 
 
-def marks_in(written: str) -> list[str]:
+def marks_in(text: str) -> list[str]:
     """Return the marks that one pair of brackets names: `1, 3-5` are four."""
-    found: list[str] = []
-    for part in re.split(r"\s?[,;]\s?", written):
-        first, dash, last = (one.strip() for one in re.sub(r"[–]", "-", part).partition("-"))
+    marks: list[str] = []
+    for part in re.split(r"\s?[,;]\s?", text):
+        first, dash, last = (side.strip() for side in re.sub(r"[–]", "-", part).partition("-"))
         ends = [first.lstrip("^Ee"), last.lstrip("^Ee")]
         if dash and all(end.isdigit() for end in ends) and 0 < int(ends[1]) - int(ends[0]) < 100:
-            found += [str(number) for number in range(int(ends[0]), int(ends[1]) + 1)]
+            marks += [str(number) for number in range(int(ends[0]), int(ends[1]) + 1)]
         else:
-            found.append(part.strip())
-    return found
+            marks.append(part.strip())
+    return marks
 
 
 def evidence_marks(text: str, most: int) -> str:
@@ -106,13 +106,13 @@ def evidence_marks(text: str, most: int) -> str:
     where cells and roads have such names too, only marks that there are count.
     """
 
-    def marks(found: re.Match[str]) -> str:
+    def marks(bracket: re.Match[str]) -> str:
         numbers: dict[int, None] = {}
-        for match in _NUMBERS.finditer(found["square"] or found["round"]):
+        for match in _NUMBERS.finditer(bracket["square"] or bracket["round"]):
             first, last = int(match[1]), int(match[2] or match[1])
             numbers |= dict.fromkeys(range(first, last + 1) if 0 <= last - first < 100 else (first, last))
-        if found["round"] and not all(0 < number <= most for number in numbers):
-            return found[0]
+        if bracket["round"] and not all(0 < number <= most for number in numbers):
+            return bracket[0]
         return "".join(f"[E{number}]" for number in numbers)
 
     return outside_code(text, lambda part: _EVIDENCE.sub(marks, part))
@@ -128,48 +128,48 @@ def named_in_words(text: str) -> bool:
     return _IN_WORDS.search(text) is not None
 
 
-def mark_name(written: str) -> str:
+def mark_name(mark: str) -> str:
     """Return a mark in the one form by which it is looked up: `^2`, `E2` and `2` are one."""
-    name = written.strip().lower().removeprefix("^")
+    name = mark.strip().lower().removeprefix("^")
     return name.removeprefix("e") if name.removeprefix("e").isdigit() else name
 
 
-def without_list(text: str) -> tuple[str, list[Entry]]:
+def without_list(text: str) -> tuple[str, list[ReferenceEntry]]:
     """Return the text without footnotes and lists of references (a heading and mostly entries), and what they held."""
     lines = text.split("\n")
-    kept: list[str] = []
-    entries: list[Entry] = []
-    index, fenced = 0, False
+    body: list[str] = []
+    entries: list[ReferenceEntry] = []
+    index, in_code = 0, False
     while index < len(lines):
         line = lines[index]
-        fenced ^= line.startswith(("```", "~~~"))
-        if not fenced and len(line) < 100 and _HEADING.match(line):
+        in_code ^= line.startswith(("```", "~~~"))
+        if not in_code and len(line) < 100 and _HEADING.match(line):
             end = next((n for n in range(index + 1, len(lines)) if _ANY_HEADING.match(lines[n])), len(lines))
-            found = [entry for line in lines[index + 1 : end] if (entry := _entry(line)) is not None]
-            said = sum(1 for line in lines[index + 1 : end] if line.strip())
-            if found and 2 * len(found) >= said:
-                entries += found
+            section = [entry for line in lines[index + 1 : end] if (entry := _entry(line)) is not None]
+            size = sum(1 for line in lines[index + 1 : end] if line.strip())
+            if section and 2 * len(section) >= size:
+                entries += section
                 index = end
                 continue
-        footnote = None if fenced else _FOOTNOTE.match(line[:4_000])
+        footnote = None if in_code else _FOOTNOTE.match(line[:4_000])
         if footnote is not None:
-            entries.append(_described(footnote["id"], footnote["rest"]))
+            entries.append(_footnote_entry(footnote["id"], footnote["rest"]))
         else:
-            kept.append(line)
+            body.append(line)
         index += 1
-    return "\n".join(kept), entries
+    return "\n".join(body), entries
 
 
-def _entry(line: str) -> Entry | None:
+def _entry(line: str) -> ReferenceEntry | None:
     if (match := _ENTRY.match(line[:4_000])) is not None:
-        return _described(match["id"] or match["number"], match["rest"])
+        return _footnote_entry(match["id"] or match["number"], match["rest"])
     if (plain := _PLAIN_ENTRY.match(line[:4_000])) is not None:
-        return _described("", plain["rest"])
-    return _described("", line[:4_000]) if address_in(line[:4_000]) else None
+        return _footnote_entry("", plain["rest"])
+    return _footnote_entry("", line[:4_000]) if address_in(line[:4_000]) else None
 
 
-def _described(mark: str, rest: str) -> Entry:
+def _footnote_entry(mark: str, rest: str) -> ReferenceEntry:
     link = next((match for match in CITATION.finditer(rest) if match["address"]), None)
     address = link["address"] if link is not None else address_in(rest)
-    words = CITATION.sub(lambda one: (one["text"] or "") if one["address"] else "", rest)
-    return Entry(mark_name(mark), without_address(words.replace("\\", "")), trimmed(address))
+    words = CITATION.sub(lambda match: (match["text"] or "") if match["address"] else "", rest)
+    return ReferenceEntry(mark_name(mark), without_address(words.replace("\\", "")), trim(address))

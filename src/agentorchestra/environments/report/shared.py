@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.report.items import Item
+from agentorchestra.environments.report.items import ReportItem
 
 MOST_BYTES = 64 << 20  # of the items of one report
 WAIT_S = 60.0  # for whoever else is writing
@@ -38,11 +38,11 @@ class SharedReport:
         self.report = self.place / "report.md"  # as it was last completed
         self._items = self.place / "items.jsonl"
 
-    def add(self, items: Sequence[Item]) -> int:
+    def add(self, items: Sequence[ReportItem]) -> int:
         """Put items at the end; those that are there are left out. How many there are then."""
-        with self._locked():
-            known, size = self._ids()
-            lines = [_line(one) for one in items if one.id not in known]
+        with self._lock():
+            ids, size = self._ids()
+            lines = [_line(item) for item in items if item.id not in ids]
             if size + sum(len(line) for line in lines) > MOST_BYTES:
                 raise ToolError(
                     f"the report {self.name!r} holds {size:,} bytes; at most {MOST_BYTES:,}: take another name"
@@ -52,19 +52,19 @@ class SharedReport:
                     file.write(b"".join(lines))
                     file.flush()
                     os.fsync(file.fileno())
-            return len(known) + len(lines)
+            return len(ids) + len(lines)
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[ReportItem]:
         if not self._items.exists():
             return []
-        with self._locked():
+        with self._lock():
             self._ids()
             lines = self._items.read_bytes().splitlines()
-        return [Item.model_validate_json(line) for line in lines]
+        return [ReportItem.model_validate_json(line) for line in lines]
 
     def write(self, data: bytes, *, made_of: int | None = None) -> bool:
         """Replace the report; False if there are more items than it was `made_of`: it may be of somebody else then."""
-        with self._locked():
+        with self._lock():
             if made_of is not None and len(self._ids()[0]) > made_of:
                 return False
             descriptor, name = tempfile.mkstemp(dir=self.place, prefix=".report-")
@@ -92,7 +92,7 @@ class SharedReport:
         return {line[7:71].decode("ascii", "replace") for line in data[:whole].splitlines()}, whole
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         from filelock import FileLock, Timeout
 
         self.place.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ class SharedReport:
             ) from None
 
 
-def _line(item: Item) -> bytes:
+def _line(item: ReportItem) -> bytes:
     """`{"id":"…64 digits…", …}`: where the id stands is known, see `_ids`."""
     line = item.model_dump_json().encode("utf-8", "replace") + b"\n"
     assert line.startswith(b'{"id":"') and line[71:72] == b'"'

@@ -19,8 +19,8 @@ from agentorchestra.environments.files import disk
 from agentorchestra.environments.files.disk import DiskPlace
 from agentorchestra.environments.folder import FILES, FolderEnvironment
 from agentorchestra.environments.report.addresses import address_of_file, file_address
-from agentorchestra.environments.report.items import Item
-from agentorchestra.environments.report.references import Collected, collect
+from agentorchestra.environments.report.items import ReportItem
+from agentorchestra.environments.report.references import CollectedReferences, collect
 from agentorchestra.environments.report.shared import SharedReport
 from agentorchestra.log.folders import MAIN
 
@@ -31,8 +31,8 @@ _STATE_ITEMS = 40
 _STATE_CHARS = 240  # items, and characters of each, that are shown to the agent in each step
 
 
-def count(number: int, what: str = "reference") -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def count(number: int, noun: str = "reference") -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class ReportStorage(FolderEnvironment):
@@ -53,14 +53,14 @@ class ReportStorage(FolderEnvironment):
         return True
 
     @property
-    def listed(self) -> list[dict[str, JsonValue]]:
-        found = self.kept.get("items")
-        return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    def rows(self) -> list[dict[str, JsonValue]]:
+        rows = self.kept.get("items")
+        return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
-    async def keep(self, ctx: Any, item: Item, report: str, *, number: int = 0) -> int:
+    async def keep(self, ctx: Any, item: ReportItem, report: str, *, number: int = 0) -> int:
         """Keep an item at the end, or in the place of the item `number`; return its number."""
-        listed = self.listed
-        if not number and len(listed) >= MOST_ITEMS:
+        rows = self.rows
+        if not number and len(rows) >= MOST_ITEMS:
             raise ToolError(f"the report has {MOST_ITEMS:,} items already; complete it")
         data = item.model_dump_json().encode("utf-8", "replace")
         ref = await ctx.artifact("report", data, "application/json")
@@ -76,30 +76,30 @@ class ReportStorage(FolderEnvironment):
             "sha256": ref.sha256,
         }
         if number:
-            listed[number - 1] = short
+            rows[number - 1] = short
         else:
-            listed.append(short)
-        self.kept["items"] = [*listed]
-        return number or len(listed)
+            rows.append(short)
+        self.kept["items"] = [*rows]
+        return number or len(rows)
 
-    async def item(self, ctx: Any, number: int) -> Item:
-        listed = self.listed
-        if not 1 <= number <= len(listed):
-            raise ToolError(f"there is no item {number}; the report has {count(len(listed), 'item')}")
-        return await self._whole(ctx, listed[number - 1])
+    async def item(self, ctx: Any, number: int) -> ReportItem:
+        rows = self.rows
+        if not 1 <= number <= len(rows):
+            raise ToolError(f"there is no item {number}; the report has {count(len(rows), 'item')}")
+        return await self._whole(ctx, rows[number - 1])
 
-    async def _whole(self, ctx: Any, short: dict[str, JsonValue]) -> Item:
+    async def _whole(self, ctx: Any, short: dict[str, JsonValue]) -> ReportItem:
         ref = ArtifactRef(name="report", sha256=str(short["sha256"]), size=0)
-        return Item.model_validate_json(await ctx.read_artifact(ref))
+        return ReportItem.model_validate_json(await ctx.read_artifact(ref))
 
-    async def collected(self, ctx: Any, report: str, more: Sequence[Item] = ()) -> Collected:
+    async def collection(self, ctx: Any, report: str, more: Sequence[ReportItem] = ()) -> CollectedReferences:
         """Return the items of the run, or those of a shared report, and these, with their references as one list."""
         if report:
             shared = self.shared(report)
             await self.publish(ctx, shared)
             items = await asyncio.to_thread(shared.items)
         else:
-            items = [await self._whole(ctx, one) for one in self.listed]
+            items = [await self._whole(ctx, row) for row in self.rows]
         return await asyncio.to_thread(collect, [*items, *more])
 
     def shared(self, name: str) -> SharedReport:
@@ -111,20 +111,20 @@ class ReportStorage(FolderEnvironment):
         """Add what of this run belongs to a shared report and is not there; for a candidate, once it is chosen."""
         if getattr(ctx, "world", MAIN) != MAIN:
             return f"it is in the shared report {shared.name!r} as soon as this candidate is chosen"
-        mine = [await self._whole(ctx, one) for one in self.listed if one.get("report") == shared.name]
-        number = await asyncio.to_thread(shared.add, mine)
+        items = [await self._whole(ctx, row) for row in self.rows if row.get("report") == shared.name]
+        number = await asyncio.to_thread(shared.add, items)
         return f"the shared report {shared.name!r} has {count(number, 'item')}"
 
-    def refuse_candidates(self, ctx: Any, what: str) -> None:
+    def refuse_candidates(self, ctx: Any, change: str) -> None:
         """Candidates of a step change nothing outside of their world."""
         if getattr(ctx, "world", MAIN) != MAIN:
-            raise ToolError(f"a candidate of a step cannot {what}; do it when the step is taken")
+            raise ToolError(f"a candidate of a step cannot {change}; do it when the step is taken")
 
     def place(self, path: str) -> DiskPlace:
         """Return the place of a path; the task's files are seen below `files/`."""
         return disk.place_of(path.strip(), self.folder, self.files)
 
-    def where(self, ctx: Any, name: str) -> str:
+    def address_of(self, ctx: Any, name: str) -> str:
         """Return the address of a file of the task, or of the run's folder; "" for what is none of them. Blocks."""
         for ref in ctx.manifest.files:
             if ref.name == name.removeprefix(f"{FILES}/"):
@@ -142,19 +142,19 @@ class ReportStorage(FolderEnvironment):
         """Return a file's content: JSON as an object, text as it is, a document as far as it is read at once."""
         place = self.place(path)
         try:
-            held = await asyncio.to_thread(disk.copy_of, place, self._stands_on.temporary)
+            copy = await asyncio.to_thread(disk.copy_of, place, self._stands_on.temporary)
             try:
                 if not path.lower().endswith(_TEXTS):
-                    return "\n".join(map(without_numbers, await disk.content_blocks(held.path, place.path, "", ctx)))
-                data = await asyncio.to_thread(_bounded, held.path, path)
+                    return "\n".join(map(without_numbers, await disk.content_blocks(copy.path, place.path, "", ctx)))
+                data = await asyncio.to_thread(_read_limited, copy.path, path)
             finally:
-                await asyncio.to_thread(disk.forget, held.path)
+                await asyncio.to_thread(disk.forget, copy.path)
             if not path.lower().endswith(".json"):
                 return data.decode("utf-8", "replace")
             value = json.loads(data)
             return value if isinstance(value, dict) else {"values": value}
         except FileInputError as exc:
-            raise ToolError(str(exc).replace(str(held.path), place.path)) from None
+            raise ToolError(str(exc).replace(str(copy.path), place.path)) from None
         except OSError as exc:
             raise disk.failure(exc) from None
         except (ValueError, RecursionError) as exc:
@@ -162,8 +162,8 @@ class ReportStorage(FolderEnvironment):
 
     async def to_disk(self, path: str, data: bytes) -> DiskPlace:
         """Write a report; a file of that name that is not from here stays, and the report has a number behind it."""
-        written = self.kept.get("written")
-        mine = dict(written) if isinstance(written, dict) else {}
+        record = self.kept.get("written")
+        digests = dict(record) if isinstance(record, dict) else {}
 
         def write() -> DiskPlace:
             first = self.place(path)
@@ -172,16 +172,16 @@ class ReportStorage(FolderEnvironment):
                     f"the report cannot be written to {path!r}; name a file of the folder, such as report.md"
                 )
             head, dot, ending = path.rpartition(".")
-            others = (self.place(f"{head or path}-{n}{dot}{ending if head else ''}") for n in range(2, 50))
-            for place in (first, *others):
+            places = (self.place(f"{head or path}-{n}{dot}{ending if head else ''}") for n in range(2, 50))
+            for place in (first, *places):
                 before = disk.content_of(place)
-                if before is None or hashlib.sha256(before).hexdigest() == mine.get(place.path):
+                if before is None or hashlib.sha256(before).hexdigest() == digests.get(place.path):
                     disk.write(place, self._stands_on.temporary, data)
                     return place
             raise ToolError(f"{path} and many names like it are taken; name another file")
 
         place = await disk.in_thread(write)
-        self.kept["written"] = {**mine, place.path: hashlib.sha256(data).hexdigest()}
+        self.kept["written"] = {**digests, place.path: hashlib.sha256(data).hexdigest()}
         return place
 
     def block(self, text: str) -> TextBlock:
@@ -189,18 +189,18 @@ class ReportStorage(FolderEnvironment):
         return TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
 
     async def state(self) -> tuple[Block, ...]:
-        listed = self.listed
-        lines = [count(len(listed), "item") if listed else "no items yet"]
-        for number, one in enumerate(listed[:_STATE_ITEMS], start=1):
-            title = f"{one['title']}: " if one["title"] else ""
-            references = count(int(str(one["references"])))
-            lines.append(f"{number}. {title}{one['summary']} ({references}, by {one['by']})")
-        if len(listed) > _STATE_ITEMS:
-            lines.append(f"and {len(listed) - _STATE_ITEMS} more")
+        rows = self.rows
+        lines = [count(len(rows), "item") if rows else "no items yet"]
+        for number, row in enumerate(rows[:_STATE_ITEMS], start=1):
+            title = f"{row['title']}: " if row["title"] else ""
+            references = count(int(str(row["references"])))
+            lines.append(f"{number}. {title}{row['summary']} ({references}, by {row['by']})")
+        if len(rows) > _STATE_ITEMS:
+            lines.append(f"and {len(rows) - _STATE_ITEMS} more")
         return (self.block("\n".join(lines)),)
 
 
-def _bounded(path: Path, name: str) -> bytes:
+def _read_limited(path: Path, name: str) -> bytes:
     size = path.stat().st_size
     if size > 4 * MOST_CONTENT:
         raise ToolError(f"{name} has {size:,} bytes; add at most {4 * MOST_CONTENT:,}, or a part of it as content")

@@ -17,12 +17,11 @@ from agentorchestra.core.errors import JobError, SandboxUnavailableError, Settin
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import WebSettings
 from agentorchestra.environments.folder import FolderEnvironment
-from agentorchestra.environments.jobs import cut, folded
-from agentorchestra.environments.jobs import how as _how
+from agentorchestra.environments.jobs import cut, fold, status
 from agentorchestra.environments.jobs import short as _short
 from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.environments.terminal import verifier
-from agentorchestra.environments.terminal.keys import sent
+from agentorchestra.environments.terminal.keys import encode_keys
 from agentorchestra.environments.terminal.network import Reach, TerminalProxy, reach_of
 from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, Seen, Shell, ShellRan, ShellState
 from agentorchestra.sandbox._terminal import SIZE, Size
@@ -32,7 +31,7 @@ from agentorchestra.sandbox.shell import Mount
 from agentorchestra.tea.calling.environment import action
 
 # What is kept: the shell's state, what runs in the background, what ran there before the shell was lost.
-_SHELL, _JOBS, _GONE = "shell", "jobs", "gone"
+_SHELL, _JOBS, _LOST_JOBS = "shell", "jobs", "gone"
 _SHOWN_VARIABLES = 30
 # Lines of one command's output that whoever watches is told, and characters of a line.
 _PROGRESS_LINES, _PROGRESS_CHARS = 200, 500
@@ -40,7 +39,7 @@ _LOOK_S = 0.2
 # How long a program with a screen may work before the screen is shown.
 _SETTLE_S = 3.0
 # What programs print that look for a host where there is no network.
-_UNREACHED = re.compile(
+_NO_NETWORK = re.compile(
     r"Temporary failure (in name resolution|resolving)|Could not resolve (host|proxy)|Name or service not known"
     r"|Network is unreachable|ENOTFOUND|EAI_AGAIN|No matching distribution found"
     r"|terminal\.hosts does not name it|Tunnel connection failed: 403"
@@ -104,8 +103,8 @@ class Terminal(FolderEnvironment):
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Terminal:
         """Make it as a workspace has it; SettingsError for a mount that is no folder."""
-        given = parts.settings.terminal.mounts
-        mounts = [Mount(Path(one.folder).expanduser(), one.inside, one.writable) for one in given]
+        entries = parts.settings.terminal.mounts
+        mounts = [Mount(Path(entry.folder).expanduser(), entry.inside, entry.writable) for entry in entries]
         for mount in mounts:
             if not mount.folder.is_dir():
                 raise SettingsError(f"terminal.mounts names {str(mount.folder)!r}, which is no folder; make it first")
@@ -125,8 +124,8 @@ class Terminal(FolderEnvironment):
 
     def tags(self, action: str) -> frozenset[Tag]:
         """Return what an action touches; with a network, or without a sandbox, commands can carry data out."""
-        declared = super().tags(action)
-        return declared | {Tag.NETWORK} if self._reaches_out and Tag.EXECUTE in declared else declared
+        tags = super().tags(action)
+        return tags | {Tag.NETWORK} if self._reaches_out and Tag.EXECUTE in tags else tags
 
     @property
     def confined(self) -> bool:
@@ -205,8 +204,8 @@ class Terminal(FolderEnvironment):
     def _note_gone(self) -> None:
         running = self.kept.pop(_JOBS, None)
         if isinstance(running, dict) and running:
-            gone = self.kept.get(_GONE)
-            self.kept[_GONE] = {**(gone if isinstance(gone, dict) else {}), **running}
+            jobs = self.kept.get(_LOST_JOBS)
+            self.kept[_LOST_JOBS] = {**(jobs if isinstance(jobs, dict) else {}), **running}
 
     async def state(self) -> tuple[Block, ...]:
         """Directory, changed variables, what runs in the background."""
@@ -223,9 +222,9 @@ class Terminal(FolderEnvironment):
             lines.append(f"and {len(shell.variables) - _SHOWN_VARIABLES} more variables")
         if shell.functions:
             lines.append(f"functions: {_short(', '.join(shell.functions))}")
-        for what, name in (("in the background", _JOBS), ("gone, it ran in the background", _GONE)):
+        for title, name in (("in the background", _JOBS), ("gone, it ran in the background", _LOST_JOBS)):
             jobs = self.kept.get(name)
-            lines += [f"{what}: job {number}: {_short(str(text))}" for number, text in _listed(jobs)]
+            lines += [f"{title}: job {number}: {_short(str(text))}" for number, text in _jobs_in(jobs)]
         if self._sandbox is not None and not self._sandbox.safe:
             lines.append("there is no sandbox: commands may do what the user may")
         return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),)
@@ -234,8 +233,8 @@ class Terminal(FolderEnvironment):
         """Note what has to be there after a resume; `jobs` is false where the shell said that it has none."""
         self.kept[_SHELL] = shell.state.to_json()
         try:
-            held = await shell.jobs() if jobs else ()
-            running = {str(job.job): job.command for job in held if job.state == "running"}
+            background = await shell.jobs() if jobs else ()
+            running = {str(job.job): job.command for job in background if job.state == "running"}
         except (ToolError, SandboxUnavailableError):  # the sandbox is gone, and with it what ran there
             running = {}
         if running:
@@ -243,16 +242,16 @@ class Terminal(FolderEnvironment):
         else:
             self.kept.pop(_JOBS, None)
 
-    def _seconds(self, asked: float) -> float:
+    def _seconds(self, seconds: float) -> float:
         most = self._limits.seconds
-        if asked > most:
+        if seconds > most:
             raise ToolError(f"a command may take {most:g} s here; start what takes longer with terminal_start")
-        return asked or most
+        return seconds or most
 
-    def _wait(self, asked: float) -> float:
-        if asked > self._limits.seconds:
-            raise ToolError(f"wait_s is {asked:g}; at most {self._limits.seconds:g} s are waited here: look again then")
-        return asked
+    def _wait(self, wait: float) -> float:
+        if wait > self._limits.seconds:
+            raise ToolError(f"wait_s is {wait:g}; at most {self._limits.seconds:g} s are waited here: look again then")
+        return wait
 
     # -- actions -----------------------------------------------------------------------------------------------------
 
@@ -268,15 +267,15 @@ class Terminal(FolderEnvironment):
             raise ToolError("the command is empty; give one, e.g. ls -la")
         seconds = self._seconds(timeout_s)
         shell = await self.opened_shell()
-        gone = _listed(self.kept.pop(_GONE, None))
-        told = _Progress(ctx)
-        ran = await shell.run(command, timeout_s=seconds, together=True, on_output=told)
-        told.end()
-        if ran.jobs_lost:
+        losses = _jobs_in(self.kept.pop(_LOST_JOBS, None))
+        progress = _Progress(ctx)
+        result = await shell.run(command, timeout_s=seconds, together=True, on_output=progress)
+        progress.end()
+        if result.jobs_lost:
             self._note_gone()
-        await self._keep(shell, jobs=ran.jobs > 0)
-        lines = [self._shown(ran, seconds)]
-        lines += [f"[job {number} is gone with the shell it ran in: {_short(str(text))}]" for number, text in gone]
+        await self._keep(shell, jobs=result.jobs > 0)
+        lines = [self._shown(result, seconds)]
+        lines += [f"[job {number} is gone with the shell it ran in: {_short(str(text))}]" for number, text in losses]
         return "\n".join(lines)
 
     @action(tags=_EXECUTE)
@@ -307,7 +306,7 @@ class Terminal(FolderEnvironment):
             keys: texts and keys.
             wait_s: after so many seconds the screen is shown in any case.
         """
-        return await self._look(job, sent(keys), self._wait(wait_s), wait_for)
+        return await self._look(job, encode_keys(keys), self._wait(wait_s), wait_for)
 
     @action
     async def read_screen(self, job: JobNumber, wait_s: Wait = 0, wait_for: WaitFor = "") -> str:
@@ -341,8 +340,8 @@ class Terminal(FolderEnvironment):
     @action(mutates=False)
     async def jobs(self) -> str:
         """List what runs in the background, and what ran there lately."""
-        found = await self._shell.jobs() if self._shell is not None else ()
-        lines = (f"job {one.job}: {_how(one)}{' with a screen' * one.screen}: {_short(one.command)}" for one in found)
+        jobs = await self._shell.jobs() if self._shell is not None else ()
+        lines = (f"job {job.job}: {status(job)}{' with a screen' * job.screen}: {_short(job.command)}" for job in jobs)
         return "\n".join(lines) or "no jobs"
 
     @action
@@ -355,16 +354,16 @@ class Terminal(FolderEnvironment):
         """
         seconds = self._wait(wait_s)
         shell = self._running_shell(job)
-        found = await shell.output(job)
-        if found.screen:
+        record = await shell.output(job)
+        if record.screen:
             raise JobError(f"job {job} has a screen; look at it with terminal_read_screen")
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        while found.state == "running" and loop.time() < end:
+        while record.state == "running" and loop.time() < end:
             await asyncio.sleep(_LOOK_S)
-            found = await shell.output(job)
+            record = await shell.output(job)
         await self._keep(shell)
-        return _job_text(found)
+        return _job_text(record)
 
     @action(tags=_EXECUTE)
     async def interrupt(self, job: JobNumber) -> str:
@@ -386,52 +385,52 @@ class Terminal(FolderEnvironment):
 
     async def _signal(self, job: int, number: int, *, force: bool) -> str:
         shell = self._running_shell(job)
-        found = await shell.stop(job, number, force=force)
-        if found.screen:
+        record = await shell.stop(job, number, force=force)
+        if record.screen:
             return await self._look(job, b"", 0.0)
         await self._keep(shell)
-        return _job_text(found)
+        return _job_text(record)
 
     def _running_shell(self, job: int) -> Shell:
-        gone = dict(_listed(self.kept.get(_GONE))).get(str(job))
-        if gone is not None:
-            raise JobError(f"job {job} is gone with the shell it ran in; start it again: {_short(str(gone))}")
+        command = dict(_jobs_in(self.kept.get(_LOST_JOBS))).get(str(job))
+        if command is not None:
+            raise JobError(f"job {job} is gone with the shell it ran in; start it again: {_short(str(command))}")
         if self._shell is None:
-            kept = self.kept.get(_SHELL)
-            last = kept.get("last_job") if isinstance(kept, dict) else None
+            state = self.kept.get(_SHELL)
+            last = state.get("last_job") if isinstance(state, dict) else None
             if isinstance(last, int) and 0 < job <= last:
                 raise JobError(f"job {job} is gone, with the shell it ran in or long ago; start it again")
             raise JobError(f"there is no job {job}; the jobs: none")
         return self._shell
 
-    def _shown(self, ran: ShellRan, seconds: float) -> str:
+    def _shown(self, result: ShellRan, seconds: float) -> str:
         lines = []
         if self._sandbox is not None and not self._sandbox.safe:
             lines.append("[run without a sandbox]")
-        if ran.stdout:
-            lines.append(_cut(plain(ran.stdout, ran.printed)))
-        if not self._network and _UNREACHED.search(ran.stdout):
+        if result.stdout:
+            lines.append(_cut(plain(result.stdout, result.printed)))
+        if not self._network and _NO_NETWORK.search(result.stdout):
             hosts = ", ".join(self._reach.hosts[:20]) or "none"
             lines.append(f"[commands have no network here but for the hosts that terminal.hosts names: {hosts}]")
-        ended = {
+        endings = {
             "time": f"it was stopped after its limit of {seconds:g} s; start what takes longer with terminal_start",
             "interrupted": "it was interrupted",
             "flood": f"it was stopped because it printed more than {self._limits.flood_bytes >> 20} MiB",
         }
-        if ran.ending in ended:
-            lines.append(f"[{ended[ran.ending]}]")
-        elif ran.ending != "exited":
-            lines.append(f"[it was stopped: {ran.detail}]")
-        elif ran.exit_code < 0:
-            lines.append(f"[ended by signal {-ran.exit_code}]")
-        elif ran.exit_code:
-            lines.append(f"[exit code {ran.exit_code}]")
-        if ran.again:
-            lost = "; what ran in the background is gone" if ran.jobs_lost else ""
-            lines.append(f"[{ran.again}; a new shell has the directory and the variables as they were last{lost}]")
-        if ran.jobs:
-            lines.append(f"[{ran.jobs} in the background: see terminal_jobs]")
-        lines += [f"[too large to be kept over a restart: {note}]" for note in ran.notes]
+        if result.ending in endings:
+            lines.append(f"[{endings[result.ending]}]")
+        elif result.ending != "exited":
+            lines.append(f"[it was stopped: {result.detail}]")
+        elif result.exit_code < 0:
+            lines.append(f"[ended by signal {-result.exit_code}]")
+        elif result.exit_code:
+            lines.append(f"[exit code {result.exit_code}]")
+        if result.again:
+            suffix = "; what ran in the background is gone" if result.jobs_lost else ""
+            lines.append(f"[{result.again}; a new shell has the directory and the variables as they were last{suffix}]")
+        if result.jobs:
+            lines.append(f"[{result.jobs} in the background: see terminal_jobs]")
+        lines += [f"[too large to be kept over a restart: {note}]" for note in result.notes]
         return "\n".join(lines) or "(no output)"
 
 
@@ -459,24 +458,24 @@ class _Progress:
         self._left -= 1
 
 
-def _listed(jobs: JsonValue) -> list[tuple[str, JsonValue]]:
+def _jobs_in(jobs: JsonValue) -> list[tuple[str, JsonValue]]:
     return list(jobs.items()) if isinstance(jobs, dict) else []
 
 
 def _screen_text(seen: Seen) -> str:
     job, picture = seen.job, seen.picture
-    lines = folded(picture.lines) or ["(the screen is empty)"]
+    lines = fold(picture.lines) or ["(the screen is empty)"]
     if seen.missed:
         lines.append(f"[{seen.missed:,} bytes were drawn before this and are not shown]")
     if picture.highlighted:
         lines.append(f"[highlighted: {' | '.join(picture.highlighted)}]")
     if seen.refused:
         lines.append(f"[the last {seen.refused:,} bytes of the keys were not taken: the program does not read them]")
-    how = "waits for input" if seen.waits and job.state == "running" else _how(job)
+    state = "waits for input" if seen.waits and job.state == "running" else status(job)
     at = f"; the cursor is in line {picture.line}, column {picture.column}" if job.state == "running" else ""
-    return "\n".join([*lines, f"[job {job.job}: {how}{at}]"])
+    return "\n".join([*lines, f"[job {job.job}: {state}{at}]"])
 
 
 def _job_text(job: Job) -> str:
-    printed = _cut(plain(job.output or "", job.printed))
-    return "\n".join([*([printed] if printed else []), f"[job {job.job}: {_how(job)}]"])
+    output = _cut(plain(job.output or "", job.printed))
+    return "\n".join([*([output] if output else []), f"[job {job.job}: {status(job)}]"])

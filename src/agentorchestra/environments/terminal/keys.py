@@ -11,7 +11,7 @@ from agentorchestra.core.errors import KeysError
 MOST_BYTES = 4_000
 """A terminal holds 4,095 bytes of a line."""
 
-_NAMED = {
+_CODES = {
     "enter": "\r",
     "tab": "\t",
     "shift+tab": "\x1b[Z",
@@ -35,9 +35,9 @@ _ALSO = {"return": "enter", "cr": "enter", "esc": "escape", "bs": "backspace", "
 _KEY = re.compile(r"<([^<>\s]+)>")
 
 
-def sent(keys: Sequence[str]) -> bytes:
+def encode_keys(keys: Sequence[str]) -> bytes:
     """Return what a terminal sends for texts and keys (`<enter>`); KeysError for an unknown key, none, too many."""
-    data = "".join(_one(key) for key in keys).encode("utf-8", "replace")
+    data = "".join(_encode(key) for key in keys).encode("utf-8", "replace")
     if not data:
         raise KeysError('no keys; give texts and keys, e.g. ["print(1)", "<enter>"]')
     if len(data) > MOST_BYTES:
@@ -47,26 +47,26 @@ def sent(keys: Sequence[str]) -> bytes:
     return data
 
 
-def _one(key: str) -> str:
+def _encode(key: str) -> str:
     if match := _KEY.fullmatch(key):
-        typed = _named(match[1])
-        if typed is None:
+        code = _code(match[1])
+        if code is None:
             raise KeysError(
-                f"there is no key {key[:40]}; the keys: <{'>, <'.join(_NAMED)}>, <ctrl+a> to <ctrl+z>, <alt+x>. "
+                f"there is no key {key[:40]}; the keys: <{'>, <'.join(_CODES)}>, <ctrl+a> to <ctrl+z>, <alt+x>. "
                 f"A text in angle brackets is given in two parts: {json.dumps(['<', key[1:40]])}"
             )
-        return typed
+        return code
     for inside in _KEY.finditer(key):
-        if _named(inside[1]) is not None:
-            apart = json.dumps([one for one in (key[: inside.start()], inside[0], key[inside.end() :]) if one])
+        if _code(inside[1]) is not None:
+            apart = json.dumps([part for part in (key[: inside.start()], inside[0], key[inside.end() :]) if part])
             raise KeysError(f"{inside[0]} stands in a text, where it is no key; give it apart: {apart[:200]}")
     return key.replace("\r\n", "\r").replace("\n", "\r")
 
 
-def _named(name: str) -> str | None:
+def _code(name: str) -> str | None:
     if chord := re.fullmatch(r"(?:alt|m)[+-](.)", name, re.IGNORECASE):
         return f"\x1b{chord[1]}"
     name = _ALSO.get(name.lower(), name.lower())
     if chord := re.fullmatch(r"(?:CTRL|C)[+-]([@-_])", name.upper()):
         return chr(ord(chord[1]) & 0x1F)
-    return _NAMED.get(name)
+    return _CODES.get(name)

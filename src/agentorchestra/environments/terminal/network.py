@@ -37,9 +37,9 @@ def reach_of(hosts: Iterable[str], environ: Mapping[str, str]) -> Reach:
     Raises:
         SettingsError: this machine configures no index for pip.
     """
-    found: list[str] = []
+    names: list[str] = []
     private: list[str] = []
-    told: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for host in hosts:
         if host == "pip":
             index = _pip_index(environ)
@@ -52,27 +52,27 @@ def reach_of(hosts: Iterable[str], environ: Mapping[str, str]) -> Reach:
                 parts = urlsplit(address)
                 if parts.hostname:
                     port = parts.port or (443 if parts.scheme == "https" else 80)
-                    found.append(f"{parts.hostname}:{port}")
+                    names.append(f"{parts.hostname}:{port}")
                     private.append(f"{parts.hostname}:{port}")
-            told |= {name: _without_password(address) for name, address in index.items()}
+            variables |= {name: _without_password(address) for name, address in index.items()}
         elif host == "apt":
-            found += _apt_hosts(_APT)
+            names += _apt_hosts(_APT)
         else:
-            found.append(host)
-    return Reach(tuple(dict.fromkeys(found)), tuple(dict.fromkeys(private)), told)
+            names.append(host)
+    return Reach(tuple(dict.fromkeys(names)), tuple(dict.fromkeys(private)), variables)
 
 
 def _pip_index(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the indexes that pip is configured with on this machine, as pip's variables."""
     config = configparser.RawConfigParser(strict=False)
     config.read([Path(file).expanduser() for file in _PIP_FILES], encoding="utf-8")
-    found = {}
+    variables = {}
     for variable, option in (("PIP_INDEX_URL", "index-url"), ("PIP_EXTRA_INDEX_URL", "extra-index-url")):
         set_ = environ.get(variable) or str(config.get("global", option, fallback=""))
-        first = next((one for one in set_.split() if one.startswith(("http://", "https://"))), "")
+        first = next((word for word in set_.split() if word.startswith(("http://", "https://"))), "")
         if first:
-            found[variable] = first
-    return found
+            variables[variable] = first
+    return variables
 
 
 def _without_password(address: str) -> str:
@@ -85,7 +85,7 @@ def _apt_hosts(folder: Path) -> list[str]:
     for path in (folder / "sources.list", *sorted(folder.glob("sources.list.d/*"))):
         if path.suffix in (".list", ".sources") and path.is_file():
             texts += [line.partition("#")[0] for line in path.read_text(errors="replace").splitlines()]
-    return [urlsplit(one).hostname or "" for one in re.findall(r"https?://[^\s/]+", "\n".join(texts))]
+    return [urlsplit(address).hostname or "" for address in re.findall(r"https?://[^\s/]+", "\n".join(texts))]
 
 
 class TerminalProxy(BoundaryProxy):

@@ -18,11 +18,11 @@ PLACE = "verifier"
 
 def mounts(place: Path) -> list[Mount]:
     """Return the mounts of a world whose folder is `place`, and make what is seen there. Blocks."""
-    found = [Mount(place / PLACE / inside.lstrip("/"), inside, writable=True) for inside in (TESTS, LOGS)]
-    for one in found:
-        one.folder.mkdir(parents=True, exist_ok=True)
-        one.folder.chmod(0o555)
-    return found
+    places = [Mount(place / PLACE / inside.lstrip("/"), inside, writable=True) for inside in (TESTS, LOGS)]
+    for mount in places:
+        mount.folder.mkdir(parents=True, exist_ok=True)
+        mount.folder.chmod(0o555)
+    return places
 
 
 def bring(tests: Path, place: Path) -> Path:
@@ -30,18 +30,18 @@ def bring(tests: Path, place: Path) -> Path:
 
     Programs of the agent may be at work there: what is new is made elsewhere and moved in by its name.
     """
-    made = place / PLACE / "new"
-    shutil.rmtree(made, ignore_errors=True)
-    shutil.copytree(tests, made / "tests", symlinks=True)
-    (made / "logs" / "verifier").mkdir(parents=True)
-    for path in (made, *made.rglob("*")):  # the commands' user is another one where root runs the sandbox
+    new = place / PLACE / "new"
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.copytree(tests, new / "tests", symlinks=True)
+    (new / "logs" / "verifier").mkdir(parents=True)
+    for path in (new, *new.rglob("*")):  # the commands' user is another one where root runs the sandbox
         if not path.is_symlink():
             path.chmod(0o777)
     for mount in mounts(place):
         mount.folder.chmod(0o755)
         for left in mount.folder.iterdir():
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
-        for path in (made / mount.folder.name).iterdir():
+        for path in (new / mount.folder.name).iterdir():
             path.rename(mount.folder / path.name)
         mount.folder.chmod(0o777)
     return place / PLACE / "logs" / "verifier"

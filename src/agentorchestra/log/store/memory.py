@@ -281,9 +281,10 @@ class MemoryStore(Store):
     async def run_ids(self, beginning: str = "") -> list[str]:
         return [one.id for one in await self.list_runs() if one.id.startswith(beginning)]
 
-    async def waiting(self) -> list[tuple[Event, bool]]:
+    async def waiting(self, only: Sequence[str] | None = None) -> list[tuple[Event, bool]]:
         with self._use():
-            logs = [list(run.events) for _, run in sorted(self._runs.items()) if run.status is RunStatus.WAITING]
+            waiting = [run for _, run in sorted(self._runs.items()) if run.status is RunStatus.WAITING]
+            logs = [list(run.events) for run in waiting if only is None or run.id in only]
         found = []
         for log in logs:
             ends = [seq for seq, row in enumerate(log, 1) if row[5] == "run_ended"]

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select, tuple_
 
 from agentorchestra.core.components import ComponentChange
+from agentorchestra.core.effects import OF_AGENTS
 from agentorchestra.core.errors import AgentOrchestraError, LogChangedError
 from agentorchestra.core.events import Event, RunCreated
 from agentorchestra.core.protocols import BlobInfo, Job, RunHead, RunRecord, RunState
@@ -126,7 +127,7 @@ class Reader(Database):
         statement = _listed(runs.c.id).where(runs.c.id >= beginning, runs.c.id < f"{beginning}~")
         return await self._read(lambda connection: [*connection.execute(statement).scalars()])
 
-    async def waiting(self) -> list[tuple[Event, bool]]:
+    async def waiting(self, only: Sequence[str] | None = None) -> list[tuple[Event, bool]]:
         later = events.alias()
         last = (
             select(later.c.seq)
@@ -142,6 +143,8 @@ class Reader(Database):
             .where(runs.c.status == RunStatus.WAITING.value)
             .order_by(runs.c.id)
         )
+        if only is not None:
+            statement = statement.where(runs.c.id.in_(only))
 
         def read(connection: Connection) -> list[tuple[Event, bool]]:
             found = connection.execute(statement).all()
@@ -294,9 +297,24 @@ def _conditions(query: LogQuery) -> list[ColumnElement[bool]]:
         found.append(events.c.actor == query.actor)
     if query.since is not None:
         found.append(events.c.ts >= rows.stamp(query.since))
+    found += [_has(events.c.body, hold) for hold in query.holds]
+    return [*found, _is_paid()] if query.paid else found
+
+
+def _has(body: ColumnElement[str], text: str) -> ColumnElement[bool]:
     # Not LIKE, see below; and not instr, which PostgreSQL calls otherwise.
-    found += [func.replace(events.c.body, hold, "") != events.c.body for hold in query.holds]
-    return found
+    return func.replace(body, text, "") != body
+
+
+def _is_paid() -> ColumnElement[bool]:
+    """Return a condition that holds for all events that costs are counted from (`LogQuery.paid`)."""
+    cost = events.alias()
+    apart = func.substr(cost.c.body, 1, len(_BLOB_PREFIX)) == _BLOB_PREFIX  # what it holds no query sees
+    same = [cost.c[name] == events.c[name] for name in ("run", "branch", "n")]
+    of_cost = exists().where(*same, cost.c.type != "started", _has(cost.c.body, '"usage":{') | apart)
+    agents = [_has(events.c.body, f'"kind":"{kind.value}"') for kind in OF_AGENTS]
+    is_large = func.substr(events.c.body, 1, len(_BLOB_PREFIX)) == _BLOB_PREFIX
+    return or_(events.c.type == "forked", is_large, *agents, of_cost)
 
 
 def _of_record(query: LogQuery) -> ColumnElement[bool]:

@@ -22,26 +22,26 @@ def action_effect(
     role: str = "agent",
     provenance: tuple[Provenance, ...] = (),
     invalid: str | None = None,
-    declared: ToolSchema | None = None,
+    schema: ToolSchema | None = None,
 ) -> Effect:
     """Return InvokeAction; `instance` is the environment's ground by default, `invalid` says what is wrong."""
     looks = action == STATE_ACTION
     composite = not looks and (is_composite(environment) or composes(environment, action))
-    asked: dict[str, Any] = {"action": action} if looks else {"action": action, "arguments": dict(arguments)}
+    call: dict[str, Any] = {"action": action} if looks else {"action": action, "arguments": dict(arguments)}
     mutates = not looks and environment.mutates(action)
     again = mutates and is_repeatable(environment, action)
     return Effect(
         kind=EffectKind.INVOKE_ACTION,
         component=f"{environment.name}@{environment.version}",
         content_hash=environment.content_hash,
-        arguments=asked,
+        arguments=call,
         mode=Mode.COMPOSITE if composite else Mode.ONCE if mutates and not again else Mode.REPEATABLE,
         tags=frozenset({Tag.READ}) if looks else action_tags(environment, action),
         role=role,
         provenance=provenance,
         instance=instance or instance_of(environment),
         invalid=invalid,
-        declared=declared,
+        declared=schema,
         confined=bool(getattr(environment, "confined", False)),
     )
 
@@ -53,8 +53,8 @@ def is_composite(environment: Environment) -> bool:
 
 def composes(environment: Environment, action: str) -> bool:
     """Return True if one action does nothing but perform effects of its own (`composes(action)`)."""
-    said = getattr(environment, "composes", None)
-    return said is not None and bool(said(action))
+    predicate = getattr(environment, "composes", None)
+    return predicate is not None and bool(predicate(action))
 
 
 def is_repeatable(environment: Environment, action: str) -> bool:

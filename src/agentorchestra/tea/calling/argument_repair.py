@@ -32,7 +32,7 @@ _COMPLETED = frozenset({"success", "succeeded", "successful", "done", "complete"
 """Words for the status `completed`, where the schema has that one and not the word itself."""
 
 
-def mended(
+def repair(
     arguments: JsonValue, parameters: Mapping[str, Any], *, finishes: bool = False, former: bool = False
 ) -> dict[str, JsonValue] | None:
     """Return arguments in the types a schema wants, as far as that is the same value; None for what is no object.
@@ -52,8 +52,8 @@ def mended(
             if isinstance(arguments, str) and not former and arguments.lstrip().startswith("{"):
                 arguments = read_json(arguments)  # written as JSON twice
         except ValueError:
-            broken = not former and (not text or text[0] in '{["<')
-            return None if only is None or broken else {only: without_fence(str(arguments)) if former else text}
+            fragment = not former and (not text or text[0] in '{["<')
+            return None if only is None or fragment else {only: without_fence(str(arguments)) if former else text}
     if former:
         if not isinstance(arguments, dict):
             return None
@@ -71,12 +71,12 @@ def mended(
         whole = finishes or not isinstance(arguments, list) or "array" in _types(properties.get(only, {}))
         if only is None or not whole or arguments is None:
             return None
-    given = {only: arguments} if whole and only is not None else arguments
-    assert isinstance(given, dict)
-    cleaned: dict[str, JsonValue] = _whole(
-        {name: _typed(value, properties.get(name, {}), finishes=finishes) for name, value in given.items()}
+    values = {only: arguments} if whole and only is not None else arguments
+    assert isinstance(values, dict)
+    result: dict[str, JsonValue] = _whole(
+        {name: _convert(value, properties.get(name, {}), finishes=finishes) for name, value in values.items()}
     )
-    return cleaned
+    return result
 
 
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "params", "kwargs")
@@ -94,45 +94,45 @@ def _renames(arguments: Mapping[str, JsonValue], properties: Mapping[str, Any]) 
     return names
 
 
-def _typed(value: JsonValue, schema: Any, *, finishes: bool = False) -> JsonValue:
+def _convert(value: JsonValue, schema: Any, *, finishes: bool = False) -> JsonValue:
     """Return a value as the type that a schema wants in its place, where it takes none of its own."""
-    wanted = _types(schema)
+    types = _types(schema)
     if isinstance(value, str):
-        value = _from_text(value, wanted)
-    elif value is not None and wanted and wanted <= {"string", "null"} and "enum" not in schema:
+        value = _from_text(value, types)
+    elif value is not None and types and types <= {"string", "null"} and "enum" not in schema:
         if not isinstance(value, list | dict) or finishes:
             with suppress(ValueError):  # NaN and infinities are no JSON
                 return canonical_json(value)
-    elif isinstance(value, float) and value.is_integer() and "integer" in wanted:
+    elif isinstance(value, float) and value.is_integer() and "integer" in types:
         return int(value)
-    if isinstance(value, str) and isinstance(schema, dict) and value not in (known := schema.get("enum", (value,))):
+    if isinstance(value, str) and isinstance(schema, dict) and value not in (choices := schema.get("enum", (value,))):
         plain = value.strip().casefold()
-        return next((one for one in known if one == ("completed" if plain in _COMPLETED else plain)), value)
-    if "array" in wanted and wanted <= {"array", "null"} and not isinstance(value, list | None):
+        return next((choice for choice in choices if choice == ("completed" if plain in _COMPLETED else plain)), value)
+    if "array" in types and types <= {"array", "null"} and not isinstance(value, list | None):
         value = [value]
     if isinstance(value, list) and isinstance(schema, dict):
-        return [_typed(one, schema.get("items", {})) for one in value]
-    if isinstance(value, dict) and isinstance(schema, dict) and "object" in wanted:
+        return [_convert(element, schema.get("items", {})) for element in value]
+    if isinstance(value, dict) and isinstance(schema, dict) and "object" in types:
         inner = schema.get("properties", {})
-        return {name: _typed(one, inner.get(name, {})) for name, one in value.items()}
+        return {name: _convert(member, inner.get(name, {})) for name, member in value.items()}
     return value
 
 
-def _from_text(value: JsonValue, wanted: set[str]) -> JsonValue:
+def _from_text(value: JsonValue, types: set[str]) -> JsonValue:
     """Return a text as the type that is wanted in its place, where no text is."""
-    if not isinstance(value, str) or not wanted or "string" in wanted:
+    if not isinstance(value, str) or not types or "string" in types:
         return value
     try:
-        read = json.loads(value.casefold() if value in ("True", "False") and "boolean" in wanted else value)
+        read = json.loads(value.casefold() if value in ("True", "False") and "boolean" in types else value)
         canonical_json(read)  # NaN and infinities are no JSON
     except (ValueError, RecursionError):
         return value
     if isinstance(read, bool):
-        fits = "boolean" in wanted
+        fits = "boolean" in types
     elif isinstance(read, int | float):
-        fits = "number" in wanted or ("integer" in wanted and isinstance(read, int))
+        fits = "number" in types or ("integer" in types and isinstance(read, int))
     else:
-        fits = (isinstance(read, list) and "array" in wanted) or (isinstance(read, dict) and "object" in wanted)
+        fits = (isinstance(read, list) and "array" in types) or (isinstance(read, dict) and "object" in types)
     return read if fits else value
 
 
@@ -140,17 +140,17 @@ def _types(schema: Any) -> set[str]:
     if not isinstance(schema, dict):
         return set()
     kind = schema.get("type")
-    found = {kind} if isinstance(kind, str) else set(kind or ())
-    for one in [*schema.get("anyOf", ()), *schema.get("oneOf", ())]:
-        found |= _types(one) or {"string"}  # of a reference nothing is known: it may be a text
-    return found | ({"string"} if "enum" in schema and not found else set())
+    types = {kind} if isinstance(kind, str) else set(kind or ())
+    for option in [*schema.get("anyOf", ()), *schema.get("oneOf", ())]:
+        types |= _types(option) or {"string"}  # of a reference nothing is known: it may be a text
+    return types | ({"string"} if "enum" in schema and not types else set())
 
 
 def _whole(value: dict[str, JsonValue]) -> Any:
     """Return arguments without halves of characters, which nothing can store."""
     text = json.dumps(value, ensure_ascii=False)
-    cleaned = whole_characters(text)
-    return value if cleaned == text else json.loads(cleaned)
+    clean = whole_characters(text)
+    return value if clean == text else json.loads(clean)
 
 
 def unknown(arguments: Mapping[str, JsonValue], parameters: Mapping[str, Any]) -> list[str]:

@@ -111,7 +111,7 @@ def action(
             raise ToolDefinitionError(f"an action cannot be named {name!r}: environments have that; take another name")
         if composite and (before or after):
             raise ToolDefinitionError(f"action {name!r} is composite: put its conditions on the actions that it calls")
-        unknown = sorted(set(tags) - {one.value for one in Tag})
+        unknown = sorted(set(tags) - {tag.value for tag in Tag})
         if unknown:
             raise ToolDefinitionError(f"action {name!r} has the unknown tag {unknown[0]!r}; the tags: {', '.join(Tag)}")
         signature = read_signature(function, name, namespace)
@@ -121,7 +121,7 @@ def action(
             schema,
             signature,
             mutates and not composite,  # what it changes is changed by the actions that it calls
-            frozenset(Tag(one) for one in tags),
+            frozenset(Tag(tag) for tag in tags),
             tuple(before),
             tuple(after),
             composite,
@@ -145,13 +145,13 @@ class ActionEnvironment:
     def __init_subclass__(cls, **options: Any) -> None:
         """Collects the actions; what is inherited is an action too."""
         super().__init_subclass__(**options)
-        found = {name: one for base in reversed(cls.__mro__) for name, one in vars(base).items()}
-        cls._actions = {one.schema.name: one for one in found.values() if isinstance(one, Action)}
+        attributes = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
+        cls._actions = {value.schema.name: value for value in attributes.values() if isinstance(value, Action)}
         cls.name = cls.__dict__.get("name") or cls.name or cls.__name__.lower()
-        cls.content_hash = sha256_json([_source(cls), cls.name, [one.schema.digest for one in cls._actions.values()]])
+        cls.content_hash = sha256_json([_source(cls), cls.name, [spec.schema.digest for spec in cls._actions.values()]])
 
     def actions(self) -> tuple[ToolSchema, ...]:
-        return tuple(one.schema for one in self._actions.values())
+        return tuple(spec.schema for spec in self._actions.values())
 
     def mutates(self, action: str) -> bool:
         return self._actions[action].mutates
@@ -160,26 +160,26 @@ class ActionEnvironment:
         return self._actions[action].tags
 
     def composes(self, action: str) -> bool:
-        one = self._actions.get(action)
-        return one is not None and one.composite
+        spec = self._actions.get(action)
+        return spec is not None and spec.composite
 
     def conditions(self, action: str) -> Conditions:
-        one = self._actions.get(action)
-        if one is None or not (one.before or one.after):
+        spec = self._actions.get(action)
+        if spec is None or not (spec.before or spec.after):
             return NO_CONDITIONS
-        bound = [
-            tuple(Condition(each.text, functools.partial(each.holds, self)) for each in several)
-            for several in (one.before, one.after)
+        pair = [
+            tuple(Condition(condition.text, functools.partial(condition.holds, self)) for condition in conditions)
+            for conditions in (spec.before, spec.after)
         ]
-        return Conditions(*bound)
+        return Conditions(*pair)
 
     def rules(self) -> str:
         """Return the class's docstring, and what must hold for each action."""
         lines = [inspect.cleandoc(type(self).__doc__ or "")]
         lines += [
-            f"- {name}: only when {'; '.join(each.text for each in one.before)}"
-            for name, one in self._actions.items()
-            if one.before
+            f"- {name}: only when {'; '.join(condition.text for condition in spec.before)}"
+            for name, spec in self._actions.items()
+            if spec.before
         ]
         return "\n".join(line for line in lines if line)
 
@@ -191,32 +191,32 @@ class ActionEnvironment:
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
         """Call the method; raise ToolError for arguments that do not fit, and what the method raises."""
-        one = self._actions[action]
-        found, problems = one.signature.check(dict(arguments))
+        spec = self._actions[action]
+        values, problems = spec.signature.check(dict(arguments))
         if problems:
-            raise ToolError(mistake(action, problems, one.schema.parameters))
-        args, named = one.signature.bind(found, ctx)
-        value = one.function(self, *args, **named)
+            raise ToolError(mistake(action, problems, spec.schema.parameters))
+        args, kwargs = spec.signature.bind(values, ctx)
+        value = spec.function(self, *args, **kwargs)
         return await value if inspect.isawaitable(value) else value
 
     async def call(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> ToolResult:
         """Act on this environment from one of its composite actions, by an effect; raise ToolError if it fails."""
         role = getattr(ctx, "role", "agent")
-        declared = self._actions[action].schema  # by which policy reads the arguments
-        return tool_result(await ctx.perform(action_effect(self, action, arguments, role=role, declared=declared)))
+        schema = self._actions[action].schema  # by which policy reads the arguments
+        return tool_result(await ctx.perform(action_effect(self, action, arguments, role=role, schema=schema)))
 
-    def _held(self) -> dict[str, Any]:
-        held = vars(self).items()
-        return {name: value for name, value in held if not name.startswith("_") and name not in _OF_THE_COMPONENT}
+    def _public_state(self) -> dict[str, Any]:
+        attributes = vars(self).items()
+        return {name: value for name, value in attributes if not name.startswith("_") and name not in _OF_THE_COMPONENT}
 
     async def state(self) -> tuple[Block, ...]:
         """Return what the instance holds, a line for each name."""
-        lines = [f"{name}: {canonical_json(to_jsonable_python(value))}" for name, value in self._held().items()]
+        lines = [f"{name}: {canonical_json(to_jsonable_python(value))}" for name, value in self._public_state().items()]
         return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),) if lines else ()
 
     async def snapshot(self) -> bytes:
         """Return what the instance holds, as JSON."""
-        return json.dumps(to_jsonable_python(self._held()), sort_keys=True).encode()
+        return json.dumps(to_jsonable_python(self._public_state()), sort_keys=True).encode()
 
     async def restore(self, data: bytes) -> None:
         """Take up what it held then."""
@@ -227,8 +227,8 @@ def argument_problems(
     environment: Environment, schema: ToolSchema, arguments: dict[str, JsonValue], *, closed: bool = False
 ) -> list[str]:
     """Return what is wrong with an action's arguments by its schema; `closed` refuses names that it does not have."""
-    one = environment._actions.get(schema.name) if isinstance(environment, ActionEnvironment) else None
-    if one is not None and one.signature.fits(arguments):
+    spec = environment._actions.get(schema.name) if isinstance(environment, ActionEnvironment) else None
+    if spec is not None and spec.signature.fits(arguments):
         return []  # the schema is made of these types, and takes much longer
     return schema_problems(arguments, {**({"additionalProperties": False} if closed else {}), **schema.parameters})
 

@@ -44,7 +44,7 @@ def result_fields(
     holder = type("holder", (), {"__annotations__": {"return": annotation}})
     try:
         hints = typing.get_type_hints(holder, getattr(inner, "__globals__", {}), dict(namespace), include_extras=True)
-        return tuple(dict.fromkeys(_paths(hints["return"], None, ()))), _described(hints["return"])
+        return tuple(dict.fromkeys(_paths(hints["return"], None, ()))), _description(hints["return"])
     except NameError:
         if "Trusted" not in str(annotation):
             return (), ""  # a type that is imported for type checkers only, and no mark in sight
@@ -56,11 +56,11 @@ def result_fields(
         return (), ""  # an annotation that is no type says nothing of fields
 
 
-def _described(hint: Any) -> str:
+def _description(hint: Any) -> str:
     if isinstance(hint, type) and issubclass(hint, ToolResult):
         return ""  # what is around the result of any tool
-    said = _shape(hint, 0)
-    return said if "{" in said or said.startswith("list") else ""
+    text = _shape(hint, 0)
+    return text if "{" in text or text.startswith("list") else ""
 
 
 def _shape(hint: Any, deep: int) -> str:
@@ -71,16 +71,16 @@ def _shape(hint: Any, deep: int) -> str:
     if origin is Annotated:
         return _shape(arguments[0], deep)
     if origin in (Union, types.UnionType):
-        return " or ".join(dict.fromkeys(_shape(one, deep) for one in arguments if one is not type(None)))
+        return " or ".join(dict.fromkeys(_shape(option, deep) for option in arguments if option is not type(None)))
     if origin is Literal:
         return " | ".join(map(str, arguments))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return f"by key: {_shape(arguments[1], deep)}"
     if isinstance(origin, type) and arguments and origin is not type:
-        return f"list of {' or '.join(dict.fromkeys(_shape(one, deep) for one in arguments if one is not Ellipsis))}"
+        return f"list of {' or '.join(dict.fromkeys(_shape(part, deep) for part in arguments if part is not Ellipsis))}"
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return " | ".join(str(one.value) for one in hint)
-    fields = [f"{name}: {_shape(one, deep + 1)}" for name, one, _ in _fields(hint)] if deep < _MOST_SHOWN_DEEP else []
+        return " | ".join(str(member.value) for member in hint)
+    fields = [f"{name}: {_shape(part, deep + 1)}" for name, part, _ in _fields(hint)] if deep < _MOST_SHOWN_DEEP else []
     return f"{{{', '.join(fields)}}}" if fields else _SCALARS.get(hint, "any")
 
 
@@ -90,8 +90,8 @@ def _fields(hint: Any) -> Iterator[tuple[str, Any, Any]]:
         for field_name, field in hint.model_fields.items():
             yield field.serialization_alias or field.alias or field_name, field.annotation, field.metadata
     elif isinstance(hint, type) and (dataclasses.is_dataclass(hint) or is_typeddict(hint)):
-        for key, one in typing.get_type_hints(hint, include_extras=True).items():
-            yield key, one, ()
+        for key, part in typing.get_type_hints(hint, include_extras=True).items():
+            yield key, part, ()
 
 
 def _paths(hint: Any, mark: FieldMark | None, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -101,21 +101,21 @@ def _paths(hint: Any, mark: FieldMark | None, path: tuple[str, ...]) -> Iterator
         hint = hint.__value__
     if get_origin(hint) is Annotated:
         inner, *metadata = get_args(hint)
-        yield from _paths(inner, _marked(metadata, mark), path)
+        yield from _paths(inner, _mark(metadata, mark), path)
         return
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        for one in arguments:
-            yield from _paths(one, mark, path)
+        for part in arguments:
+            yield from _paths(part, mark, path)
     elif isinstance(origin, type) and issubclass(origin, Mapping):
         yield from _paths(arguments[1], mark, (*path, EACH))
     elif isinstance(origin, type) and arguments and origin is not type:
-        for one in arguments:
-            if one is not Ellipsis:
-                yield from _paths(one, mark, (*path, EACH))
+        for part in arguments:
+            if part is not Ellipsis:
+                yield from _paths(part, mark, (*path, EACH))
     elif _is_record(hint):
-        for key, one, metadata in _fields(hint):
-            yield from _paths(one, _marked(metadata, mark), (*path, key))
+        for key, part, metadata in _fields(hint):
+            yield from _paths(part, _mark(metadata, mark), (*path, key))
     elif mark is Trusted and hint is not type(None):
         yield path
 
@@ -126,5 +126,5 @@ def _is_record(hint: Any) -> bool:
     )
 
 
-def _marked(metadata: Any, mark: FieldMark | None) -> FieldMark | None:
-    return next((one for one in metadata if isinstance(one, FieldMark)), mark)
+def _mark(metadata: Any, mark: FieldMark | None) -> FieldMark | None:
+    return next((extra for extra in metadata if isinstance(extra, FieldMark)), mark)

@@ -33,20 +33,20 @@ def effect_for(
     timeout: float | None = None,
 ) -> Effect:
     """Return a call's effect, `invalid` if it does not fit; defaults stay out: logs still match when there are more."""
-    given, problem = parse_arguments(arguments, tool.name)
+    values, problem = parse_arguments(arguments, tool.name)
     if problem is not None:
         # What cannot be an argument object is kept as text, so that the log shows what was asked.
-        given = {"raw": arguments if isinstance(arguments, str) else repr(arguments)}
+        values = {"raw": arguments if isinstance(arguments, str) else repr(arguments)}
         problem = mistake(tool.name, [problem], tool.schema.parameters)
     else:
-        _, problem = tool.check(given)
+        _, problem = tool.check(values)
     return constructed(
         Effect,
         {
             "kind": EffectKind.INVOKE_TOOL,
             "component": tool.component,
             "content_hash": tool.content_hash,
-            "arguments": given,
+            "arguments": values,
             "request": None,
             "mode": tool.mode,
             "tags": tool.tags,
@@ -67,19 +67,19 @@ def effect_for(
 
 
 class ToolHandler:
-    """Executes InvokeTool; `called` has tools by `name@version`; results over `max_result_chars` become artifacts."""
+    """Executes InvokeTool; `by_component`: tools by `name@version`; results over `max_result_chars` are artifacts."""
 
     def __init__(
         self,
         tools: Callable[[str], Tool | None],
         *,
-        called: Mapping[str, Tool] | None = None,
+        by_component: Mapping[str, Tool] | None = None,
         max_result_chars: int = 20_000,
         timeout_s: float | None = 120.0,
         threads: Threads | None = None,
     ) -> None:
         self._by_name = tools
-        self._called = called or {}
+        self._called = by_component or {}
         self._max_chars = max_result_chars
         self._timeout_s = timeout_s
         self._threads = threads or Threads(32)
@@ -104,8 +104,8 @@ class ToolHandler:
         if tool is None:
             return failed("mistake", f"no tool {effect.name!r} is registered in this workspace")
         if tool.traits.invokers is not None and parent is not None and parent.actor not in tool.traits.invokers:
-            who = ", ".join(tool.traits.invokers) or "nobody"
-            return failed("denied", f"{parent.actor} may not call {tool.name}; these may: {who}")
+            callers = ", ".join(tool.traits.invokers) or "nobody"
+            return failed("denied", f"{parent.actor} may not call {tool.name}; these may: {callers}")
         # Again, though effect_for did: the tool may have changed since, or arguments were redacted.
         arguments, sentence = tool.validate(effect.arguments)
         if arguments is None:
@@ -171,8 +171,8 @@ class ToolHandler:
                 raise _Stopped from None
             raise
 
-    def _failure(self, tool: Tool, effect: Effect, what: str | None, kind: str, sentence: str = "") -> Outcome:
-        text = sentence if what is None else f"tool {tool.name} {what}"
+    def _failure(self, tool: Tool, effect: Effect, ending: str | None, kind: str, sentence: str = "") -> Outcome:
+        text = sentence if ending is None else f"tool {tool.name} {ending}"
         if len(text) > self._max_chars:
             text = f"{text[: self._max_chars]}\n[cut: {len(text) - self._max_chars:,} characters left out]"
         return failed("error", text or f"tool {tool.name} failed: {kind}", error_type=kind, trust=_trust(tool, effect))
@@ -202,11 +202,11 @@ class ToolHandler:
             artifacts = artifacts + whole
         if not is_plain(result.content):
             trust = lowest(trust, *_trusts(result.content))
-        trusted = tool.traits.trusted if value == whole_value else ()  # not of what was cut to a text
+        paths = tool.traits.trusted if value == whole_value else ()  # not of what was cut to a text
         links = result.links if value == whole_value else ()
-        if not artifacts and not trusted and not links and is_plain(value):
+        if not artifacts and not paths and not links and is_plain(value):
             return Outcome.of(value, usage=usage, trust=trust)
-        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=trust, trusted=trusted, links=links)
+        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=trust, trusted=paths, links=links)
 
 
 class _Stopped(Exception):
@@ -219,7 +219,7 @@ def _trust(tool: Tool, effect: Effect) -> Trust:
     They are pure ones that read nothing, and functions of the application that do not say what they touch: most compute
     something, and what they send, once anything from outside was read, is asked about.
     """
-    own = tool.undeclared and tool.schema.trust is not Trust.UNTRUSTED
+    own = tool.is_undeclared and tool.schema.trust is not Trust.UNTRUSTED
     if not own and (tool.mode is not Mode.PURE or Tag.READ in tool.tags):
         return Trust.UNTRUSTED
     return lowest(effect.lowest_trust, Trust.AGENT) if effect.provenance else Trust.AGENT
@@ -227,9 +227,9 @@ def _trust(tool: Tool, effect: Effect) -> Trust:
 
 def _trusts(content: Any) -> Iterator[Trust]:
     """Yield the trust of the blocks of a result: the whole is trusted no further than any part of it."""
-    for one in content if isinstance(content, list | tuple) else [content]:
-        if isinstance(one, _BLOCKS):
-            yield one.trust
+    for block in content if isinstance(content, list | tuple) else [content]:
+        if isinstance(block, _BLOCKS):
+            yield block.trust
 
 
 def _message(exc: BaseException) -> str:

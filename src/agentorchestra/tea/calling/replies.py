@@ -20,19 +20,19 @@ from pydantic import JsonValue
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ModelResponse, ToolCall, ToolSchema
 from agentorchestra.core.reply_text import DECODER, FENCE, PYTHON, read_json, split_thoughts, starts_line, values_in
-from agentorchestra.tea.calling.argument_repair import ARGUMENT_KEYS, mended
+from agentorchestra.tea.calling.argument_repair import ARGUMENT_KEYS, repair
 
 READ_WHOLE = 3
 """The number of `RunManifest.checks` from which on replies are read in all their forms."""
 
 DECISION_FIELDS = ("thinking", "thought", "evaluation_previous_goal", "memory", "next_goal", "tool", "answer")
 
-Written = tuple[str, JsonValue]
+RawCall = tuple[str, JsonValue]
 """A call as it stands in a text: a name, and an object, its JSON or another value."""
 
 
 @dataclass(frozen=True)
-class Reply:
+class ModelReply:
     """What a model's reply means.
 
     Attributes:
@@ -41,7 +41,7 @@ class Reply:
         text: the text without thoughts.
         calls: names of tools that there are, as far as one was meant; arguments in the types that their schemas want.
         cut: it was cut at its limit.
-        broken: the last call has no end, or cannot be read: it is not made.
+        incomplete: the last call has no end, or cannot be read: it is not made.
         repairs: of each call what was read otherwise than it was written, "" for nothing.
         fields: the JSON object of a decision, where the text holds one.
         problem: why a call is not among `calls`, a sentence for the model; "" for none.
@@ -52,15 +52,15 @@ class Reply:
     text: str
     calls: tuple[ToolCall, ...]
     cut: bool
-    broken: bool
+    incomplete: bool
     repairs: tuple[str, ...]
     fields: dict[str, Any] | None
     problem: str
 
-    def repaired(self, call: ToolCall) -> str:
+    def repair_of(self, call: ToolCall) -> str:
         """Return what was read otherwise of a call than it was written, whatever id it has got since."""
-        alike = ((one.name, one.arguments) == (call.name, call.arguments) for one in self.calls)
-        return next((said for said, same in zip(self.repairs, alike, strict=True) if same), "")
+        alike = ((own.name, own.arguments) == (call.name, call.arguments) for own in self.calls)
+        return next((note for note, same in zip(self.repairs, alike, strict=True) if same), "")
 
 
 class _BrokenError(ValueError):
@@ -73,7 +73,7 @@ class _BrokenError(ValueError):
 
 def read_reply(
     response: ModelResponse, schemas: Sequence[ToolSchema], *, native: bool, finish: str = "done", former: bool = False
-) -> Reply:
+) -> ModelReply:
     """Return what a reply means.
 
     Args:
@@ -82,80 +82,80 @@ def read_reply(
         finish: the tool that ends the agent's work.
         former: read no more forms than runs did that began before `READ_WHOLE`.
     """
-    tools, cut = {one.name: one for one in schemas}, response.finish_reason == "length"
+    tools, cut = {schema.name: schema for schema in schemas}, response.finish_reason == "length"
     thoughts, text = ("", response.text) if former else split_thoughts(response.text)
     fields = decision_fields(text, former=former)
-    listed = [one for one in _listed_in(fields) if not native or former or _resolved(one[0], tools) in tools]
-    if not native and (listed or any(name in (fields or ()) for name in DECISION_FIELDS)):
-        words, written, broken = text.partition("{")[0].partition("```")[0], listed, None
+    json_calls = [call for call in _listed_in(fields) if not native or former or _tool_name(call[0], tools) in tools]
+    if not native and (json_calls or any(name in (fields or ()) for name in DECISION_FIELDS)):
+        words, raw_calls, error = text.partition("{")[0].partition("```")[0], json_calls, None
     else:
-        words, written, broken = _written(text, tools, cut=cut, former=former)
-        if not written and broken is None and listed:
-            words, written = "", listed
-    blocks = [one for one in FENCE.finditer(text) if one["open"] is None and one["language"].casefold() in PYTHON]
-    if not native and not written and broken is None and len(blocks) == 1 and "python" in tools:
+        words, raw_calls, error = _text_calls(text, tools, cut=cut, former=former)
+        if not raw_calls and error is None and json_calls:
+            words, raw_calls = "", json_calls
+    blocks = [code for code in FENCE.finditer(text) if code["open"] is None and code["language"].casefold() in PYTHON]
+    if not native and not raw_calls and error is None and len(blocks) == 1 and "python" in tools:
         words = text[: blocks[0].start()] + text[blocks[0].end() :]
-        written = [("python", {"code": blocks[0]["inside"]})]
-    calls, problem, unread = [_call(*one) for one in written], "", broken is not None and bool(broken.name)
-    if broken is not None and broken.name:
-        calls.append(_call(broken.name, broken.text))
-    elif broken is not None and not cut:
+        raw_calls = [("python", {"code": blocks[0]["inside"]})]
+    calls, problem, open_ = [_call(*call) for call in raw_calls], "", error is not None and bool(error.name)
+    if error is not None and error.name:
+        calls.append(_call(error.name, error.text))
+    elif error is not None and not cut:
         problem = (
             "your reply held a call that was not made: it cannot be read, or words follow it. Write it again, with its "
             "name and arguments as JSON and nothing behind it"
         )
-    how = "written into the text" if native and calls else ""
+    origin = "written into the text" if native and calls else ""
     if own := response.tool_calls:
-        if not former and (beside := {one.name for one in calls} - {one.name for one in own}):
+        if not former and (beside := {call.name for call in calls} - {call.name for call in own}):
             problem = f"the call of {', '.join(sorted(beside))} in your text was not made: there were calls beside it"
-        calls, how, unread = [*own], "", cut and not former and isinstance(own[-1].arguments, str)
+        calls, origin, open_ = [*own], "", cut and not former and isinstance(own[-1].arguments, str)
         words = text if former else words
     repairs = ["" for _ in calls]
     for index, call in enumerate([] if former else [*calls]):
-        calls[index] = _repaired(call, tools, finish, whole=not unread or index < len(calls) - 1)
-        repairs[index] = how or _difference(call, calls[index])
-    said = str((fields or {}).get("thinking") or (fields or {}).get("thought") or "")
-    thoughts = "\n\n".join(one for one in (response.thinking, thoughts, said) if one)
+        calls[index] = _repair_call(call, tools, finish, whole=not open_ or index < len(calls) - 1)
+        repairs[index] = origin or _difference(call, calls[index])
+    reasoning = str((fields or {}).get("thinking") or (fields or {}).get("thought") or "")
+    thoughts = "\n\n".join(part for part in (response.thinking, thoughts, reasoning) if part)
     if not former and thoughts and not (calls or text.strip()) and response.finish_reason == "stop":
         problem = (
             f"your reply was nothing but thoughts, and no call in them is made; call a tool, or {finish}, after them"
         )
-    return Reply(
-        thoughts, words if former else words.strip(), text, tuple(calls), cut, unread, tuple(repairs), fields, problem
+    return ModelReply(
+        thoughts, words if former else words.strip(), text, tuple(calls), cut, open_, tuple(repairs), fields, problem
     )
 
 
-def _call(name: str, given: JsonValue) -> ToolCall:
-    return ToolCall(id="", name=name, arguments=given if isinstance(given, dict | str) else json.dumps(given))
+def _call(name: str, value: JsonValue) -> ToolCall:
+    return ToolCall(id="", name=name, arguments=value if isinstance(value, dict | str) else json.dumps(value))
 
 
-def _difference(written: ToolCall, meant: ToolCall) -> str:
+def _difference(original: ToolCall, result: ToolCall) -> str:
     """Return what was read otherwise in a call: its name, and the names of arguments, without their values."""
-    said = [] if written.name == meant.name else [f"called {written.name[:100]}"]
-    if written.arguments != meant.arguments and isinstance(meant.arguments, dict):
-        before = written.arguments if isinstance(written.arguments, dict) else {}
-        changed = [name for name, value in meant.arguments.items() if before.get(name) != value]
-        said.append(f"written otherwise: {', '.join(changed)}")
-    return "; ".join(said)
+    notes = [] if original.name == result.name else [f"called {original.name[:100]}"]
+    if original.arguments != result.arguments and isinstance(result.arguments, dict):
+        before = original.arguments if isinstance(original.arguments, dict) else {}
+        changed = [name for name, value in result.arguments.items() if before.get(name) != value]
+        notes.append(f"written otherwise: {', '.join(changed)}")
+    return "; ".join(notes)
 
 
-def _repaired(call: ToolCall, tools: Mapping[str, ToolSchema], finish: str, *, whole: bool) -> ToolCall:
+def _repair_call(call: ToolCall, tools: Mapping[str, ToolSchema], finish: str, *, whole: bool) -> ToolCall:
     """Return a call of the tool that is meant, with its arguments in the types that it takes; else the same."""
-    update: dict[str, Any] = {} if (name := _resolved(call.name, tools)) == call.name else {"name": name}
+    update: dict[str, Any] = {} if (name := _tool_name(call.name, tools)) == call.name else {"name": name}
     if whole and name in tools:
-        arguments = mended(call.arguments, tools[name].parameters, finishes=name == finish)
+        arguments = repair(call.arguments, tools[name].parameters, finishes=name == finish)
         if arguments is not None and repr(arguments) != repr(call.arguments):
             update["arguments"] = arguments
     return call.model_copy(update=update) if update else call
 
 
-def _resolved(name: str, tools: Mapping[str, ToolSchema]) -> str:
+def _tool_name(name: str, tools: Mapping[str, ToolSchema]) -> str:
     """Return the name of the tool that is meant: without `functions.`, a token behind it, blanks and capitals."""
     if name in tools:
         return name
     short = re.sub(r":\d+\Z", "", name.partition("<|")[0].strip())
     for candidate in (short, short.rpartition(".")[2], short.rpartition(":")[2]):
-        same = [candidate] if candidate in tools else [one for one in tools if _plain(one) == _plain(candidate) != ""]
+        same = [candidate] if candidate in tools else [key for key in tools if _plain(key) == _plain(candidate) != ""]
         if len(same) == 1:
             return same[0]
     return short.removeprefix("functions.") or name
@@ -172,31 +172,31 @@ _NAME_KEYS = ("name", "tool_name", "function_name", "tool", "function", "action"
 _LIST_KEYS = ("tool_calls", "tool_uses", "function_calls", "calls")
 
 
-def _listed(value: Any, *, marked: bool) -> list[Written]:
+def _calls_in(value: Any, *, has_mark: bool) -> list[RawCall]:
     """Return the calls of an object or a list of objects; none if any of them is something else.
 
-    `marked`: a mark says that these are calls, so one without arguments is a call too.
+    `has_mark`: a mark says that these are calls, so one without arguments is a call too.
     """
     if isinstance(value, dict):
         value = next((value[key] for key in _LIST_KEYS if isinstance(value.get(key), list)), [value])
-    found: list[Written] = []
-    for one in value if isinstance(value, list) and all(isinstance(one, dict) for one in value) else ():
-        inner = next((one[key] for key in ("function", "function_call") if isinstance(one.get(key), dict)), one)
+    calls: list[RawCall] = []
+    for entry in value if isinstance(value, list) and all(isinstance(entry, dict) for entry in value) else ():
+        inner = next((entry[key] for key in ("function", "function_call") if isinstance(entry.get(key), dict)), entry)
         name = next((inner[key] for key in _NAME_KEYS if isinstance(inner.get(key), str)), None)
-        given: Any = next((inner[key] for key in ARGUMENT_KEYS if key in inner), {} if marked else None)
-        if name is None and marked and len(inner) == 1:
-            ((name, given),) = inner.items()
-        if name is None or given is None or not (marked or isinstance(given, dict | str)):
+        arguments: Any = next((inner[key] for key in ARGUMENT_KEYS if key in inner), {} if has_mark else None)
+        if name is None and has_mark and len(inner) == 1:
+            ((name, arguments),) = inner.items()
+        if name is None or arguments is None or not (has_mark or isinstance(arguments, dict | str)):
             return []
-        found.append((name, given))
-    return found
+        calls.append((name, arguments))
+    return calls
 
 
-def _listed_in(fields: Mapping[str, Any] | None) -> list[Written]:
-    listed = (fields or {}).get("tool")
-    items = [listed] if isinstance(listed, dict) else listed if isinstance(listed, list) else []
-    entries = [one if isinstance(one, dict) else {"name": str(one)} for one in items]
-    return [(str(one.get("name", "")), one.get("args", one.get("arguments", {}))) for one in entries]
+def _listed_in(fields: Mapping[str, Any] | None) -> list[RawCall]:
+    value = (fields or {}).get("tool")
+    items = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
+    entries = [call if isinstance(call, dict) else {"name": str(call)} for call in items]
+    return [(str(entry.get("name", "")), entry.get("args", entry.get("arguments", {}))) for entry in entries]
 
 
 def decision_fields(text: str, *, former: bool = False) -> dict[str, Any] | None:
@@ -207,8 +207,8 @@ def decision_fields(text: str, *, former: bool = False) -> dict[str, Any] | None
             return whole
     except ValueError:
         pass
-    found = [one for one in values_in(text) if isinstance(one, dict)]
-    return max(found, key=lambda one: sum(field in one for field in DECISION_FIELDS) + ("tool" in one), default=None)
+    dicts = [value for value in values_in(text) if isinstance(value, dict)]
+    return max(dicts, key=lambda data: sum(field in data for field in DECISION_FIELDS) + ("tool" in data), default=None)
 
 
 # -- calls in a text ---------------------------------------------------------------------------------------------------
@@ -232,14 +232,14 @@ _CLOSES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _BLANK = re.compile(r"(?:[\s,;}\]]|```)+")
-_NAMED = re.compile(
+_NAME_HEAD = re.compile(
     r"""(?:function\s*<[|｜]tool[▁_]sep[|｜]>)? (?P<name>[\w.:/-]{1,100})
     (?:\s|<[|｜]tool[▁_]sep[|｜]>|\[ARGS\]|\[CALL_ID\]\w{1,40}|\bjson\b|```
     |<\|tool_call_argument_begin\|>|<\|constrain\|>|<\|message\|>|<\|channel\|>\w{0,20})* (?=\{)""",
     re.VERBOSE,
 )
-_TOLD = re.compile(r"(?P<name>[\w.]{1,100})[ ]?\w{0,20}<\|message\|>")
-_KEYED = re.compile(r"(?P<name>[\w.:/-]{1,100})\s*(?=<arg_key>|</tool_call>)")
+_TALK = re.compile(r"(?P<name>[\w.]{1,100})[ ]?\w{0,20}<\|message\|>")
+_KEY_HEAD = re.compile(r"(?P<name>[\w.:/-]{1,100})\s*(?=<arg_key>|</tool_call>)")
 _KEY = re.compile(r"\s*<arg_key>(?P<name>[^<]{1,100})</arg_key>\s*(?:</arg_key>\s*)?<arg_value>")
 _HEAD = re.compile(rf"{_ELEMENT}[\"']?(?P<name>[^\"'<>]{{1,100}})[\"']?>", re.IGNORECASE)
 _PARAMETER = re.compile(
@@ -250,7 +250,7 @@ _VALUE_END = re.compile(r"</arg_value>")
 _ELEMENT_END = re.compile(r"</(?:antml:|｜DSML｜)?(?:function|invoke)>", re.IGNORECASE)
 _GEMMA = re.compile(r"call:(?P<name>[\w.:/-]{1,100})(?=\{)")
 _ANY_NAME = re.compile(r"""["'](?:name|tool_name|tool|function)["']\s*:\s*["']([^"']{1,100})["']""")
-_CALLED = re.compile(r"\[?\s*[A-Za-z_][\w.]{0,100}\s*\(")
+_PYTHON_CALL = re.compile(r"\[?\s*[A-Za-z_][\w.]{0,100}\s*\(")
 _MOST_PYTHON = 200_000  # characters of calls in Python that are read
 _MOST_WEAK = 20  # blocks and brackets in a text that are tried
 
@@ -274,11 +274,11 @@ def _was_read(text: str, mark: re.Match[str]) -> bool:
     return mark["line"] == "<tool_call>" or text.startswith("<function=", mark.end())
 
 
-def _written(
+def _text_calls(
     text: str, tools: Mapping[str, ToolSchema], *, cut: bool, former: bool
-) -> tuple[str, list[Written], _BrokenError | None]:
+) -> tuple[str, list[RawCall], _BrokenError | None]:
     """Return a text's words, the calls at its end, and a further one that cannot be read."""
-    words, calls, at, weak, tried = list[str](), list[Written](), 0, False, 0
+    words, calls, at, weak, tries = list[str](), list[RawCall](), 0, False, 0
     while (mark := _opening(text, at, former=former)) is not None:
         words.append(text[at : mark.start()])
         weak, at, inside = mark["weak"] is not None, mark.end(), True
@@ -291,17 +291,17 @@ def _written(
                 elif not weak and (more := _OPENS.match(text, at)) is not None and more.end() > at:
                     at, inside = more.end(), True
                 elif inside or text[at] == "{" or _HEAD.match(text, at) is not None:
-                    found, at = _body(text, at, tools, marked=not weak)
-                    calls, inside = [*calls, *found], False
-                    if (weak or former) and not all(_resolved(name, tools) in tools for name, _ in found):
+                    batch, at = _body(text, at, tools, has_mark=not weak)
+                    calls, inside = [*calls, *batch], False
+                    if (weak or former) and not all(_tool_name(name, tools) in tools for name, _ in batch):
                         raise _BrokenError("", text[at:])
                 else:
                     break
         except _BrokenError as exc:
-            known = bool(exc.name) and _resolved(exc.name, tools) in tools
-            if known and cut if weak else exc.name or calls or starts_line(text, mark.start()):
+            is_tool = bool(exc.name) and _tool_name(exc.name, tools) in tools
+            if is_tool and cut if weak else exc.name or calls or starts_line(text, mark.start()):
                 return "".join(words).strip(), calls, exc
-            if not weak or calls or (tried := tried + 1) > _MOST_WEAK:
+            if not weak or calls or (tries := tries + 1) > _MOST_WEAK:
                 return text, [], None
             words.append(text[mark.start() : mark.end() + 1])
             at = mark.end() + 1
@@ -310,36 +310,36 @@ def _written(
     return ("".join(words).strip(), calls, None) if calls else (text, [], None)
 
 
-def _body(text: str, at: int, tools: Mapping[str, ToolSchema], *, marked: bool) -> tuple[list[Written], int]:
+def _body(text: str, at: int, tools: Mapping[str, ToolSchema], *, has_mark: bool) -> tuple[list[RawCall], int]:
     """Return the calls that begin at a place behind an opening mark, and where they end."""
     if (head := _HEAD.match(text, at)) is not None:
         return _element(text, head)
-    if (keyed := _KEYED.match(text, at)) is not None:
-        return _element(text, keyed)
+    if (key_head := _KEY_HEAD.match(text, at)) is not None:
+        return _element(text, key_head)
     closed = _CLOSES.search(text, at)
     end = closed.start() if closed is not None else len(text)
-    body, name, told = text[at:end].strip(), "", None
+    body, name, talk = text[at:end].strip(), "", None
     try:
-        if (named := _NAMED.match(text, at)) is not None and not named["name"].startswith("call:"):
-            name = named["name"]
-            value, stop = _object(text, named.end(), end)
+        if (name_head := _NAME_HEAD.match(text, at)) is not None and not name_head["name"].startswith("call:"):
+            name = name_head["name"]
+            value, stop = _object(text, name_head.end(), end)
             return [(name, value)], stop
-        if (told := _TOLD.match(text, at)) is not None and closed is not None:
-            return [(told["name"], text[told.end() : end])], end
+        if (talk := _TALK.match(text, at)) is not None and closed is not None:
+            return [(talk["name"], text[talk.end() : end])], end
         if (gemma := _GEMMA.match(body)) is not None:  # bare keys, and texts between tokens
             name, pieces = gemma["name"], re.split(r"<escape>|<\|\"\|>", body[gemma.end() :])
-            pieces[::2] = [re.sub(r"([{,]\s*)([A-Za-z_]\w*)\s*:", r'\1"\2":', one) for one in pieces[::2]]
+            pieces[::2] = [re.sub(r"([{,]\s*)([A-Za-z_]\w*)\s*:", r'\1"\2":', piece) for piece in pieces[::2]]
             pieces[1::2] = map(canonical_json, pieces[1::2])
             return [(name, read_json("".join(pieces)))], end
         value, stop = _object(text, at, end) if text[at] in "{[" else (None, end)
-        if calls := _listed(value, marked=marked):
+        if calls := _calls_in(value, has_mark=has_mark):
             return calls, stop
     except (ValueError, RecursionError):
         pass
     if calls := _pythonic(body, tools):
         return calls, end
-    found = _ANY_NAME.search(body, 0, 2_000)
-    raise _BrokenError(name or (found[1] if found is not None else told["name"] if told is not None else ""), body)
+    match = _ANY_NAME.search(body, 0, 2_000)
+    raise _BrokenError(name or (match[1] if match is not None else talk["name"] if talk is not None else ""), body)
 
 
 def _object(text: str, at: int, end: int) -> tuple[Any, int]:
@@ -350,42 +350,42 @@ def _object(text: str, at: int, end: int) -> tuple[Any, int]:
         return read_json(text[at:end]), end
 
 
-def _element(text: str, head: re.Match[str]) -> tuple[list[Written], int]:
+def _element(text: str, head: re.Match[str]) -> tuple[list[RawCall], int]:
     """Return the call of an element with parameters, JSON or a text inside, or of a name with keys and values."""
-    name, at, given = head["name"].strip(), head.end(), dict[str, JsonValue]()
+    name, at, arguments = head["name"].strip(), head.end(), dict[str, JsonValue]()
     while (key := _PARAMETER.match(text, at) or _KEY.match(text, at)) is not None:
         ends = _PARAMETER_END if "parameter" in key[0] else _VALUE_END
         stop = ends.search(text, key.end())
         if stop is None:
             raise _BrokenError(name, text[head.end() :])
         value = text[key.end() : stop.start()]
-        given[key["name"].strip()] = value.removesuffix("\n") if ends is _PARAMETER_END else value
+        arguments[key["name"].strip()] = value.removesuffix("\n") if ends is _PARAMETER_END else value
         at = stop.end()
-    if given or not head[0].startswith("<"):
-        return [(name, given)], at
+    if arguments or not head[0].startswith("<"):
+        return [(name, arguments)], at
     closed = _ELEMENT_END.search(text, at)
     if closed is None:
         raise _BrokenError(name, text[at:])
     return [(name, text[at : closed.start()].strip() or {})], closed.end()
 
 
-def _pythonic(body: str, tools: Mapping[str, ToolSchema]) -> list[Written]:
+def _pythonic(body: str, tools: Mapping[str, ToolSchema]) -> list[RawCall]:
     """Return the calls of `[f(a=1), g(2)]`, of `print(f(a=1))`, or of a line for each; none if it is anything else."""
-    if _CALLED.match(body) is None or len(body) > _MOST_PYTHON:
+    if _PYTHON_CALL.match(body) is None or len(body) > _MOST_PYTHON:
         return []
-    found: list[Written] = []
+    calls: list[RawCall] = []
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            nodes: list[Any] = [getattr(one, "value", None) for one in ast.parse(body).body]
-        nodes = [each for one in nodes for each in (one.elts if isinstance(one, ast.List | ast.Tuple) else [one])]
+            nodes: list[Any] = [getattr(statement, "value", None) for statement in ast.parse(body).body]
+        nodes = [node for tree in nodes for node in (tree.elts if isinstance(tree, ast.List | ast.Tuple) else [tree])]
         for node in nodes:
             call: Any = node.args[0] if ast.unparse(node.func) == "print" and "print" not in tools else node
-            name = _resolved(ast.unparse(call.func).removesuffix(".call"), tools)
+            name = _tool_name(ast.unparse(call.func).removesuffix(".call"), tools)
             takes = [*tools[name].parameters.get("properties", {})] if name in tools else []
-            given: dict[str, Any] = dict(zip(takes, map(ast.literal_eval, call.args), strict=False))
-            given |= {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
-            found.append((name, read_json(canonical_json(given))))
+            arguments: dict[str, Any] = dict(zip(takes, map(ast.literal_eval, call.args), strict=False))
+            arguments |= {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+            calls.append((name, read_json(canonical_json(arguments))))
     except (SyntaxError, ValueError, TypeError, AttributeError, IndexError, RecursionError, MemoryError):
         return []
-    return found
+    return calls

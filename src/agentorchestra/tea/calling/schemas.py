@@ -33,7 +33,7 @@ class ArgumentsModel(BaseModel):
         return value
 
     @classmethod
-    def model_json_schema(cls, *_options: Any, **_named: Any) -> dict[str, Any]:
+    def model_json_schema(cls, *_options: Any, **_keywords: Any) -> dict[str, Any]:
         """Return the schema that the model was made of."""
         return copy.deepcopy(cls.__json_schema__)
 
@@ -43,23 +43,23 @@ def arguments_model(name: str, parameters: Mapping[str, Any]) -> type[BaseModel]
     words = re.sub(r"[^0-9a-zA-Z]+", " ", name).title().replace(" ", "")
     required, fields = parameters.get("required", ()), dict[str, Any]()
     for argument, schema in parameters.get("properties", {}).items():
-        described = schema if isinstance(schema, Mapping) else {}
-        default = ... if argument in required else described.get("default")
+        entry = schema if isinstance(schema, Mapping) else {}
+        default = ... if argument in required else entry.get("default")
         field = _field_name(argument, fields)
         alias = argument if field != argument else None
-        fields[field] = (Any, Field(default, alias=alias, description=described.get("description")))
+        fields[field] = (Any, Field(default, alias=alias, description=entry.get("description")))
     model = create_model(f"{words}Arguments", __base__=ArgumentsModel, __module__=__name__, **fields)
     model.__json_schema__ = dict(parameters)
     return model
 
 
-def _field_name(name: str, taken: Mapping[str, Any]) -> str:
+def _field_name(name: str, fields: Mapping[str, Any]) -> str:
     """Return a name that a field may have: the argument's own where possible."""
     usable = name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
-    if usable and not hasattr(ArgumentsModel, name) and name not in taken:
+    if usable and not hasattr(ArgumentsModel, name) and name not in fields:
         return name
     base = "field_" + re.sub(r"\W", "_", name).strip("_")
-    found, number = base, 2
-    while found in taken:
-        found, number = f"{base}_{number}", number + 1
-    return found
+    field, number = base, 2
+    while field in fields:
+        field, number = f"{base}_{number}", number + 1
+    return field

@@ -27,7 +27,7 @@ from agentorchestra.core.names import nearest
 from agentorchestra.core.protocols import RunContext
 
 _SECTION = re.compile(r"^[ \t]*(?:\w[\w ]*:[ \t]*$|:\w+|-{3,}[ \t]*$)", re.MULTILINE)
-_SHOWN = 80
+_VALUE_CHARS = 80
 _LONGEST = 300
 _MOST_PROBLEMS = 5
 
@@ -67,11 +67,11 @@ class Signature:
         return True
 
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
-        named = dict(arguments)
+        kwargs = dict(arguments)
         if self.context is not None:
-            named[self.context] = ctx
-        first = [named.pop(name) if name in named else self.defaults[name] for name in self.positional]
-        return first, named
+            kwargs[self.context] = ctx
+        first = [kwargs.pop(name) if name in kwargs else self.defaults[name] for name in self.positional]
+        return first, kwargs
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class SchemaArguments:
 
     def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         """Return the arguments and what is wrong with them; null for an optional one that takes none is left out."""
-        given = given_of(arguments, self.parameters)
-        return given, self.checker(given) if self.checker else schema_problems(given, self.parameters)
+        values = given_of(arguments, self.parameters)
+        return values, self.checker(values) if self.checker else schema_problems(values, self.parameters)
 
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
         return [ctx] if self.context else [], arguments
@@ -95,22 +95,22 @@ class SchemaArguments:
 
 def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[str, Any]) -> Signature:
     """Return what a function takes, or raise ToolDefinitionError; `namespace`: locals that its annotations may use."""
-    found = list(inspect.signature(function).parameters.values())
-    bound = isinstance(function, functools.partial)
+    params = list(inspect.signature(function).parameters.values())
+    is_partial = isinstance(function, functools.partial)
     if isinstance(function, functools.partial):
         # What is bound is settled: nobody is shown it, and no call replaces it.
-        found = [one for one in found if one.name not in function.keywords]
-    is_method = bool(found) and found[0].name in ("self", "cls") and found[0].annotation is inspect.Parameter.empty
+        params = [parameter for parameter in params if parameter.name not in function.keywords]
+    is_method = bool(params) and params[0].name in ("self", "cls") and params[0].annotation is inspect.Parameter.empty
     if is_method:
-        found = found[1:]
-    hints = _hints(function, found, name, namespace)
-    context = _context(found, hints, name)
-    description, described = read_docstring(inspect.getdoc(_inner(function) if bound else function) or "")
+        params = params[1:]
+    hints = _hints(function, params, name, namespace)
+    context = _context(params, hints, name)
+    description, descriptions = read_docstring(inspect.getdoc(_inner(function) if is_partial else function) or "")
     fields: list[_Field] = []
     types_of: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
-    shown: dict[str, Any] = {}
-    for parameter in found:
+    values: dict[str, Any] = {}
+    for parameter in params:
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             stars = "*" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else "**"
             raise ToolDefinitionError(
@@ -128,17 +128,17 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
                 f"parameter {parameter.name!r} of tool {name!r} has no type; "
                 f"write {example or f'e.g. {parameter.name}: str'}"
             )
-        text = described[parameter.name] if parameter.name in described and not _has_description(hint) else None
+        text = descriptions[parameter.name] if parameter.name in descriptions and not _has_description(hint) else None
         fields.append(_Field(parameter.name, hint, repr(hint), text, parameter.name not in defaults))
         types_of[parameter.name] = hint
         if parameter.name in defaults:
-            shown[parameter.name] = _shown_default(defaults[parameter.name], parameter.name, name)
-    positional = tuple(p.name for p in found if p.kind is inspect.Parameter.POSITIONAL_ONLY)
+            values[parameter.name] = _shown_default(defaults[parameter.name], parameter.name, name)
+    positional = tuple(p.name for p in params if p.kind is inspect.Parameter.POSITIONAL_ONLY)
     try:
-        adapter, parameters = _adapter(tuple(fields), shown)
+        adapter, parameters = _adapter(tuple(fields), values)
     except _NO_SCHEMA:
-        for one, hint in types_of.items():
-            _check_type(hint, one, name)
+        for argument, hint in types_of.items():
+            _check_type(hint, argument, name)
         raise
     return Signature(description, parameters, context, positional, is_method, defaults, adapter)
 
@@ -155,25 +155,25 @@ class _Field(typing.NamedTuple):
 
     name: str
     hint: Any
-    written: str
+    spelling: str
     description: str | None
     required: bool
 
 
 # The tools of the package are made anew for every workspace, and building their schemas costs most of that.
 @functools.lru_cache(maxsize=512)
-def _described(fields: tuple[_Field, ...]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+def _plain_adapter(fields: tuple[_Field, ...]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
     """Return what checks the arguments, and their schema without the defaults."""
     hints: dict[str, Any] = {}
-    for one in fields:
-        text = one.description
-        hint = one.hint if text is None else typing.Annotated[one.hint, Field(description=text)]
-        hints[one.name] = Required[hint] if one.required else NotRequired[hint]
+    for field in fields:
+        text = field.description
+        hint = field.hint if text is None else typing.Annotated[field.hint, Field(description=text)]
+        hints[field.name] = Required[hint] if field.required else NotRequired[hint]
     # A TypedDict takes any parameter name and leaves out what was not given: the function's own defaults apply.
     make: Any = TypedDict  # a checker cannot follow fields that are known at run time only
-    made = make("Arguments", hints)
-    made.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
-    adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(made)
+    arguments_type = make("Arguments", hints)
+    arguments_type.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+    adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(arguments_type)
     parameters = adapter.json_schema(schema_generator=UntitledSchema)
     parameters.pop("title", None)
     parameters.setdefault("properties", {})
@@ -183,23 +183,23 @@ def _described(fields: tuple[_Field, ...]) -> tuple[TypeAdapter[dict[str, Any]],
     return adapter, parameters
 
 
-def _adapter(fields: tuple[_Field, ...], shown: dict[str, Any]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+def _adapter(fields: tuple[_Field, ...], values: dict[str, Any]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
     try:
         hash(fields)
     except TypeError:  # a type may be annotated with anything
-        adapter, plain = _described.__wrapped__(fields)
+        adapter, plain = _plain_adapter.__wrapped__(fields)
     else:
-        adapter, plain = _described(fields)
+        adapter, plain = _plain_adapter(fields)
     parameters: dict[str, Any] = copy_json(plain)
-    for parameter, value in shown.items():
+    for parameter, value in values.items():
         if value is None:
             parameters["properties"][parameter] = _without_null(parameters["properties"][parameter])
         else:
             parameters["properties"][parameter]["default"] = value
-    for one in parameters.get("$defs", {}).values():
-        for name, inner in one.get("properties", {}).items():
-            if inner.get("default", ...) is None and name not in one.get("required", ()):
-                one["properties"][name] = _without_null(inner)
+    for schema in parameters.get("$defs", {}).values():
+        for name, inner in schema.get("properties", {}).items():
+            if inner.get("default", ...) is None and name not in schema.get("required", ()):
+                schema["properties"][name] = _without_null(inner)
     return adapter, parameters
 
 
@@ -209,15 +209,15 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     options = plain.get("anyOf")
     if not isinstance(options, list):
         return plain
-    kept = [one for one in options if one != {"type": "null"}]
-    if len(kept) != 1:
-        return {**plain, "anyOf": kept} if kept else plain
+    rest = [option for option in options if option != {"type": "null"}]
+    if len(rest) != 1:
+        return {**plain, "anyOf": rest} if rest else plain
     del plain["anyOf"]
-    return {**kept[0], **plain}
+    return {**rest[0], **plain}
 
 
 def _hints(
-    function: Callable[..., Any], found: list[inspect.Parameter], name: str, namespace: Mapping[str, Any]
+    function: Callable[..., Any], params: list[inspect.Parameter], name: str, namespace: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the parameters' evaluated annotations; the return type may need names that exist for checkers only."""
     inner = _inner(function)
@@ -225,7 +225,7 @@ def _hints(
     # RunContext is often imported for type checkers only.
     local = {"RunContext": RunContext, **namespace}
     hints = {}
-    for parameter in found:
+    for parameter in params:
         annotation = parameter.annotation
         if annotation is inspect.Parameter.empty:
             continue
@@ -233,7 +233,7 @@ def _hints(
         try:
             hints[parameter.name] = typing.get_type_hints(holder, home, local, include_extras=True)[parameter.name]
         except Exception as exc:
-            if parameter.name == "ctx" and parameter is found[0]:
+            if parameter.name == "ctx" and parameter is params[0]:
                 hints["ctx"] = Any  # taken by its name
                 continue
             raise ToolDefinitionError(
@@ -243,12 +243,12 @@ def _hints(
     return hints
 
 
-def _context(found: list[inspect.Parameter], hints: Mapping[str, Any], name: str) -> str | None:
+def _context(params: list[inspect.Parameter], hints: Mapping[str, Any], name: str) -> str | None:
     """Return the parameter that takes the context: by its annotation, or a first one called `ctx`."""
-    contexts = [parameter.name for parameter in found if _is_context(hints.get(parameter.name))]
+    contexts = [parameter.name for parameter in params if _is_context(hints.get(parameter.name))]
     if len(contexts) > 1:
         raise ToolDefinitionError(f"tool {name!r} takes the context twice: {' and '.join(contexts)}; one is enough")
-    if not contexts and found and found[0].name == "ctx":
+    if not contexts and params and params[0].name == "ctx":
         return "ctx"
     return contexts[0] if contexts else None
 
@@ -258,7 +258,7 @@ def _is_context(hint: Any) -> bool:
     if origin is typing.Annotated:
         return _is_context(typing.get_args(hint)[0])
     if origin in (typing.Union, types.UnionType):
-        return any(_is_context(one) for one in typing.get_args(hint))
+        return any(_is_context(option) for option in typing.get_args(hint))
     return (origin or hint) is RunContext
 
 
@@ -296,16 +296,16 @@ def _shown_default(value: Any, parameter: str, name: str) -> Any:
             f"{parameter}: Annotated[..., Field(...)] = default"
         )
     try:
-        shown = to_jsonable_python(value)
+        data = to_jsonable_python(value)
         if isinstance(value, set | frozenset):
-            shown = sorted(shown, key=canonical_json)  # the same schema in every process
-        canonical_json(shown)
+            data = sorted(data, key=canonical_json)  # the same schema in every process
+        canonical_json(data)
     except (PydanticSerializationError, TypeError, ValueError):
         raise ToolDefinitionError(
             f"the default {_short(value)} of parameter {parameter!r} of tool {name!r} is not JSON; "
             "use None as the default and fill it in inside the function"
         ) from None
-    return shown
+    return data
 
 
 # -- docstrings --------------------------------------------------------------------------------------------------------
@@ -326,14 +326,14 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     else:
         sections = griffe.parse_google(docstring, warnings=False)
     words = []
-    described = {}
+    descriptions = {}
     for section in sections:
         if section.kind is griffe.DocstringSectionKind.text:
             words.append(section.value.strip())
         elif section.kind is griffe.DocstringSectionKind.parameters:
             for parameter in section.value:
-                described[parameter.name.lstrip("*")] = " ".join(parameter.description.split())
-    return "\n\n".join(words).strip(), described
+                descriptions[parameter.name.lstrip("*")] = " ".join(parameter.description.split())
+    return "\n\n".join(words).strip(), descriptions
 
 
 # -- what is wrong, in words -------------------------------------------------------------------------------------------
@@ -361,12 +361,12 @@ def parse_arguments(arguments: dict[str, Any] | str, name: str) -> tuple[dict[st
 def given_of(arguments: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
     """Return arguments without the nulls that models write for optional ones they do not use."""
     nulls = [name for name, value in arguments.items() if value is None and name not in parameters.get("required", ())]
-    known = parameters.get("properties", {})
+    properties = parameters.get("properties", {})
     definitions = {"$defs": parameters["$defs"]} if "$defs" in parameters else {}
     left_out = {
         name
         for name in nulls
-        if isinstance(known.get(name), dict) and schema_problems(None, {**definitions, **known[name]})
+        if isinstance(properties.get(name), dict) and schema_problems(None, {**definitions, **properties[name]})
     }
     return {name: value for name, value in arguments.items() if name not in left_out} if left_out else arguments
 
@@ -374,8 +374,8 @@ def given_of(arguments: dict[str, Any], parameters: dict[str, Any]) -> dict[str,
 def mistake(name: str, problems: list[str], parameters: dict[str, Any]) -> str:
     """Return one sentence: what is wrong, and what is allowed."""
     more = len(problems) - _MOST_PROBLEMS
-    listed = "; ".join(problems[:_MOST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
-    return f"{name}: {listed}. Its arguments: {describe_parameters(parameters)}"
+    text = "; ".join(problems[:_MOST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+    return f"{name}: {text}. Its arguments: {describe_parameters(parameters)}"
 
 
 def describe_parameters(parameters: dict[str, Any]) -> str:
@@ -406,9 +406,9 @@ def kind_of(schema: Any, definitions: Mapping[str, Any], depth: int = 0) -> str:
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
-    for several in ("anyOf", "oneOf"):
-        if several in schema:
-            kinds = (kind_of(one, definitions, depth + 1) for one in schema[several])
+    for union in ("anyOf", "oneOf"):
+        if union in schema:
+            kinds = (kind_of(option, definitions, depth + 1) for option in schema[union])
             return " | ".join(dict.fromkeys(kinds))
     kind = schema.get("type", "any")
     if kind == "array" and "items" in schema:
@@ -445,12 +445,12 @@ def _problems(exc: ValidationError, parameters: dict[str, Any]) -> list[str]:
     problems = []
     for error in exc.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in error["loc"]) or "arguments"
-        got = "" if error["type"] == "missing" else f" (got {_short(error['input'])})"
+        actual = "" if error["type"] == "missing" else f" (got {_short(error['input'])})"
         hint = ""
         if error["type"] == "extra_forbidden" and len(error["loc"]) == 1:
             close = nearest(place, parameters.get("properties", {}))
             hint = f", did you mean {close[0]!r}?" if close else ""
-        problems.append(f"{place}: {error['msg']}{got}{hint}")
+        problems.append(f"{place}: {error['msg']}{actual}{hint}")
     return problems
 
 
@@ -461,7 +461,7 @@ def _short(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return text if len(text) <= _VALUE_CHARS else f"{text[: _VALUE_CHARS - 1]}…"
 
 
 def _cut(value: Any) -> str:
@@ -476,8 +476,8 @@ def source_of(function: Callable[..., Any]) -> str:
     """Return the function's source without indentation; else a hash of its bytecode, another one for each Python."""
     inner = _inner(function)
     try:
-        bound = f"\n# bound: {', '.join(sorted(function.keywords))}" if isinstance(function, functools.partial) else ""
-        return _text_of(inner) + bound
+        tail = f"\n# bound: {', '.join(sorted(function.keywords))}" if isinstance(function, functools.partial) else ""
+        return _text_of(inner) + tail
     except (OSError, TypeError):
         code = getattr(inner, "__code__", None)
         return _bytecode(code) if code is not None else repr(type(inner))
@@ -498,9 +498,9 @@ def _text_of(thing: Any) -> str:
             text = _OF_CLASSES[thing] = textwrap.dedent(inspect.getsource(thing))
         return text
     code = getattr(inspect.unwrap(thing), "__code__", None)
-    known = _OF_CODE.get(id(code))
-    if code is not None and known is not None:
-        return known[1]
+    entry = _OF_CODE.get(id(code))
+    if code is not None and entry is not None:
+        return entry[1]
     text = textwrap.dedent(inspect.getsource(thing))
     if code is not None and len(_OF_CODE) < _MOST_TEXTS:
         _OF_CODE[id(code)] = (code, text)

@@ -10,7 +10,7 @@ from agentorchestra.core.errors import OutputError
 from agentorchestra.core.reply_text import read_json, values_in
 from agentorchestra.tea.calling.signatures import schema_problems
 
-_SHOWN = 80
+_START_CHARS = 80
 
 
 def read_output(text: str, schema: dict[str, Any]) -> JsonValue:
@@ -22,8 +22,8 @@ def read_output(text: str, schema: dict[str, Any]) -> JsonValue:
             return value
     if problems:
         raise OutputError(f"the reply does not fit the schema: {'; '.join(problems[:3])}; reply with JSON that does")
-    shown = " ".join(text.split())[:_SHOWN] or "nothing"
-    raise OutputError(f"the reply holds no JSON but {shown!r}; reply with one JSON value and nothing else")
+    start = " ".join(text.split())[:_START_CHARS] or "nothing"
+    raise OutputError(f"the reply holds no JSON but {start!r}; reply with one JSON value and nothing else")
 
 
 def _values(text: str) -> list[JsonValue]:

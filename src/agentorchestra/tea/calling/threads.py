@@ -53,7 +53,7 @@ class Threads:
         thread = threading.Thread(target=_work, args=(work, context, function), name=f"tool-{name}", daemon=True)
         running = asyncio.wrap_future(work, loop=loop)
         self._running.add(running)
-        running.add_done_callback(self._ended)
+        running.add_done_callback(self._release)
         thread.start()
         try:
             await asyncio.wait({running}, timeout=None if ends is None else ends - loop.time())
@@ -65,7 +65,7 @@ class Threads:
             raise StillRunningError
         return running.result()
 
-    def _ended(self, future: asyncio.Future[Any]) -> None:
+    def _release(self, future: asyncio.Future[Any]) -> None:
         self._running.discard(future)
         self._free.release()
         if not future.cancelled():

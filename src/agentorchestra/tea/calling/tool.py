@@ -156,7 +156,7 @@ class Tool(Generic[P, R]):
         return self.schema.description
 
     @property
-    def undeclared(self) -> bool:
+    def is_undeclared(self) -> bool:
         """True if it does not say what it touches: it is treated as doing everything."""
         return is_undeclared(self.tags, self.mode)
 
@@ -171,7 +171,7 @@ class Tool(Generic[P, R]):
 
         return arguments_model(self.name, self.schema.parameters)
 
-    def renamed(self, name: str, version: str) -> Tool[P, R]:
+    def with_name(self, name: str, version: str) -> Tool[P, R]:
         if (name, version) == (self.name, self.version):
             return self
         other = copy(self)
@@ -182,7 +182,7 @@ class Tool(Generic[P, R]):
         other._settle(replace(self.traits, version=version))
         return other
 
-    def described(self, schema: ToolSchema) -> Tool[P, R]:
+    def with_schema(self, schema: ToolSchema) -> Tool[P, R]:
         """Return the same tool with other words in its schema."""
         other = copy(self)
         other.schema = schema
@@ -193,7 +193,7 @@ class Tool(Generic[P, R]):
         """Return the same tool, shown without an optional argument."""
         shown = self.schema.parameters
         properties = {name: one for name, one in shown["properties"].items() if name != argument}
-        return self.described(self.schema.model_copy(update={"parameters": {**shown, "properties": properties}}))
+        return self.with_schema(self.schema.model_copy(update={"parameters": {**shown, "properties": properties}}))
 
     def with_traits(self, **changes: Any) -> Tool[P, R]:
         """Return the same tool with other traits: which of its variables may be optimised, who may call it."""
@@ -224,25 +224,25 @@ class Tool(Generic[P, R]):
         arguments = replace(self._arguments, is_method=False)
         return Tool(function, self.schema, arguments, self.traits, source=self._source)
 
-    def backed_by(self, carried: Any, uses: Iterable[str] = ()) -> Tool[P, R]:
+    def backed_by(self, components: Any, uses: Iterable[str] = ()) -> Tool[P, R]:
         """Return itself with what the workspace takes in with it, and what its calls, if not its caller, may use."""
-        self.carried = carried
+        self.carried = components
         self.uses = frozenset(uses)
         return self
 
     def validate(self, arguments: Mapping[str, Any] | str) -> tuple[dict[str, Any] | None, str | None]:
         """Return the keyword arguments of a call, or a sentence: what is wrong and what is allowed."""
-        given, problem = parse_arguments(arguments if isinstance(arguments, str) else dict(arguments), self.name)
+        values, problem = parse_arguments(arguments if isinstance(arguments, str) else dict(arguments), self.name)
         if problem is not None:
             return None, mistake(self.name, [problem], self.schema.parameters)
-        return self.check(given)
+        return self.check(values)
 
-    def check(self, given: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
+    def check(self, values: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
         """Do what `validate` does for what is a JSON object in any case."""
-        found, problems = self._arguments.check(given)
+        result, problems = self._arguments.check(values)
         if problems:
             return None, mistake(self.name, problems, self.schema.parameters)
-        return found, None
+        return result, None
 
     async def call(
         self,
@@ -267,12 +267,12 @@ class Tool(Generic[P, R]):
                 f"tool {self.name!r} is a method without its object; register it from an instance, "
                 f"e.g. tools=[instance.{self.name}]"
             )
-        args, named = self._arguments.bind(arguments, ctx)
+        args, kwargs = self._arguments.bind(arguments, ctx)
         if self.threaded:
-            work: Callable[[], Any] = functools.partial(self._function, *args, **named)
+            work: Callable[[], Any] = functools.partial(self._function, *args, **kwargs)
             value = await (threads or Threads()).run(work, name=self.name, limit_s=timeout_s)
         else:
-            value = self._function(*args, **named)
+            value = self._function(*args, **kwargs)
         if isinstance(value, CoroutineType) or inspect.isawaitable(value):
             value = await value
         return value if isinstance(value, ToolResult) else ToolResult(content=value)
@@ -346,39 +346,39 @@ def tool(
         if isinstance(function, Tool):
             return function
         plain = function.__func__ if isinstance(function, staticmethod | classmethod) else function
-        chosen = name if name is not None else getattr(plain, "__name__", None)
+        tool_name = name if name is not None else getattr(plain, "__name__", None)
         usable = inspect.isroutine(plain) or isinstance(plain, functools.partial)
-        if not usable or chosen is None:
+        if not usable or tool_name is None:
             raise ToolDefinitionError(
                 f"{function!r} cannot be a tool: give a function or a method (of an object that is called: "
                 "its __call__ method), and name= where it has no name"
             )
-        chosen = _checked_name(chosen)
+        tool_name = _checked_name(tool_name)
         if inspect.isasyncgenfunction(plain) or inspect.isgeneratorfunction(plain):
-            raise ToolDefinitionError(f"tool {chosen!r} yields its results; return them as one list")
-        tags, mode = _mode(chosen, effect, idempotent)
-        trusted, result = result_fields(plain, chosen, namespace)
+            raise ToolDefinitionError(f"tool {tool_name!r} yields its results; return them as one list")
+        tags, mode = _mode(tool_name, effect, idempotent)
+        paths, result = result_fields(plain, tool_name, namespace)
         traits = Traits(
-            version=_checked_version(chosen, version or "1.0.0"),
+            version=_checked_version(tool_name, version or "1.0.0"),
             explicit=version is not None,
             tags=tags,
             mode=mode,
-            timeout_s=_checked_number(chosen, "timeout_s", timeout_s, zero=False),
-            max_cost_usd=_checked_number(chosen, "max_cost_usd", max_cost_usd, zero=True) or 0.0,
+            timeout_s=_checked_number(tool_name, "timeout_s", timeout_s, zero=False),
+            max_cost_usd=_checked_number(tool_name, "max_cost_usd", max_cost_usd, zero=True) or 0.0,
             thread=thread,
             sequential=sequential,
             cut=cut,
-            approval=_checked_approval(chosen, approval),
-            evolvable=_checked_evolvable(chosen, evolvable),
-            trusted=_checked_trusted(chosen, trusted, tags, mode),
+            approval=_checked_approval(tool_name, approval),
+            evolvable=_checked_evolvable(tool_name, evolvable),
+            trusted=_checked_paths(tool_name, paths, tags, mode),
             result=result,
         )
-        signature = read_signature(plain, chosen, namespace)
+        signature = read_signature(plain, tool_name, namespace)
         text = signature.description if description is None else inspect.cleandoc(description)
-        schema = ToolSchema(name=chosen, description=text, parameters=signature.parameters)
-        made: Tool[..., Any] = Tool(plain, schema, signature, traits)
-        made.of_class = isinstance(function, classmethod)
-        return made
+        schema = ToolSchema(name=tool_name, description=text, parameters=signature.parameters)
+        component: Tool[..., Any] = Tool(plain, schema, signature, traits)
+        component.of_class = isinstance(function, classmethod)
+        return component
 
     if function is not None:
         return make(function, namespace)
@@ -430,22 +430,22 @@ def tool_from_schema(
 
 def _mode(name: str, effect: EffectName | Iterable[EffectName] | None, idempotent: bool) -> tuple[frozenset[Tag], Mode]:
     """Return tags and mode from what a tool says about itself (docs/door.md, "Effects")."""
-    said = {effect} if isinstance(effect, str) else set(effect or ())
-    known = [tag.value for tag in Tag] + ["pure", "composite"]
-    wrong = sorted(str(one) for one in said if one not in known)
+    effects = {effect} if isinstance(effect, str) else set(effect or ())
+    names = [tag.value for tag in Tag] + ["pure", "composite"]
+    wrong = sorted(str(word) for word in effects if word not in names)
     if wrong:
         raise ToolDefinitionError(
-            f"tool {name!r} has the unknown effect {wrong[0]!r}; the effects: {', '.join(known)} (one, or several)"
+            f"tool {name!r} has the unknown effect {wrong[0]!r}; the effects: {', '.join(names)} (one, or several)"
         )
-    tags = frozenset(Tag(one) for one in said - _NOT_TAGS)
-    other = sorted(said - {"pure", "read", "execute"})
-    if "pure" in said and other:
+    tags = frozenset(Tag(tag) for tag in effects - _NOT_TAGS)
+    other = sorted(effects - {"pure", "read", "execute"})
+    if "pure" in effects and other:
         raise ToolDefinitionError(
             f"tool {name!r} cannot be pure and {', '.join(other)}: a pure tool touches only its arguments and ctx.vars"
         )
-    if "composite" in said:
+    if "composite" in effects:
         return tags, Mode.COMPOSITE
-    if "pure" in said or tags == {Tag.READ}:
+    if "pure" in effects or tags == {Tag.READ}:
         return tags, Mode.PURE
     if idempotent or tags == {Tag.READ, Tag.NETWORK}:
         return tags, Mode.REPEATABLE
@@ -475,28 +475,28 @@ def _checked_approval(name: str, approval: Approval) -> Approval:
     return approval
 
 
-def _checked_trusted(
-    name: str, trusted: tuple[tuple[str, ...], ...], tags: frozenset[Tag], mode: Mode
+def _checked_paths(
+    name: str, paths: tuple[tuple[str, ...], ...], tags: frozenset[Tag], mode: Mode
 ) -> tuple[tuple[str, ...], ...]:
-    if trusted and (mode is Mode.COMPOSITE or (mode is Mode.PURE and Tag.READ not in tags)):
+    if paths and (mode is Mode.COMPOSITE or (mode is Mode.PURE and Tag.READ not in tags)):
         raise ToolDefinitionError(
             f"tool {name!r} is {mode.value} and has a Trusted field in its result: what it gives back is made of "
             "what it was given; put the mark on the tool that asks the system"
         )
-    return trusted
+    return paths
 
 
 def _checked_evolvable(name: str, evolvable: bool | Iterable[str] | None) -> bool | tuple[str, ...] | None:
     if evolvable is None or isinstance(evolvable, bool):
         return evolvable
-    if isinstance(evolvable, str) or not all(isinstance(one, str) for one in evolvable):
+    if isinstance(evolvable, str) or not all(isinstance(variable, str) for variable in evolvable):
         raise ToolDefinitionError(
             f"tool {name!r} has evolvable={evolvable!r}; give True, False, or names: ('description', 'argument')"
         )
     return tuple(evolvable)
 
 
-def _checked_number(name: str, what: str, value: float | None, *, zero: bool) -> float | None:
+def _checked_number(name: str, trait: str, value: float | None, *, zero: bool) -> float | None:
     if value is not None and not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
-        raise ToolDefinitionError(f"tool {name!r} has {what}={value}; give a positive number, or leave it out")
+        raise ToolDefinitionError(f"tool {name!r} has {trait}={value}; give a positive number, or leave it out")
     return value

@@ -34,7 +34,7 @@ class _Action:
 
 @dataclass(frozen=True)
 class _Offer:
-    one: Offered
+    agent: Offered
     schema: ToolSchema
 
 
@@ -50,7 +50,7 @@ class Offered(Protocol):
 
 
 class AgentToolset:
-    """What one agent (`role`) may call: tools, `offered` agents, environments by instance; each name once.
+    """What one agent (`role`) may call: tools, `agents`, environments by instance; each name once.
 
     The actions in `without` are left out.
     """
@@ -60,7 +60,7 @@ class AgentToolset:
         tools: Sequence[Tool],
         environments: Mapping[str, Environment] | None = None,
         *,
-        offered: Sequence[Offered] = (),
+        agents: Sequence[Offered] = (),
         role: str = "agent",
         without: Container[str] = (),
     ) -> None:
@@ -69,16 +69,16 @@ class AgentToolset:
         self._later: set[str] = set()
         for tool in tools:
             self.add(tool)
-        for one in offered:
-            schema = one.schema
-            self._add(schema.name, _Offer(one, schema))
+        for agent in agents:
+            schema = agent.schema
+            self._add(schema.name, _Offer(agent, schema))
         for instance, environment in (environments or {}).items():
             for schema in environment.actions():
                 name = f"{instance}_{schema.name}"
                 if name in without:
                     continue
-                shown = schema.model_copy(update={"name": name})
-                self._add(name, _Action(instance, environment, schema.name, shown))
+                public_schema = schema.model_copy(update={"name": name})
+                self._add(name, _Action(instance, environment, schema.name, public_schema))
 
     def add(self, tool: Tool) -> None:
         """Add one more tool; raise ToolDefinitionError if something else has its name."""
@@ -89,17 +89,19 @@ class AgentToolset:
         self.add(tool)
         self._later.add(tool.name)
 
-    def _add(self, name: str, one: Tool | _Action | _Offer) -> None:
-        if self._callable.get(name, one) is not one:
+    def _add(self, name: str, entry: Tool | _Action | _Offer) -> None:
+        if self._callable.get(name, entry) is not entry:
             raise ToolDefinitionError(
                 f"two of the agent's tools, actions and agents are called {name!r}; give one another name (name=...)"
             )
-        self._callable[name] = one
+        self._callable[name] = entry
 
     @property
     def finish(self) -> str:
         """The name of the tool that ends the agent's work, "" without one."""
-        return next((name for name, one in self._callable.items() if isinstance(one, Tool) and one.traits.finishes), "")
+        return next(
+            (key for key, tool in self._callable.items() if isinstance(tool, Tool) and tool.traits.finishes), ""
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,52 +125,52 @@ class AgentToolset:
 
     def path(self, name: str) -> str:
         """Return where it stands in the tree category -> toolkit -> component: `mcp/github`; "" for nowhere."""
-        found = self._callable[name]
-        if isinstance(found, _Action):
-            return f"environments/{found.instance}"
-        return "agents" if isinstance(found, _Offer) else found.traits.origin.replace(":", "/", 1)
+        entry = self._callable[name]
+        if isinstance(entry, _Action):
+            return f"environments/{entry.instance}"
+        return "agents" if isinstance(entry, _Offer) else entry.traits.origin.replace(":", "/", 1)
 
     def effect(
         self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], open_names: Sequence[str] = ()
     ) -> Effect:
         """Return the effect of a call; an unknown name or arguments that do not fit give an invalid one."""
-        found = self._callable.get(call.name)
-        if isinstance(found, Tool):
-            return effect_for(found, call.arguments, role=self._role, provenance=provenance)
-        given, unread = parse_arguments(call.arguments, call.name)
-        if unread is not None:
-            given = {"raw": str(call.arguments)}
-        if found is not None:
-            parameters = found.schema.parameters
-            problems = [unread] if unread is not None else []
-            if unread is None:
-                given = given_of(given, parameters)
-                if isinstance(found, _Action):  # it takes what its schema names, whether the schema says so or not
-                    problems = argument_problems(found.environment, found.schema, dict(given), closed=True)
+        entry = self._callable.get(call.name)
+        if isinstance(entry, Tool):
+            return effect_for(entry, call.arguments, role=self._role, provenance=provenance)
+        arguments, problem = parse_arguments(call.arguments, call.name)
+        if problem is not None:
+            arguments = {"raw": str(call.arguments)}
+        if entry is not None:
+            parameters = entry.schema.parameters
+            problems = [problem] if problem is not None else []
+            if problem is None:
+                arguments = given_of(arguments, parameters)
+                if isinstance(entry, _Action):  # it takes what its schema names, whether the schema says so or not
+                    problems = argument_problems(entry.environment, entry.schema, dict(arguments), closed=True)
                 else:
-                    problems = schema_problems(dict(given), parameters)
+                    problems = schema_problems(dict(arguments), parameters)
             invalid = mistake(call.name, problems, parameters) if problems else None
-            if isinstance(found, _Offer):
-                effect = found.one.effect({} if problems else dict(given), ctx, provenance)
+            if isinstance(entry, _Offer):
+                effect = entry.agent.effect({} if problems else dict(arguments), ctx, provenance)
                 return effect.model_copy(update={"invalid": invalid}) if invalid else effect
             return action_effect(
-                found.environment,
-                found.action,
-                given,
-                instance=found.instance if found.instance != found.environment.name else "",
+                entry.environment,
+                entry.action,
+                arguments,
+                instance=entry.instance if entry.instance != entry.environment.name else "",
                 role=self._role,
                 provenance=provenance,
                 invalid=invalid,
-                declared=found.schema,
+                schema=entry.schema,
             )
         # Of very many names the nearest is looked for elsewhere (`Discovery`), and of a very long one there is none.
-        few = self.names if len(self.names) <= MOST_COMPARED else ()
-        close = nearest(call.name, few)
+        candidates = self.names if len(self.names) <= MOST_COMPARED else ()
+        close = nearest(call.name, candidates)
         hint = f", did you mean {close[0]!r}" if close else ""
         return Effect(
             kind=EffectKind.INVOKE_TOOL,
             component=call.name or "unnamed",
-            arguments=given,
+            arguments=arguments,
             role=self._role,
             provenance=provenance,
             invalid=f"there is no tool {call.name!r}{hint}; the tools: {first_names(self.names, MOST_NAMED)}",

@@ -29,7 +29,7 @@ this agent in all runs of the workspace, those without a session too; of all age
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
-NONE = "none"  # the name of no memory at all
+NO_MEMORY = "none"  # the name of no memory at all
 STEP = "Step "  # how an event begins that is a step of an agent
 LONGEST_ENTRY = 4_000  # characters of one entry; the rest is left out
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
@@ -189,13 +189,13 @@ def task_of(memory: Memory) -> Happening:
 _Text = TypeVar("_Text", Entry, Happening)
 
 
-def read_reply(said: str, schema: dict[str, Any]) -> dict[str, Any]:
+def read_reply(text: str, schema: dict[str, Any]) -> dict[str, Any]:
     """Return a reply that is a JSON object of a schema, {} for any other."""
     try:
-        found = read_output(said, schema)
+        value = read_output(text, schema)
     except OutputError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def plain(text: str) -> str:
@@ -205,14 +205,14 @@ def plain(text: str) -> str:
 
 def newest(entries: Sequence[_Text], most_chars: int) -> list[_Text]:
     """Return the last entries that have room together, in their order; at least one, where there is one."""
-    found: list[_Text] = []
+    selection: list[_Text] = []
     chars = 0
-    for one in reversed(entries):
-        chars += len(one.text)
-        if found and chars > most_chars:
+    for entry in reversed(entries):
+        chars += len(entry.text)
+        if selection and chars > most_chars:
             break
-        found.insert(0, one)
-    return found
+        selection.insert(0, entry)
+    return selection
 
 
 MemoryFactory = Callable[[], MemorySystem]  # makes a system for one task: its class, or a function
@@ -230,31 +230,29 @@ class MemoryDescription(NamedTuple):
 
 def describe_memory(name: str, factory: MemoryFactory) -> MemoryDescription:
     """Return what a memory system says of itself, or raise UsageError; its hash is that of its class and settings."""
-    if name == NONE or not _NAME.fullmatch(name):
+    if name == NO_MEMORY or not _NAME.fullmatch(name):
         raise UsageError(
-            f"a memory system cannot be named {name!r}: use 1 to 64 letters, digits, '_' and '-', and not {NONE!r}, "
-            "which stands for no memory"
+            f"a memory system cannot be named {name!r}: use 1 to 64 letters, digits, '_' and '-', and not "
+            f"{NO_MEMORY!r}, which stands for no memory"
         )
     if not callable(factory):
         raise UsageError(
             f"the memory system {name!r} is {factory!r}; give its class, or a function without arguments that makes one"
         )
-    one: Any = factory()
-    lacking = [part for part in MEMBERS if not hasattr(one, part)]
-    if lacking:
-        raise UsageError(
-            f"the memory system {name!r} lacks {', '.join(lacking)}; give a class with {', '.join(MEMBERS)}"
-        )
-    if not _VERSION.fullmatch(str(one.version)):
-        raise UsageError(f"the memory system {name!r} has the version {one.version!r}; versions look like 1.2.0")
-    settings: dict[str, Any] = vars(one) if dataclasses.is_dataclass(one) else {}
+    system: Any = factory()
+    gaps = [part for part in MEMBERS if not hasattr(system, part)]
+    if gaps:
+        raise UsageError(f"the memory system {name!r} lacks {', '.join(gaps)}; give a class with {', '.join(MEMBERS)}")
+    if not _VERSION.fullmatch(str(system.version)):
+        raise UsageError(f"the memory system {name!r} has the version {system.version!r}; versions look like 1.2.0")
+    settings: dict[str, Any] = vars(system) if dataclasses.is_dataclass(system) else {}
     settings = {
         key: value
         for key, value in settings.items()
         if not key.startswith("_") and isinstance(value, str | int | float | bool)
     }
-    content_hash = sha256_json([source_of(type(one)), settings])
-    return MemoryDescription(name, str(one.version), inspect.cleandoc(one.description), content_hash, settings)
+    content_hash = sha256_json([source_of(type(system)), settings])
+    return MemoryDescription(name, str(system.version), inspect.cleandoc(system.description), content_hash, settings)
 
 
 def check_memories(memories: Mapping[str, MemoryFactory]) -> dict[str, MemoryDescription]:

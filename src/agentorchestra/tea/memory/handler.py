@@ -22,7 +22,7 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, faile
 from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.tea.memory.base import KINDS, LONGEST_ENTRY, SCOPES, Entry, newest
 from agentorchestra.tea.memory.insights import standing
-from agentorchestra.tea.memory.records import Reader, entries_of
+from agentorchestra.tea.memory.records import MemoryReader, entries_of
 from agentorchestra.tea.retrieval.index import Described, Index, words_of
 
 MOST_READ = 200  # entries that one reading gives
@@ -40,50 +40,50 @@ class MemoryHandler(BaseHandler):
     fixed_mode = Mode.PURE  # a reading changes nothing, and of a writing nothing happens but its record.
 
     def __init__(self) -> None:
-        self._reader: Reader | None = None
+        self._reader: MemoryReader | None = None
         self._read: dict[tuple[str, str], list[Entry]] = {}
         self._forgotten: frozenset[str] = frozenset()
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         if effect.kind is EffectKind.WRITE_MEMORY:
-            return self._taken(effect)
-        return await self._found(effect, ctx)
+            return self._write(effect)
+        return await self._search(effect, ctx)
 
-    def _taken(self, effect: Effect) -> Outcome:
-        given = effect.arguments.get("entries")
+    def _write(self, effect: Effect) -> Outcome:
+        rows = effect.arguments.get("entries")
         try:
-            entries = [Entry.model_validate(one) for one in given] if isinstance(given, list) else []
+            entries = [Entry.model_validate(row) for row in rows] if isinstance(rows, list) else []
         except ValidationError as exc:
             first = exc.errors(include_url=False)[0]
             return failed("mistake", f"an entry of the memory has a wrong {first['loc'][0]!r}: {first['msg']}")
         if not entries or len(entries) > MOST_WRITTEN:
             return failed("mistake", f"{len(entries)} entries were to be remembered; give 1 to {MOST_WRITTEN}")
-        longest = max(len(one.text) for one in entries)
+        longest = max(len(entry.text) for entry in entries)
         if longest > LONGEST_ENTRY:
             return failed("mistake", f"an entry of the memory has {longest:,} characters; at most {LONGEST_ENTRY:,}")
         return Outcome(value={"written": len(entries)}, trust=lowest(Trust.AGENT, effect.lowest_trust))
 
-    async def _found(self, effect: Effect, ctx: Any) -> Outcome:
-        asked = effect.arguments
-        scope, agent = str(asked.get("scope", "agent")), str(asked.get("agent", ""))
+    async def _search(self, effect: Effect, ctx: Any) -> Outcome:
+        arguments = effect.arguments
+        scope, agent = str(arguments.get("scope", "agent")), str(arguments.get("agent", ""))
         if scope not in SCOPES:
             return failed("mistake", f"the scope of a memory is {scope!r}; the scopes: {', '.join(SCOPES)}")
-        wanted = asked.get("kinds")
-        kinds = {str(one) for one in wanted} if isinstance(wanted, list) else set()
+        kind_names = arguments.get("kinds")
+        kinds = {str(name) for name in kind_names} if isinstance(kind_names, list) else set()
         own = list(_of_run(ctx.run.ledger.records.items()))
-        held = [*await self._earlier(ctx, scope, kinds, own), *own]
+        pool = [*await self._earlier(ctx, scope, kinds, own), *own]
         every = scope in ("session", "workspace")
-        held = [one for one in held if (every or one.agent == agent) and (not kinds or one.kind in kinds)]
-        held = standing(held)
-        if only := asked.get("only"):
-            held = [one for one in held if one.ref == only]
-        limit = asked.get("limit")
+        pool = [entry for entry in pool if (every or entry.agent == agent) and (not kinds or entry.kind in kinds)]
+        pool = standing(pool)
+        if only := arguments.get("only"):
+            pool = [entry for entry in pool if entry.ref == only]
+        limit = arguments.get("limit")
         most = min(limit if isinstance(limit, int) and limit > 0 else 20, MOST_READ)
-        query = str(asked.get("query") or "")
-        found = await asyncio.to_thread(fitting, held, query, most) if query else newest(held[-most:], MOST_CHARS)
-        value: list[JsonValue] = [one.model_dump(mode="json", exclude_defaults=True) for one in found]
+        query = str(arguments.get("query") or "")
+        hits = await asyncio.to_thread(fitting, pool, query, most) if query else newest(pool[-most:], MOST_CHARS)
+        value: list[JsonValue] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in hits]
         # What is remembered is trusted as what it was made of; to have nothing is the framework's word.
-        return Outcome(value={"entries": value}, trust=lowest(*(one.trust for one in found)))
+        return Outcome(value={"entries": value}, trust=lowest(*(entry.trust for entry in hits)))
 
     async def _earlier(self, ctx: Any, scope: str, kinds: set[str], own: Sequence[Entry]) -> list[Entry]:
         """Return what other runs wrote, as it was when it was read first."""
@@ -91,23 +91,23 @@ class MemoryHandler(BaseHandler):
         if scope == "task" or (session is None and scope in ("agent", "session")):
             return []
         if self._reader is None:
-            self._reader = Reader(ctx.run.services.store, ctx.run_id)
-            self._forgotten = await self._reader.forgotten()
-        found: list[Entry] = []
+            self._reader = MemoryReader(ctx.run.services.store, ctx.run_id)
+            self._forgotten = await self._reader.forgotten_refs()
+        pool: list[Entry] = []
         if scope in ("agent", "session"):
             if ("session", session) not in self._read:
                 self._read["session", session] = await self._reader.of_session(session)
-            found = self._read["session", session]
+            pool = self._read["session", session]
         else:
             for kind in KINDS:
                 if kinds and kind not in kinds:
                     continue
                 if ("workspace", kind) not in self._read:
                     self._read["workspace", kind] = await self._reader.of_workspace(kind)
-                found += self._read["workspace", kind]
-            found = sorted(found, key=lambda one: one.task)  # a stable sort: within a run they stay as they are
-        brought = {(one.id, one.text) for one in own}  # a fork has copies of what its parent wrote
-        return [one for one in found if one.ref not in self._forgotten and (one.id, one.text) not in brought]
+                pool += self._read["workspace", kind]
+            pool = sorted(pool, key=lambda entry: entry.task)  # a stable sort: within a run they stay as they are
+        copies = {(entry.id, entry.text) for entry in own}  # a fork has copies of what its parent wrote
+        return [entry for entry in pool if entry.ref not in self._forgotten and (entry.id, entry.text) not in copies]
 
 
 def _of_run(records: Any) -> Iterator[Entry]:
@@ -119,35 +119,35 @@ def _of_run(records: Any) -> Iterator[Entry]:
 def fitting(entries: Sequence[Entry], query: str, most: int) -> list[Entry]:
     """Return those that share words with a query, best first."""
     index = Index()
-    entries = _searched(entries, query)
-    for number, one in enumerate(entries):
-        index.add(str(number), Described("", one.text))
-    found: list[Entry] = []
+    entries = _shortlist(entries, query)
+    for number, entry in enumerate(entries):
+        index.add(str(number), Described("", entry.text))
+    hits: list[Entry] = []
     chars = 0
     matches = index.search(query, limit=most)
     for match in matches:
         if match.score < matches[0].score * NEAR:
             break
-        one = entries[int(match.key)]
-        chars += len(one.text)
+        entry = entries[int(match.key)]
+        chars += len(entry.text)
         if chars <= MOST_CHARS:
-            found.append(one)
-    return found
+            hits.append(entry)
+    return hits
 
 
-def _searched(entries: Sequence[Entry], query: str) -> list[Entry]:
+def _shortlist(entries: Sequence[Entry], query: str) -> list[Entry]:
     """Return those that are worth an index, in their order: of many those with the query's rarest words."""
-    if sum(len(one.text) for one in entries) <= MOST_SEARCHED:
+    if sum(len(entry.text) for entry in entries) <= MOST_SEARCHED:
         return list(entries)
-    asked = set(words_of(query))
-    shared = [asked & set(words_of(one.text)) for one in entries]
+    query_words = set(words_of(query))
+    shared = [query_words & set(words_of(entry.text)) for entry in entries]
     often = Counter(word for words in shared for word in words)
-    ranked = sorted(range(len(entries)), key=lambda place: (-sum(1 / often[word] for word in shared[place]), -place))
+    ranking = sorted(range(len(entries)), key=lambda place: (-sum(1 / often[word] for word in shared[place]), -place))
     chars = 0
-    kept: list[int] = []
-    for place in ranked:
+    places: list[int] = []
+    for place in ranking:
         chars += len(entries[place].text)
         if chars > MOST_SEARCHED or not shared[place]:
             break
-        kept.append(place)
-    return [entries[place] for place in sorted(kept)]
+        places.append(place)
+    return [entries[place] for place in sorted(places)]

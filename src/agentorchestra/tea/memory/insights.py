@@ -13,14 +13,14 @@ from agentorchestra.tea.memory.base import Entry
 
 
 @dataclass
-class _Known:
+class _Insight:
     """One thing that was learned: the entry that stands for it, in how many tasks it was found, which it misled."""
 
     entry: Entry
     tasks: set[str]
     refs: list[str]
     place: int
-    misled: dict[str, Entry] = field(default_factory=dict)
+    doubts: dict[str, Entry] = field(default_factory=dict)
 
 
 def standing(entries: Iterable[Entry]) -> list[Entry]:
@@ -36,43 +36,43 @@ def stands_for(entries: Iterable[Entry]) -> list[tuple[Entry, tuple[str, ...]]]:
     away what did not come from there; then both stand. In the same way counts what says that an insight misled a
     task, once for each task; one that misled as many as found it is here, and is not `told`.
     """
-    others: list[tuple[int, Entry, tuple[str, ...]]] = []
+    rest: list[tuple[int, Entry, tuple[str, ...]]] = []
     doubts: list[Entry] = []
-    known: dict[str, _Known] = {}
-    for place, one in enumerate(entries):
-        if one.kind != "insight" or one.against:
-            others.append((place, one, (one.ref,)))
-            doubts += [one] if one.against else []
+    insights: dict[str, _Insight] = {}
+    for place, entry in enumerate(entries):
+        if entry.kind != "insight" or entry.against:
+            rest.append((place, entry, (entry.ref,)))
+            doubts += [entry] if entry.against else []
             continue
-        held = _Known(one, {one.task}, [one.ref], place)
-        for ref in one.covers:
-            earlier = known.get(ref)
-            if earlier is None or earlier is held:
+        insight = _Insight(entry, {entry.task}, [entry.ref], place)
+        for ref in entry.covers:
+            earlier = insights.get(ref)
+            if earlier is None or earlier is insight:
                 continue
-            if earlier.entry.trust.rank > held.entry.trust.rank:
-                held.entry = earlier.entry
-            held.tasks |= earlier.tasks
-            held.refs += earlier.refs
-            known.update(dict.fromkeys(earlier.refs, held))
-        for ref in one.instead_of:
-            earlier = known.get(ref)
-            if earlier is not None and earlier is not held and earlier.entry.trust.rank <= one.trust.rank:
+            if earlier.entry.trust.rank > insight.entry.trust.rank:
+                insight.entry = earlier.entry
+            insight.tasks |= earlier.tasks
+            insight.refs += earlier.refs
+            insights.update(dict.fromkeys(earlier.refs, insight))
+        for ref in entry.instead_of:
+            earlier = insights.get(ref)
+            if earlier is not None and earlier is not insight and earlier.entry.trust.rank <= entry.trust.rank:
                 for name in earlier.refs:
-                    known.pop(name, None)
-        known[one.ref] = held
-    for one in doubts:  # at last: of runs that overlap the one that was misled may stand before the one that found it
-        for ref in one.against:
-            earlier = known.get(ref)
-            if earlier is not None and earlier.entry.trust.rank <= one.trust.rank:
-                earlier.misled[one.task] = one
-    whole = {id(each): each for each in known.values()}
-    found = [*others, *((each.place, *_counted(each)) for each in whole.values())]
-    return [(entry, refs) for _, entry, refs in sorted(found, key=lambda one: one[0])]
+                    insights.pop(name, None)
+        insights[entry.ref] = insight
+    for entry in doubts:  # at last: of runs that overlap the one that was misled may stand before the one that found it
+        for ref in entry.against:
+            earlier = insights.get(ref)
+            if earlier is not None and earlier.entry.trust.rank <= entry.trust.rank:
+                earlier.doubts[entry.task] = entry
+    whole = {id(insight): insight for insight in insights.values()}
+    rows = [*rest, *((insight.place, *_count(insight)) for insight in whole.values())]
+    return [(entry, refs) for _, entry, refs in sorted(rows, key=lambda row: row[0])]
 
 
-def _counted(known: _Known) -> tuple[Entry, tuple[str, ...]]:
+def _count(insight: _Insight) -> tuple[Entry, tuple[str, ...]]:
     """Return the entry, and what is forgotten with it: whatever it stands for, and what was said against it."""
-    why = [one.text for one in known.misled.values()]
-    update = {"times": len(known.tasks), "misled": len(why), "why": why[-1] if why else ""}
-    refs = dict.fromkeys([*known.refs, *(one.ref for one in known.misled.values())])
-    return known.entry.model_copy(update=update), tuple(refs)
+    reasons = [entry.text for entry in insight.doubts.values()]
+    update = {"times": len(insight.tasks), "misled": len(reasons), "why": reasons[-1] if reasons else ""}
+    refs = dict.fromkeys([*insight.refs, *(entry.ref for entry in insight.doubts.values())])
+    return insight.entry.model_copy(update=update), tuple(refs)

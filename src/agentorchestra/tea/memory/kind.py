@@ -16,27 +16,27 @@ _METHODS = ("begin", "step", "end")
 
 
 def _describe(name: str, factory: MemoryFactory, builtin: bool) -> ComponentConfig:
-    known = describe_memory(name, factory)
+    system = describe_memory(name, factory)
     return ComponentConfig(
         kind="memory",
         name=name,
-        description=known.description,
-        version=known.version,
-        content_hash=known.content_hash,
-        metadata={key: value for key, value in known.settings.items() if key not in MEMBERS},
+        description=system.description,
+        version=system.version,
+        content_hash=system.content_hash,
+        metadata={key: value for key, value in system.settings.items() if key not in MEMBERS},
         builtin=builtin,
         evolvable=_evolvable(factory, builtin),
     )
 
 
 def _evolvable(factory: MemoryFactory, builtin: bool) -> bool:
-    said = said_of(factory)
-    return not builtin and bool(class_text(factory)) if said is None else said not in (False, ())
+    evolvable = said_of(factory)
+    return not builtin and bool(class_text(factory)) if evolvable is None else evolvable not in (False, ())
 
 
-def _variables(factory: MemoryFactory, made: Made | None) -> list[Variable]:
+def _variables(factory: MemoryFactory, recipe: Made | None) -> list[Variable]:
     role = " ".join(factory().description.split())[:500]
-    return code_variables(made, class_name(factory), "memory code", role)
+    return code_variables(recipe, class_name(factory), "memory code", role)
 
 
 _AS_ENVIRONMENTS: Any = ENVIRONMENT  # both are makers of objects with a name and a version
@@ -46,9 +46,9 @@ MEMORY: Kind[MemoryFactory] = replace(
     name="memory",
     plural="memories",
     describe=_describe,
-    fits=lambda one: all(hasattr(one, part) for part in _METHODS) if inspect.isclass(one) else callable(one),
+    fits=lambda make: all(hasattr(make, part) for part in _METHODS) if inspect.isclass(make) else callable(make),
     make=lambda name, maker, text: made_factory("memory system", maker, text, _METHODS),
     variables=_variables,
     worded=lambda factory, maker: factory,
-    rights=lambda one, made: {},
+    rights=lambda make, recipe: {},
 )

@@ -26,7 +26,7 @@ _PAGE = 1_000
 _WRITING = f'"kind":"{EffectKind.WRITE_MEMORY.value}"'
 
 
-class Reader:
+class MemoryReader:
     """Reads what the runs of a workspace wrote down, but for the run named, "" for none."""
 
     def __init__(self, store: Store, run: str = "") -> None:
@@ -36,32 +36,33 @@ class Reader:
 
     async def of_session(self, session: str) -> list[Entry]:
         """Return what the runs of a session wrote, as it is now, the newest entries, in their order."""
-        found: list[Entry] = []
+        entries: list[Entry] = []
         async for page in self._pages(LogQuery(session=session, types=("completed",))):
-            found = [*found, *await self._of_page(page)][-MOST_EARLIER:]
-        return found
+            entries = [*entries, *await self._of_page(page)][-MOST_EARLIER:]
+        return entries
 
     async def of_workspace(self, kind: EntryKind) -> list[Entry]:
         """Return what all runs but forks wrote of a kind, as it is now, the newest entries, in their order."""
-        wanted = LogQuery(types=("completed",), holds=(_WRITING, f'"kind":"{kind}"'))
-        page = await self.store.query(wanted, limit=MOST_EARLIER, newest=True)
-        return [one for one in await self._of_page(page) if one.kind == kind]
+        query = LogQuery(types=("completed",), holds=(_WRITING, f'"kind":"{kind}"'))
+        page = await self.store.query(query, limit=MOST_EARLIER, newest=True)
+        return [entry for entry in await self._of_page(page) if entry.kind == kind]
 
-    async def forgotten(self) -> frozenset[str]:
-        found: set[str] = set()
+    async def forgotten_refs(self) -> frozenset[str]:
+        refs: set[str] = set()
         async for page in self._pages(LogQuery(types=(Forgotten.type,))):
             for event in page:
                 names = event.body.get("entries")
-                found |= {f"{event.run}:{one}" for one in names} if isinstance(names, list) else set()
-        return frozenset(found)
+                refs |= {f"{event.run}:{name}" for name in names} if isinstance(names, list) else set()
+        return frozenset(refs)
 
-    async def retired(self) -> list[tuple[Entry, str]]:
-        why: dict[str, str] = {}
+    async def retirements(self) -> list[tuple[Entry, str]]:
+        reasons: dict[str, str] = {}
         async for page in self._pages(LogQuery(types=(Forgotten.type,))):
             for event in page:
-                said = Forgotten.model_validate(event.body)
-                why |= {f"{event.run}:{one}": said.retired for one in said.entries if said.retired}
-        return [(one, why[one.ref]) for one in await self.of_workspace("insight") if one.ref in why] if why else []
+                body = Forgotten.model_validate(event.body)
+                reasons |= {f"{event.run}:{name}": body.retired for name in body.entries if body.retired}
+        entries = await self.of_workspace("insight") if reasons else ()
+        return [(entry, reasons[entry.ref]) for entry in entries if entry.ref in reasons]
 
     async def _pages(self, query: LogQuery) -> AsyncIterator[Sequence[Event]]:
         after: tuple[str, int] | None = None
@@ -73,7 +74,7 @@ class Reader:
             after = page[-1].run, page[-1].seq
 
     async def _of_page(self, page: Sequence[Event]) -> list[Entry]:
-        found: list[Entry] = []
+        entries: list[Entry] = []
         for event in page:
             effect = event.body.get("effect") or {}
             if effect.get("kind") != EffectKind.WRITE_MEMORY or event.run == self.run:
@@ -84,18 +85,18 @@ class Reader:
                 self._runs[event.run] = fork, record is None or record.imported is not None
             fork, foreign = self._runs[event.run]
             if not fork:
-                found += entries_of(effect, event.body["outcome"], event.run, event.ts, foreign=foreign)
-        return found
+                entries += entries_of(effect, event.body["outcome"], event.run, event.ts, foreign=foreign)
+        return entries
 
 
 def entries_of(effect: Any, outcome: Any, run: str, at: datetime | None, *, foreign: bool = False) -> Iterator[Entry]:
     """Yield the entries of a recorded writing; `run` is "" for the reader's own."""
-    given = effect.get("arguments", {}).get("entries")
-    if outcome.get("status", "ok") != "ok" or not isinstance(given, list):
+    rows = effect.get("arguments", {}).get("entries")
+    if outcome.get("status", "ok") != "ok" or not isinstance(rows, list):
         return
-    for one in given:
+    for row in rows:
         try:
-            entry = Entry.model_validate(one)
+            entry = Entry.model_validate(row)
         except ValidationError:
             continue  # of an imported log, which may hold anything
         covers, instead_of, against = (
@@ -108,32 +109,32 @@ def entries_of(effect: Any, outcome: Any, run: str, at: datetime | None, *, fore
         yield entry.model_copy(update={**update, "covers": covers, "instead_of": instead_of, "against": against})
 
 
-async def remembered(store: Store, kinds: Iterable[EntryKind]) -> list[tuple[Entry, tuple[str, ...]]]:
+async def memory_entries(store: Store, kinds: Iterable[EntryKind]) -> list[tuple[Entry, tuple[str, ...]]]:
     """Return what a workspace remembers, oldest first: each entry with the references of all that it stands for."""
-    reader = Reader(store)
-    forgotten = await reader.forgotten()
-    held = [one for kind in kinds for one in await reader.of_workspace(kind) if one.ref not in forgotten]
-    return stands_for(sorted(held, key=lambda one: one.task))
+    reader = MemoryReader(store)
+    hidden_refs = await reader.forgotten_refs()
+    entries = [entry for kind in kinds for entry in await reader.of_workspace(kind) if entry.ref not in hidden_refs]
+    return stands_for(sorted(entries, key=lambda entry: entry.task))
 
 
 async def forget(store: Store, refs: Collection[str], *, clock: Clock, by: str = "", retired: str = "") -> list[str]:
     """Have entries (`RUN:ENTRY` or `ENTRY`) and all that each stands for never be read again, or raise UsageError."""
-    held = await remembered(store, KINDS)
-    known = {one.ref: all_ for one, all_ in held}
+    pairs = await memory_entries(store, KINDS)
+    groups = {entry.ref: all_ for entry, all_ in pairs}
     # What a long-term memory covers would be fused again without it.
-    fused = {one.ref: one.covers for one, _ in held if one.kind == "long_term"}
-    gone: dict[str, list[str]] = {}
+    fusions = {entry.ref: entry.covers for entry, _ in pairs if entry.kind == "long_term"}
+    by_run: dict[str, list[str]] = {}
     for ref in refs:
-        fitting = [one for one in known if one == ref or one.endswith(f":{ref}")]
+        fitting = [name for name in groups if name == ref or name.endswith(f":{ref}")]
         if len(fitting) != 1:
-            what = f"stands for {len(fitting)} entries" if fitting else "is no entry of the memory"
-            raise UsageError(f"{ref!r} {what}; `agentorchestra memories entries` lists them, each with its full name")
-        names = [*known[fitting[0]]]
+            fault = f"stands for {len(fitting)} entries" if fitting else "is no entry of the memory"
+            raise UsageError(f"{ref!r} {fault}; `agentorchestra memories entries` lists them, each with its full name")
+        names = [*groups[fitting[0]]]
         for name in names:
-            run, _, one = name.partition(":")
-            gone.setdefault(run, []).append(one)
-            names += [below for below in fused.pop(name, ()) if below not in names]
-    for run, names in gone.items():
+            run, _, entry_id = name.partition(":")
+            by_run.setdefault(run, []).append(entry_id)
+            names += [below for below in fusions.pop(name, ()) if below not in names]
+    for run, names in by_run.items():
         body = Forgotten(entries=tuple(dict.fromkeys(names)), by=by, retired=retired)
         await wait_for(store.append(run, None, [new_event(body, ts=clock.now(), actor=by)]))
-    return [f"{run}:{one}" for run, names in gone.items() for one in dict.fromkeys(names)]
+    return [f"{run}:{entry_id}" for run, names in by_run.items() for entry_id in dict.fromkeys(names)]

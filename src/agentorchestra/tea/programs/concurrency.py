@@ -26,16 +26,16 @@ def awaited_calls(code: str) -> frozenset[Span]:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return frozenset()
     nodes = list(ast.walk(tree))
-    found = [inner for node in nodes for inner in _operands(node)]
+    operands = [inner for node in nodes for inner in _operands(node)]
     names: set[str] = set()
-    while new := {node.id for one in found for node in ast.walk(one) if isinstance(node, ast.Name)} - names:
+    while new := {node.id for operand in operands for node in ast.walk(operand) if isinstance(node, ast.Name)} - names:
         names |= new
-        found += [value for node in nodes for value in _put_into(node, new)]
+        operands += [value for node in nodes for value in _put_into(node, new)]
     starts = _line_starts(code)
     return frozenset(
         (starts[call.lineno - 1] + call.col_offset, starts[call.end_lineno - 1] + call.end_col_offset)
-        for one in found
-        for call in _outer_calls(one)
+        for operand in operands
+        for call in _outer_calls(operand)
         if call.end_lineno is not None and call.end_col_offset is not None
     )
 
@@ -46,21 +46,21 @@ def _operands(node: ast.AST) -> Iterator[ast.expr]:
     elif isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name == "gather":
-            yield from (one.value if isinstance(one, ast.Starred) else one for one in node.args)
+            yield from (argument.value if isinstance(argument, ast.Starred) else argument for argument in node.args)
 
 
 def _put_into(node: ast.AST, names: set[str]) -> Iterator[ast.expr]:
-    def named(target: ast.AST | None) -> bool:
-        return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(target)) if target else False
+    def has_name(target: ast.AST | None) -> bool:
+        return any(isinstance(leaf, ast.Name) and leaf.id in names for leaf in ast.walk(target)) if target else False
 
     match node:
-        case ast.Assign() if any(named(one) for one in node.targets):
+        case ast.Assign() if any(has_name(target) for target in node.targets):
             yield node.value
-        case ast.AnnAssign() | ast.AugAssign() | ast.NamedExpr() if named(node.target) and node.value is not None:
+        case ast.AnnAssign() | ast.AugAssign() | ast.NamedExpr() if has_name(node.target) and node.value is not None:
             yield node.value
-        case ast.For() | ast.comprehension() if named(node.target):
+        case ast.For() | ast.comprehension() if has_name(node.target):
             yield node.iter
-        case ast.Call(func=ast.Attribute(attr=attr)) if attr in _ADDS and named(node.func):
+        case ast.Call(func=ast.Attribute(attr=attr)) if attr in _ADDS and has_name(node.func):
             yield from node.args
 
 
@@ -78,7 +78,7 @@ def _outer_calls(value: ast.expr) -> Iterator[ast.Call]:
         elif isinstance(node, ast.Dict):
             todo += node.values
         elif isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Starred | ast.IfExp | ast.NamedExpr | ast.BinOp):
-            todo += [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+            todo += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
 
 
 def _line_starts(code: str) -> list[int]:

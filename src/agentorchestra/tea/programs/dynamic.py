@@ -27,31 +27,31 @@ _loading = threading.RLock()
 
 
 def load_module(
-    text: str, *, name: str | None = None, package: str = "", where: str = "the source"
+    text: str, *, name: str | None = None, package: str = "", label: str = "the source"
 ) -> types.ModuleType:
     """Execute a text of the workspace's user; return its module, or raise SourceError with the line.
 
     The module stands in `sys.modules`, and `inspect.getsource` finds the source of what it defines. The same text under
     the same name is loaded once; one that fails leaves nothing behind. `package` is for relative imports.
     """
-    return _load(Completed(text), name or f"{PREFIX}{sha256_text(text)[:16]}", package, where)
+    return _load(Completed(text), name or f"{PREFIX}{sha256_text(text)[:16]}", package, label)
 
 
-def load_source(text: str, *, package: str = "", where: str = "the source") -> types.ModuleType:
+def load_source(text: str, *, package: str = "", label: str = "the source") -> types.ModuleType:
     """Load the module of a text that may lack imports, with those that are known added; raise SourceError."""
-    completed = complete_imports(text, where=where)
-    return _load(completed, f"{PREFIX}{sha256_text(completed.text)[:16]}", package, where)
+    completed = complete_imports(text, label=label)
+    return _load(completed, f"{PREFIX}{sha256_text(completed.text)[:16]}", package, label)
 
 
-def _load(source: Completed, name: str, package: str, where: str) -> types.ModuleType:
+def _load(source: Completed, name: str, package: str, label: str) -> types.ModuleType:
     namespace = current()  # the workspace's own program, if another one of this process has its name
     if namespace:
         name, package = f"{name}_{namespace}", f"{namespace}.{package}".rstrip(".")
     with _loading:
-        known = sys.modules.get(name)
-        if known is not None:
-            return known
-        parse_source(source.text, where=where)
+        loaded = sys.modules.get(name)
+        if loaded is not None:
+            return loaded
+        parse_source(source.text, label=label)
         file = f"<{name}>"
         module = types.ModuleType(name)
         module.__file__, module.__package__ = file, package
@@ -63,11 +63,11 @@ def _load(source: Completed, name: str, package: str, where: str) -> types.Modul
             exec(compile(source.text, file, "exec", dont_inherit=True), vars(module))  # the user's own program
         except BaseException as exc:
             del sys.modules[name]
-            told = _told(exc, file, source)
+            reason = _reason(exc, file, source)
             linecache.cache.pop(file, None)
             if not isinstance(exc, Exception | SystemExit):
                 raise
-            raise SourceError(f"{where} cannot be loaded: {told}; correct it") from exc
+            raise SourceError(f"{label} cannot be loaded: {reason}; correct it") from exc
         return module
 
 
@@ -78,25 +78,25 @@ def _lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _told(exc: BaseException, file: str, source: Completed) -> str:
+def _reason(exc: BaseException, file: str, source: Completed) -> str:
     line = exc.lineno if isinstance(exc, SyntaxError) and exc.filename == file else None
     trace = exc.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == file:
             line = trace.tb_lineno
         trace = trace.tb_next
-    said = exc.msg if isinstance(exc, SyntaxError) else " ".join(str(exc).split())
+    message = exc.msg if isinstance(exc, SyntaxError) else " ".join(str(exc).split())
     place = f"line {source.line(line)}: " if line is not None else ""
-    return f"{place}{type(exc).__name__}: {said}" if said else f"{place}{type(exc).__name__}"
+    return f"{place}{type(exc).__name__}: {message}" if message else f"{place}{type(exc).__name__}"
 
 
-def member(module: types.ModuleType, name: str, *, where: str = "the source") -> Any:
+def member(module: types.ModuleType, name: str, *, label: str = "the source") -> Any:
     """Return what a virtual module defines under a name, or raise SourceError with the nearest name."""
     if name in vars(module):
         return vars(module)[name]
-    own = sorted(one for one, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
-    there = did_you_mean(name, own, f"it defines {', '.join(own[:10]) or 'nothing'}")
-    raise SourceError(f"{where} does not define {name!r}; {there}")
+    own = sorted(key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
+    hint = did_you_mean(name, own, f"it defines {', '.join(own[:10]) or 'nothing'}")
+    raise SourceError(f"{label} does not define {name!r}; {hint}")
 
 
 def tools_from_source(text: str, *, name: str | None = None, package: str = "") -> list[Tool[..., Any]]:
@@ -104,41 +104,41 @@ def tools_from_source(text: str, *, name: str | None = None, package: str = "") 
     module = load_source(text, package=package)
     if name is not None:
         return [_tool_named(module, name)]
-    found = [one for one in vars(module).values() if isinstance(one, Tool) and one.__module__ == module.__name__]
-    if not found:
-        plain = [one for one in vars(module).values() if inspect.isfunction(one) and one.__module__ == module.__name__]
-        found = [tool(one) for one in plain if not one.__name__.startswith("_")]
-    if not found:
+    tools = [attr for attr in vars(module).values() if isinstance(attr, Tool) and attr.__module__ == module.__name__]
+    if not tools:
+        plain = [fn for fn in vars(module).values() if inspect.isfunction(fn) and fn.__module__ == module.__name__]
+        tools = [tool(function) for function in plain if not function.__name__.startswith("_")]
+    if not tools:
         raise SourceError("the source defines no function; write one with @tool, types and a docstring")
-    return list({one.name: one for one in found}.values())
+    return list({entry.name: entry for entry in tools}.values())
 
 
 def _tool_named(module: types.ModuleType, name: str) -> Tool[..., Any]:
     for value in vars(module).values():
         if isinstance(value, Tool) and value.name == name:
             return value
-    found = member(module, name)
-    if isinstance(found, Tool):
-        return found
-    if not inspect.isfunction(found):
-        raise SourceError(f"{name!r} in the source is a {type(found).__name__}; a tool is a function")
-    return tool(found)
+    definition = member(module, name)
+    if isinstance(definition, Tool):
+        return definition
+    if not inspect.isfunction(definition):
+        raise SourceError(f"{name!r} in the source is a {type(definition).__name__}; a tool is a function")
+    return tool(definition)
 
 
 def class_from_source(text: str, name: str | None = None, *, has: tuple[str, ...] = (), package: str = "") -> type[Any]:
     """Execute a text of the user's; return its class `name`, or its only one with the members it `has`."""
     module = load_source(text, package=package)
     if name is None:
-        own = [one for one in vars(module).values() if inspect.isclass(one) and one.__module__ == module.__name__]
-        fit = [one for one in own if all(hasattr(one, part) for part in has)]
+        own = [cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == module.__name__]
+        fit = [cls for cls in own if all(hasattr(cls, part) for part in has)]
         if len(fit) != 1:
-            listed = ", ".join(one.__name__ for one in fit or own) or "none"
-            raise SourceError(f"the source defines {len(fit)} classes with {', '.join(has)} ({listed}); name the one")
+            names = ", ".join(cls.__name__ for cls in fit or own) or "none"
+            raise SourceError(f"the source defines {len(fit)} classes with {', '.join(has)} ({names}); name the one")
         return fit[0]
-    found = member(module, name)
-    if not inspect.isclass(found):
-        raise SourceError(f"{name!r} in the source is a {type(found).__name__}, and a class is needed")
-    lacking = [part for part in has if not hasattr(found, part)]
+    cls = member(module, name)
+    if not inspect.isclass(cls):
+        raise SourceError(f"{name!r} in the source is a {type(cls).__name__}, and a class is needed")
+    lacking = [part for part in has if not hasattr(cls, part)]
     if lacking:
         raise SourceError(f"the class {name!r} lacks {', '.join(lacking)}; it needs {', '.join(has)}")
-    return found
+    return cls

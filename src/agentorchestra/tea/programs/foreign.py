@@ -23,7 +23,7 @@ from agentorchestra.core.names import did_you_mean
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import read_docstring
 from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
-from agentorchestra.tea.programs.handler import given
+from agentorchestra.tea.programs.handler import json_value
 from agentorchestra.tea.programs.imports import FOREIGN_MODULES, check_imports, complete_imports
 
 TIMEOUT_S = 60.0  # seconds that one call may take
@@ -80,31 +80,31 @@ def foreign_tool(
         SourceError: for text that is no Python, imports what it may not, lacks the function, or has a signature that
             cannot be read from its text.
     """
-    where = f"the source of {name!r}"
+    label = f"the source of {name!r}"
     allowed = FOREIGN_MODULES | {*may_import}
-    called = tuple(sorted(called_tools(check_imports(text, allowed=allowed, where=where)) & {*may_call}))
-    source = complete_imports(text, where=where).text
+    callees = tuple(sorted(called_tools(check_imports(text, allowed=allowed, label=label)) & {*may_call}))
+    source = complete_imports(text, label=label).text
     schema = read_schema(text, name, allowed=allowed)
 
     async def call(ctx: Any, **arguments: Any) -> ToolResult:
         """Run one call as a program of its own, whose only word to us is its result."""
 
-        async def answer(_: Any, asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
-            said = asked.get("arguments")
-            values = said if isinstance(said, dict) else {}
-            if asked.get("name") == _GIVE:
+        async def answer(_: Any, request: dict[str, JsonValue]) -> dict[str, JsonValue]:
+            data = request.get("arguments")
+            values = data if isinstance(data, dict) else {}
+            if request.get("name") == _GIVE:
                 raise _Given(values)
-            outcome = await ctx.call_tool(str(asked.get("name")), **values)
-            return (
-                {"value": given(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
-            )
+            outcome = await ctx.call_tool(str(request.get("name")), **values)
+            if outcome.ok:
+                return {"value": json_value(outcome)}
+            return {"error": outcome.error or f"it ended as {outcome.status}"}
 
         # The program's text is an argument of the effect: a changed byte in that file lets recorded runs diverge.
         inside = (importlib.resources.files(__package__) / "_foreign_call.py").read_text("utf-8")
         code = f"{inside}\n\n_call({_GIVE}, {source!r}, {name!r}, {canonical_json(arguments)!r}, {LONGEST_RESULT})\n"
         try:
             outcome = await programs.run(
-                ctx, "python", code, called, functions=(_GIVE,), answer=answer, seconds=trial_s
+                ctx, "python", code, callees, functions=(_GIVE,), answer=answer, seconds=trial_s
             )
         except _Given as result:
             error = result.arguments.get("error")
@@ -113,10 +113,10 @@ def foreign_tool(
             return ToolResult(content=result.arguments.get("value"), trust=Trust.UNTRUSTED)
         if not outcome.ok or not isinstance(outcome.value, dict):
             raise ToolError(outcome.error or f"{name} gave no result")
-        said = outcome.value
-        ending, words = str(said.get("ending")), str(said.get("stderr") or "").strip().splitlines()
-        how = str(said.get("detail") or "") or (words[-1] if words else f"exit code {said.get('exit_code')}")
-        raise ToolError(f"{name} ended without a result ({'it exited' if ending == 'exited' else ending}: {how[:500]})")
+        report = outcome.value
+        end, words = str(report.get("ending")), str(report.get("stderr") or "").strip().splitlines()
+        detail = str(report.get("detail") or "") or (words[-1] if words else f"exit code {report.get('exit_code')}")
+        raise ToolError(f"{name} ended without a result ({'it exited' if end == 'exited' else end}: {detail[:500]})")
 
     return tool_from_schema(
         call,
@@ -131,9 +131,9 @@ def foreign_tool(
 
 def called_tools(tree: ast.AST) -> frozenset[str]:
     return frozenset(
-        one.attr
-        for one in ast.walk(tree)
-        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == TOOLS
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == TOOLS
     )
 
 
@@ -142,26 +142,26 @@ def called_tools(tree: ast.AST) -> frozenset[str]:
 
 def read_schema(text: str, name: str, *, allowed: Collection[str] = FOREIGN_MODULES) -> ToolSchema:
     """Return name, description and parameters of a function, read from its text, or raise SourceError with the line."""
-    where = f"the source of {name!r}"
-    function = _function(text, name, where, allowed)
-    described: dict[str, str]
-    description, described = read_docstring((ast.get_docstring(function) or "")[:LONGEST_WORDS])
-    asked = function.args
-    if asked.posonlyargs or asked.vararg is not None or asked.kwarg is not None:
+    label = f"the source of {name!r}"
+    function = _function(text, name, label, allowed)
+    descriptions: dict[str, str]
+    description, descriptions = read_docstring((ast.get_docstring(function) or "")[:LONGEST_WORDS])
+    signature = function.args
+    if signature.posonlyargs or signature.vararg is not None or signature.kwarg is not None:
         raise SourceError(
-            f"{where}: line {function.lineno}: it is called with arguments by name; leave out '/', *args and **kwargs"
+            f"{label}: line {function.lineno}: it is called with arguments by name; leave out '/', *args and **kwargs"
         )
-    named: list[tuple[ast.arg, ast.expr | None]] = []
-    none: list[ast.expr | None] = [None] * (len(asked.args) - len(asked.defaults))
-    named += zip(asked.args, [*none, *asked.defaults], strict=True)
-    named += zip(asked.kwonlyargs, asked.kw_defaults, strict=True)
+    pairs: list[tuple[ast.arg, ast.expr | None]] = []
+    gaps: list[ast.expr | None] = [None] * (len(signature.args) - len(signature.defaults))
+    pairs += zip(signature.args, [*gaps, *signature.defaults], strict=True)
+    pairs += zip(signature.kwonlyargs, signature.kw_defaults, strict=True)
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
-    for parameter, default in named:
+    for parameter, default in pairs:
         try:
-            properties[parameter.arg] = _parameter(parameter, default, described.get(parameter.arg, ""), where)
+            properties[parameter.arg] = _parameter(parameter, default, descriptions.get(parameter.arg, ""), label)
         except RecursionError:
-            raise SourceError(f"{where}: line {parameter.lineno}: the type of {parameter.arg!r} is too deep") from None
+            raise SourceError(f"{label}: line {parameter.lineno}: the type of {parameter.arg!r} is too deep") from None
         if default is None:
             required.append(parameter.arg)
     parameters: dict[str, JsonValue] = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -170,22 +170,22 @@ def read_schema(text: str, name: str, *, allowed: Collection[str] = FOREIGN_MODU
     return ToolSchema(name=name, description=description, parameters=parameters, trust=Trust.UNTRUSTED)
 
 
-def _function(text: str, name: str, where: str, allowed: Collection[str]) -> ast.FunctionDef | ast.AsyncFunctionDef:
-    tree = check_imports(text, allowed=allowed, where=where)
-    found = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
-    if name in found:
-        return found[name]
-    there = did_you_mean(name, found, f"it defines {', '.join(found) or 'no function'}")
-    raise SourceError(f"{where} does not define the function {name!r}; {there}")
+def _function(text: str, name: str, label: str, allowed: Collection[str]) -> ast.FunctionDef | ast.AsyncFunctionDef:
+    tree = check_imports(text, allowed=allowed, label=label)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    if name in functions:
+        return functions[name]
+    hint = did_you_mean(name, functions, f"it defines {', '.join(functions) or 'no function'}")
+    raise SourceError(f"{label} does not define the function {name!r}; {hint}")
 
 
-def _parameter(parameter: ast.arg, default: ast.expr | None, described: str, where: str) -> JsonValue:
-    line = f"{where}: line {parameter.lineno}"
+def _parameter(parameter: ast.arg, default: ast.expr | None, description: str, label: str) -> JsonValue:
+    line = f"{label}: line {parameter.lineno}"
     if parameter.annotation is None:
         raise SourceError(f"{line}: the parameter {parameter.arg!r} has no type; write e.g. {parameter.arg}: str")
     schema = _type(parameter.annotation, parameter.arg, line)
-    if described and "description" not in schema:
-        schema["description"] = described
+    if description and "description" not in schema:
+        schema["description"] = description
     if default is not None:
         try:
             value = ast.literal_eval(default)
@@ -209,7 +209,7 @@ def _type(node: ast.expr, parameter: str, line: str) -> dict[str, Any]:
         try:
             return _type(ast.parse(node.value, mode="eval").body, parameter, line)
         except (SyntaxError, ValueError, MemoryError):
-            raise _refused(node, parameter, line) from None
+            raise _refusal(node, parameter, line) from None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _any_of([*_sides(node)], parameter, line)
     name = _name(node.value if isinstance(node, ast.Subscript) else node)
@@ -224,10 +224,10 @@ def _type(node: ast.expr, parameter: str, line: str) -> dict[str, Any]:
         if name == "Union":
             return _any_of(inner, parameter, line)
         if name == "Literal":
-            return {"enum": [_literal(one, parameter, line) for one in inner]}
+            return {"enum": [_literal(choice, parameter, line) for choice in inner]}
         if name == "Annotated":
-            return _annotated(inner, parameter, line)
-        raise _refused(node, parameter, line)
+            return _annotation(inner, parameter, line)
+        raise _refusal(node, parameter, line)
     if name in _TYPES:
         return {"type": _TYPES[name]}
     if name in _LISTS:
@@ -236,31 +236,31 @@ def _type(node: ast.expr, parameter: str, line: str) -> dict[str, Any]:
         return {"type": "object"}
     if name in ("Any", "object"):
         return {}
-    raise _refused(node, parameter, line)
+    raise _refusal(node, parameter, line)
 
 
 def _sides(node: ast.expr) -> list[ast.expr]:
     """Return the types of a union written with |, in order."""
-    found: list[ast.expr] = []
+    sides: list[ast.expr] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        found.append(node.right)
+        sides.append(node.right)
         node = node.left
-    return [node, *reversed(found)]
+    return [node, *reversed(sides)]
 
 
 def _any_of(nodes: list[ast.expr], parameter: str, line: str) -> dict[str, Any]:
-    kinds = [_type(one, parameter, line) for one in nodes]
+    kinds = [_type(node, parameter, line) for node in nodes]
     return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
 
 
-def _annotated(inner: list[ast.expr], parameter: str, line: str) -> dict[str, Any]:
+def _annotation(inner: list[ast.expr], parameter: str, line: str) -> dict[str, Any]:
     schema = _type(inner[0], parameter, line)
     for extra in inner[1:]:
-        said: ast.expr | None = extra
+        words: ast.expr | None = extra
         if isinstance(extra, ast.Call):
-            said = next((one.value for one in extra.keywords if one.arg == "description"), None)
-        if isinstance(said, ast.Constant) and isinstance(said.value, str):
-            schema = {**schema, "description": said.value}
+            words = next((keyword.value for keyword in extra.keywords if keyword.arg == "description"), None)
+        if isinstance(words, ast.Constant) and isinstance(words.value, str):
+            schema = {**schema, "description": words.value}
     return schema
 
 
@@ -268,11 +268,11 @@ def _literal(node: ast.expr, parameter: str, line: str) -> JsonValue:
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError):
-        raise _refused(node, parameter, line) from None
+        raise _refusal(node, parameter, line) from None
     if value is not None and not isinstance(value, str | int | bool):
-        raise _refused(node, parameter, line)
-    found: JsonValue = value
-    return found
+        raise _refusal(node, parameter, line)
+    literal: JsonValue = value
+    return literal
 
 
 def _name(node: ast.expr) -> str:
@@ -284,14 +284,14 @@ def _name(node: ast.expr) -> str:
     return "None" if isinstance(node, ast.Constant) and node.value is None else ""
 
 
-def _refused(node: ast.expr, parameter: str, line: str) -> SourceError:
+def _refusal(node: ast.expr, parameter: str, line: str) -> SourceError:
     try:
-        shown = ast.unparse(node)[:80]
+        text = ast.unparse(node)[:80]
     except (ValueError, RecursionError):
-        shown = "it has"
+        text = "it has"
     if _name(node.value if isinstance(node, ast.Subscript) else node) == "RunContext":
         return SourceError(f"{line}: {parameter!r} takes the run's context, which code from elsewhere does not get")
     return SourceError(
-        f"{line}: the type {shown} of {parameter!r} is not one that code from elsewhere may take; use str, int, float, "
+        f"{line}: the type {text} of {parameter!r} is not one that code from elsewhere may take; use str, int, float, "
         "bool, list, dict, Literal, Optional and unions of these"
     )

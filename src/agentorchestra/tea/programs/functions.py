@@ -14,11 +14,11 @@ from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.tea.calling.toolset import AgentToolset
-from agentorchestra.tea.programs.interpreter import Call
+from agentorchestra.tea.programs.interpreter import ProgramCall
 
 _LONGEST_CALL = 1_000_000
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None", "object": "dict"}
-_TAKEN = frozenset(dir(builtins)) | {"ToolError"}
+_BUILTINS = frozenset(dir(builtins)) | {"ToolError"}
 
 
 class Functions:
@@ -43,106 +43,106 @@ class Functions:
     def tool(self, name: str) -> str:
         return self._schemas[name].name
 
-    def arguments(self, call: Call) -> dict[str, JsonValue]:
+    def arguments(self, call: ProgramCall) -> dict[str, JsonValue]:
         """Return the arguments of a call by name; raise TypeError for too many, two for one, or one that is no JSON."""
         names = list(self._schemas[call.name].parameters.get("properties", {}))
         if len(call.args) > len(names):
             raise TypeError(
                 f"{call.name}() takes at most {len(names)} arguments, not {len(call.args)}: {self.head(call.name)}"
             )
-        given = dict(zip(names, call.args, strict=False))
+        values = dict(zip(names, call.args, strict=False))
         for name, value in call.kwargs.items():
-            if name in given:
+            if name in values:
                 raise TypeError(f"{call.name}() got two values for the argument {name!r}")
-            given[name] = value
-        return {name: json_argument(value) for name, value in given.items()}
+            values[name] = value
+        return {name: json_argument(value) for name, value in values.items()}
 
     def head(self, name: str) -> str:
         """Return `def name(argument: str, other: int = 5)`."""
         parameters = self._schemas[name].parameters
         required = parameters.get("required", [])
-        shown, by_name = [], False
+        parts, by_name = [], False
         for argument, schema in parameters.get("properties", {}).items():
             default = _default(schema)
             if argument not in required:
                 by_name = True
                 kind = _type(schema, parameters)
                 optional = "" if default != "None" or kind == "Any" or "None" in kind.split(" | ") else " | None"
-                shown.append(f"{argument}: {kind}{optional} = {default}")
+                parts.append(f"{argument}: {kind}{optional} = {default}")
             else:
-                if by_name and "*" not in shown:
-                    shown.insert(next(i for i, one in enumerate(shown) if " = " in one), "*")
-                shown.append(f"{argument}: {_type(schema, parameters)}")
-        return f"def {name}({', '.join(shown)})"
+                if by_name and "*" not in parts:
+                    parts.insert(next(i for i, part in enumerate(parts) if " = " in part), "*")
+                parts.append(f"{argument}: {_type(schema, parameters)}")
+        return f"def {name}({', '.join(parts)})"
 
     def text(self, name: str) -> str:
         """Return signature and docstring, as a program's author reads them."""
         schema = self._schemas[name]
         properties = schema.parameters.get("properties", {})
         lines = [schema.description.strip() or name.replace("_", " ")]
-        described = [(one, _described(inner, schema.parameters)) for one, inner in properties.items()]
-        if any(text for _, text in described):
-            lines += ["", "Args:", *(f"    {one}: {text}" for one, text in described if text)]
+        entries = [(argument, _description(inner, schema.parameters)) for argument, inner in properties.items()]
+        if any(text for _, text in entries):
+            lines += ["", "Args:", *(f"    {argument}: {text}" for argument, text in entries if text)]
         body = "\n".join(lines).replace("\\", "\\\\").replace('"""', "'''")
         return f'{self.head(name)}:\n{textwrap.indent(chr(34) * 3 + body, "    ")}\n    """'
 
 
 def python_name(name: str) -> str:
     """Return a tool's name as a name of Python that hides no builtin."""
-    made = name.replace("-", "_")
-    return f"{made}_" if keyword.iskeyword(made) or made in _TAKEN else made
+    identifier = name.replace("-", "_")
+    return f"{identifier}_" if keyword.iskeyword(identifier) or identifier in _BUILTINS else identifier
 
 
-def _resolved(schema: Any, root: dict[str, Any]) -> Any:
+def _resolve(schema: Any, root: dict[str, Any]) -> Any:
     ref = schema.get("$ref", "") if isinstance(schema, dict) else ""
     return root.get("$defs", {}).get(ref.removeprefix("#/$defs/"), {}) if ref.startswith("#/$defs/") else schema
 
 
 def _type(schema: Any, root: dict[str, Any], depth: int = 0) -> str:
-    schema = _resolved(schema, root)
+    schema = _resolve(schema, root)
     if not isinstance(schema, dict) or depth > 3:
         return "Any"
     if "enum" in schema or "const" in schema:
         values = schema.get("enum", [schema.get("const")])
-        return f"Literal[{', '.join(repr(one) for one in values)}]"
-    either = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(either, list):
-        return " | ".join(dict.fromkeys(_type(one, root, depth + 1) for one in either))
+        return f"Literal[{', '.join(repr(value) for value in values)}]"
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(options, list):
+        return " | ".join(dict.fromkeys(_type(option, root, depth + 1) for option in options))
     kinds = schema.get("type")
-    found = []
+    names = []
     for kind in kinds if isinstance(kinds, list) else [kinds]:
         if kind == "array":
-            found.append(f"list[{_type(schema['items'], root, depth + 1)}]" if "items" in schema else "list")
+            names.append(f"list[{_type(schema['items'], root, depth + 1)}]" if "items" in schema else "list")
         else:
-            found.append(_TYPES.get(str(kind), "Any"))
-    return " | ".join(dict.fromkeys(found))
+            names.append(_TYPES.get(str(kind), "Any"))
+    return " | ".join(dict.fromkeys(names))
 
 
 def _default(schema: Any) -> str:
     return repr(schema["default"]) if isinstance(schema, dict) and "default" in schema else "None"
 
 
-def _described(schema: Any, root: dict[str, Any]) -> str:
+def _description(schema: Any, root: dict[str, Any]) -> str:
     """Return what is said of an argument, with the fields of objects in it."""
     text = " ".join(str(schema.get("description", "")).split()) if isinstance(schema, dict) else ""
-    inner = _resolved(schema, root)
+    inner = _resolve(schema, root)
     items = [inner, *(inner.get("anyOf") or [])] if isinstance(inner, dict) else []
-    for one in items:
-        one = _resolved(one, root)
-        if isinstance(one, dict) and one.get("type") == "array":
-            one = _resolved(one.get("items", {}), root)
-        fields = one.get("properties") if isinstance(one, dict) else None
+    for entry in items:
+        entry = _resolve(entry, root)
+        if isinstance(entry, dict) and entry.get("type") == "array":
+            entry = _resolve(entry.get("items", {}), root)
+        fields = entry.get("properties") if isinstance(entry, dict) else None
         if fields:
-            needed = one.get("required", [])
-            shown = "; ".join(_field(name, field, root, name in needed) for name, field in fields.items())
-            return f"{text} Of dicts: {shown}".strip()
+            required = entry.get("required", [])
+            listing = "; ".join(_field(name, field, root, name in required) for name, field in fields.items())
+            return f"{text} Of dicts: {listing}".strip()
     return text
 
 
 def _field(name: str, schema: Any, root: dict[str, Any], required: bool) -> str:
-    said = " ".join(str(schema.get("description", "")).split()) if isinstance(schema, dict) else ""
+    text = " ".join(str(schema.get("description", "")).split()) if isinstance(schema, dict) else ""
     optional = "" if required else ", may be left out"
-    return f"{name!r} ({_type(schema, root)}{optional}){f': {said}' if said else ''}"
+    return f"{name!r} ({_type(schema, root)}{optional}){f': {text}' if text else ''}"
 
 
 def json_argument(value: Any) -> JsonValue:
@@ -161,9 +161,9 @@ def _plain(value: Any) -> JsonValue:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(element) for element in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(member) for key, member in value.items()}
     raise TypeError(
         f"a {type(value).__name__} cannot be an argument; give text, numbers, booleans, None, and lists and dicts of "
         "them (with text as keys)"

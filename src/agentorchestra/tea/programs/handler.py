@@ -20,7 +20,7 @@ from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.runtime.results import cut_result
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.tea.programs.functions import Functions
-from agentorchestra.tea.programs.interpreter import Call, Interpreter, Ran, Reply
+from agentorchestra.tea.programs.interpreter import Interpreter, ProgramCall, ProgramRun, Reply
 from agentorchestra.tea.programs.monty import MODULES
 
 NAME = "program"
@@ -62,64 +62,64 @@ class ProgramHandler(BaseHandler):
         code = str(effect.arguments.get("code", ""))
         ctx.agent = agent
         host = _Host(effect, ctx, agent.functions)
-        interpreter, problem = self._chosen(code)
+        interpreter, problem = self._choose(code)
         if interpreter is None:
-            return await self._outcome(host, Ran(error=problem))
+            return await self._outcome(host, ProgramRun(error=problem))
         now, seed = ctx.now, ctx.random.getrandbits(32)
-        kept = ctx.vars.get(STATE)
-        state = await ctx.blob(kept) if isinstance(kept, str) else None
+        digest = ctx.vars.get(STATE)
+        state = await ctx.blob(digest) if isinstance(digest, str) else None
         try:
-            ran = await interpreter.run(code, host, now=now, seed=seed, state=state)
+            result = await interpreter.run(code, host, now=now, seed=seed, state=state)
         except ProgramEndedError as exc:
-            ran = Ran(error=str(exc))
-        if ran.chance:
+            result = ProgramRun(error=str(exc))
+        if result.chance:
             host.forget()  # a replay could not come to the same
-        note = await self._keep(ran, ctx)
+        note = await self._keep(result, ctx)
         if host.done is not None:
             note = ""
-        return await self._outcome(host, ran, note)
+        return await self._outcome(host, result, note)
 
-    def _chosen(self, code: str) -> tuple[Interpreter | None, str]:
+    def _choose(self, code: str) -> tuple[Interpreter | None, str]:
         """Return the interpreter for a program, decided before any of it has run; else what they all lack."""
         problems = []
-        for one in self._interpreters:
-            missing = one.lacks(code)
+        for interpreter in self._interpreters:
+            missing = interpreter.lacks(code)
             if missing is None:
-                return one, ""
-            problems.append(f"{one.name} does not have {missing}")
+                return interpreter, ""
+            problems.append(f"{interpreter.name} does not have {missing}")
         return None, (
             f"the program was not started: {'; '.join(problems)}. Write it with functions, lists, dicts and the "
             f"modules that are there: {MODULES}"
         )
 
-    async def _keep(self, ran: Ran, ctx: Any) -> str:
+    async def _keep(self, result: ProgramRun, ctx: Any) -> str:
         """Keep the program's variables for the next one; a sentence where that is not possible."""
-        if ran.state is None:
+        if result.state is None:
             return "What it assigned to variables was not kept."
-        if len(ran.state) > MOST_STATE:
+        if len(result.state) > MOST_STATE:
             if STATE in ctx.vars:
                 del ctx.vars[STATE]
             return f"Variables were not kept: they are more than {MOST_STATE:,} bytes."
         if not ctx.run.replaying:  # then what is recorded holds
-            ctx.vars[STATE] = await ctx.run.services.store.put_blob(ran.state)
+            ctx.vars[STATE] = await ctx.run.services.store.put_blob(result.state)
         return ""
 
-    async def _outcome(self, host: _Host, ran: Ran, note: str = "") -> Outcome:
+    async def _outcome(self, host: _Host, result: ProgramRun, note: str = "") -> Outcome:
         trust = host.trust
-        text = host.printed(ran.value)
+        text = host.output(result.value)
         source = Source(kind="tool", ref=NAME)
-        empty = "(nothing was printed)" if ran.error is None and host.done is None else ""
-        said = "\n".join(part for part in (text or empty, note) if part)
-        blocks: list[Block] = [TextBlock(text=said, source=source, trust=trust)] if said else []
+        empty = "(nothing was printed)" if result.error is None and host.done is None else ""
+        output = "\n".join(part for part in (text or empty, note) if part)
+        blocks: list[Block] = [TextBlock(text=output, source=source, trust=trust)] if output else []
         value, whole = await cut_result(blocks_value([*blocks, *host.media]), NAME, host.ctx, max_chars=MOST_PRINTED)
         assert isinstance(value, dict)
         value = {**value, "calls": host.count}
         if host.done is not None:
             value[DONE] = host.done
-        if ran.error is None:
+        if result.error is None:
             return Outcome(value=value, trust=trust, artifacts=whole)
-        said = f"{ran.error}\nWhat it printed before:" if text else ran.error
-        return failed("error", said, value=value, trust=trust, artifacts=whole)
+        output = f"{result.error}\nWhat it printed before:" if text else result.error
+        return failed("error", output, value=value, trust=trust, artifacts=whole)
 
 
 class _Host:
@@ -153,7 +153,7 @@ class _Host:
                 f"the program was ended: it printed more than {FLOOD:,} characters. Print what you need to see"
             )
 
-    def printed(self, value: str | None = None) -> str:
+    def output(self, value: str | None = None) -> str:
         note = f"\n[{self._dropped:,} further characters left out]" if self._dropped else ""
         text = "".join(self._printed) + note
         if value is None:
@@ -165,7 +165,7 @@ class _Host:
         self._kept = self._sure
         self._dropped = 0
 
-    async def calls(self, calls: Sequence[Call]) -> list[Reply]:
+    async def calls(self, calls: Sequence[ProgramCall]) -> list[Reply]:
         """Perform the calls as effects, those made together at the same time."""
         self._sure = self._kept
         self.count += len(calls)
@@ -189,16 +189,16 @@ class _Host:
             if effect.purpose == FINISH and outcome.ok:
                 self.done = outcome.value
                 return [Reply(error="done", kind="SystemExit")]
-            replies[index] = Reply(value=given(outcome)) if outcome.ok else Reply(error=_sentence(outcome))
+            replies[index] = Reply(value=json_value(outcome)) if outcome.ok else Reply(error=_sentence(outcome))
         return [reply for reply in replies if reply is not None]
 
-    def _effect(self, call: Call, arguments: dict[str, JsonValue], *, alone: bool) -> Effect:
+    def _effect(self, call: ProgramCall, arguments: dict[str, JsonValue], *, alone: bool) -> Effect:
         name = self._functions.tool(call.name)
-        made = ToolCall(id=f"call_{self.count}", name=name, arguments=arguments)
-        effect = self._functions.tools.effect(made, self.ctx, self._provenance)
+        tool_call = ToolCall(id=f"call_{self.count}", name=name, arguments=arguments)
+        effect = self._functions.tools.effect(tool_call, self.ctx, self._provenance)
         if effect.purpose == FINISH and not alone:
-            why = f"{name}: call it by itself, after everything else has come back"
-            return effect.model_copy(update={"invalid": why})
+            reason = f"{name}: call it by itself, after everything else has come back"
+            return effect.model_copy(update={"invalid": reason})
         return effect
 
     def _saw(self, effect: Effect, outcome: Outcome) -> None:
@@ -207,7 +207,7 @@ class _Host:
             Source(kind="agent" if effect.kind is EffectKind.INVOKE_AGENT else "tool", ref=effect.name)
         )
         self._provenance = tuple(
-            sorted({*self._provenance, *sources_of(blocks)}, key=lambda one: (one.kind, one.ref, one.trust.value))
+            sorted({*self._provenance, *sources_of(blocks)}, key=lambda prov: (prov.kind, prov.ref, prov.trust.value))
         )
         self.trust = lowest(self.trust, outcome.trust, *(block.trust for block in blocks))
         if outcome.ok:
@@ -215,7 +215,7 @@ class _Host:
             self.media += [block for block in blocks if isinstance(block, MediaBlock)][:room]
 
 
-def given(outcome: Outcome) -> JsonValue:
+def json_value(outcome: Outcome) -> JsonValue:
     """Return what a function returns: the tool's JSON value; of content from files the pieces with their places."""
     value = outcome.value
     if not (isinstance(value, dict) and value.keys() == blocks_value(()).keys()):  # type: ignore[union-attr]

@@ -26,7 +26,7 @@ def _members(module: str, names: str) -> dict[str, str]:
     return {name: f"from {module} import {name}" for name in names.split()}
 
 
-KNOWN: Mapping[str, str] = {
+KNOWN_IMPORTS: Mapping[str, str] = {
     **{
         name: f"import {name}"
         for name in _words(
@@ -82,35 +82,35 @@ class Completed:
         return number - 1 if self.added and number > self.after else number
 
 
-def parse_source(text: str, *, where: str = "the source") -> ast.Module:
+def parse_source(text: str, *, label: str = "the source") -> ast.Module:
     """Return the tree of a source text; raise SourceError with the line for text that is too long or no Python."""
     if len(text) > LONGEST:
-        raise SourceError(f"{where} has {len(text):,} characters; at most {LONGEST:,} can be loaded")
+        raise SourceError(f"{label} has {len(text):,} characters; at most {LONGEST:,} can be loaded")
     try:
         return ast.parse(text)
     except SyntaxError as exc:
         line = f"line {exc.lineno}" if exc.lineno else "it"
-        shown = " ".join((exc.text or "").split())[:80]
-        what = f"{exc.msg}{f': {shown}' if shown else ''}"
-        raise SourceError(f"{where} is not Python: {line}: {what}; correct it") from None
+        excerpt = " ".join((exc.text or "").split())[:80]
+        problem = f"{exc.msg}{f': {excerpt}' if excerpt else ''}"
+        raise SourceError(f"{label} is not Python: {line}: {problem}; correct it") from None
     except (ValueError, MemoryError, RecursionError) as exc:
-        raise SourceError(f"{where} is not Python: {str(exc) or type(exc).__name__}; correct it") from None
+        raise SourceError(f"{label} is not Python: {str(exc) or type(exc).__name__}; correct it") from None
 
 
-def complete_imports(text: str, *, known: Mapping[str, str] = KNOWN, where: str = "the source") -> Completed:
+def complete_imports(text: str, *, imports: Mapping[str, str] = KNOWN_IMPORTS, label: str = "the source") -> Completed:
     """Add known imports for names that a text uses and never binds; one with a star import stays as it is."""
-    tree = parse_source(text, where=where)
+    tree = parse_source(text, label=label)
     try:
         free = _free_names(text, tree)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as exc:  # what only the compiler finds
         line = getattr(exc, "lineno", None)
         raise SourceError(
-            f"{where} is not Python: {f'line {line}: ' if line else ''}{getattr(exc, 'msg', exc)}; correct it"
+            f"{label} is not Python: {f'line {line}: ' if line else ''}{getattr(exc, 'msg', exc)}; correct it"
         ) from None
-    wanted = {known[name] for name in free if name in known}
-    if not wanted:
+    statements = {imports[name] for name in free if name in imports}
+    if not statements:
         return Completed(text)
-    added = tuple(sorted(wanted, key=lambda one: (one.startswith("from"), one)))
+    added = tuple(sorted(statements, key=lambda statement: (statement.startswith("from"), statement)))
     after = _header_end(tree)
     lines = re.sub("\r\n?", "\n", text).split("\n")
     lines.insert(after, "; ".join(added))
@@ -131,12 +131,12 @@ def _header_end(tree: ast.Module) -> int:
 
 def _free_names(text: str, tree: ast.Module) -> set[str]:
     """Return the names that are looked up in the module and that the module does not bind."""
-    if any(isinstance(n, ast.ImportFrom) and any(one.name == "*" for one in n.names) for n in ast.walk(tree)):
+    if any(isinstance(n, ast.ImportFrom) and any(alias.name == "*" for alias in n.names) for n in ast.walk(tree)):
         return set()
     top = symtable.symtable(text, "<source>", "exec")
-    bound = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
+    bindings = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
     used = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
-    anywhere = set(bound)
+    anywhere = set(bindings)
     for table in _tables(top):
         for symbol in table.get_symbols():
             binds = symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace() or symbol.is_parameter()
@@ -144,20 +144,20 @@ def _free_names(text: str, tree: ast.Module) -> set[str]:
                 anywhere.add(symbol.get_name())
             if symbol.is_global():
                 if binds:
-                    bound.add(symbol.get_name())
+                    bindings.add(symbol.get_name())
                 elif symbol.is_referenced():
                     used.add(symbol.get_name())
     # An annotation may be a text, and is none of the compiler's business where it is not evaluated.
-    annotated = {name for node in _annotations(tree) for name in _names(node)} - anywhere
-    return (used | annotated) - bound - set(dir(builtins))
+    hints = {name for node in _annotations(tree) for name in _names(node)} - anywhere
+    return (used | hints) - bindings - set(dir(builtins))
 
 
 def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
     todo = list(table.get_children())
     while todo:
-        one = todo.pop()
-        yield one
-        todo += one.get_children()
+        child = todo.pop()
+        yield child
+        todo += child.get_children()
 
 
 def _annotations(tree: ast.AST) -> Iterator[ast.expr]:
@@ -177,27 +177,27 @@ def _names(annotation: ast.expr) -> Iterator[str]:
                 inner = ast.parse(node.value, mode="eval")
             except (SyntaxError, ValueError, MemoryError, RecursionError):
                 continue
-            yield from (one.id for one in ast.walk(inner) if isinstance(one, ast.Name))
+            yield from (leaf.id for leaf in ast.walk(inner) if isinstance(leaf, ast.Name))
 
 
-def check_imports(text: str, *, allowed: Collection[str] = FOREIGN_MODULES, where: str = "the source") -> ast.Module:
+def check_imports(text: str, *, allowed: Collection[str] = FOREIGN_MODULES, label: str = "the source") -> ast.Module:
     """Return a text's tree, or raise SourceError with the line of a forbidden import; `a.b` allows no other."""
-    tree = parse_source(text, where=where)
+    tree = parse_source(text, label=label)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            asked = [alias.name for alias in node.names]
+            modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = f"{'.' * node.level}{node.module or ''}"
             inside = _may(base, allowed)
-            asked = [base if inside or node.level else f"{base}.{alias.name}" for alias in node.names]
+            modules = [base if inside or node.level else f"{base}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Name) and node.id in _IMPORTERS:
-            asked = [node.id]
+            modules = [node.id]
         else:
             continue
-        for module in asked:
+        for module in modules:
             if not _may(module, allowed):
                 raise SourceError(
-                    f"{where} imports {module!r} in line {node.lineno}, which code from elsewhere may not; it may "
+                    f"{label} imports {module!r} in line {node.lineno}, which code from elsewhere may not; it may "
                     f"import pure modules of the standard library ({', '.join(_EXAMPLES)}, ...), numpy, pandas, scipy"
                 )
     return tree

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from agentorchestra.core.errors import ProgramEndedError
 from agentorchestra.tea.programs.concurrency import Span, awaited_calls
 from agentorchestra.tea.programs.monty import lacks
-from agentorchestra.tea.programs.processes import Held, MontyPool
+from agentorchestra.tea.programs.processes import Lease, MontyPool
 
 _PRELUDE = "ToolError = RuntimeError"
 """Monty knows no classes of exceptions but its own: what a tool says is a RuntimeError under this name."""
@@ -33,7 +33,7 @@ _MOST_FRAMES = 8
 
 
 @dataclass(frozen=True)
-class Call:
+class ProgramCall:
     name: str
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Host(Protocol):
     def names(self) -> frozenset[str]:
         """The functions that the program may call."""
 
-    async def calls(self, calls: Sequence[Call]) -> list[Reply]:
+    async def calls(self, calls: Sequence[ProgramCall]) -> list[Reply]:
         """Do one call, or several awaited together, in the program's order; what this raises ends the program."""
 
     def print(self, text: str) -> None:
@@ -67,7 +67,7 @@ class Host(Protocol):
 
 
 @dataclass(frozen=True)
-class Ran:
+class ProgramRun:
     value: str | None = None  # its last expression's as Python writes it, None where it has none
     error: str | None = None  # the exception with its line, None where it ran to its end
     state: bytes | None = None  # the program's variables for the next one, None where they cannot be kept
@@ -85,7 +85,7 @@ class Interpreter(Protocol):
     def lacks(self, code: str) -> str | None:
         """Return why it is not the one for a program, found without running it; None if nothing speaks against it."""
 
-    async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
+    async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> ProgramRun:
         """Run a program that sees the variables of `state`; with equal replies, `now` and `seed` it does the same."""
 
     async def aclose(self) -> None:
@@ -112,7 +112,7 @@ class MontyInterpreter:
     def lacks(self, code: str) -> str | None:
         return lacks(code)
 
-    async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
+    async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> ProgramRun:
         """Run a program; errors of its own are in what comes back, what the host raises is passed on."""
         code = code.replace("\r\n", "\n").replace("\r", "\n")  # as Python reads it
         options = {
@@ -135,18 +135,18 @@ class _State:
 
     programs: int = 0  # how many there were: functions they defined may still be called
     # of each, by its number, the places of the calls that it awaits
-    awaited: dict[int, frozenset[Span]] = field(default_factory=dict)
+    spans: dict[int, frozenset[Span]] = field(default_factory=dict)
 
     def with_dump(self, dump: bytes) -> bytes:
-        places = {str(number): sorted(spans) for number, spans in self.awaited.items() if spans}
+        places = {str(number): sorted(spans) for number, spans in self.spans.items() if spans}
         return json.dumps({"programs": self.programs, "awaited": places}).encode() + b"\n" + dump
 
     @classmethod
     def read(cls, state: bytes) -> tuple[_State, bytes]:
         head, _, dump = state.partition(b"\n")
         fields = json.loads(head)
-        awaited = {int(n): frozenset((start, end) for start, end in spans) for n, spans in fields["awaited"].items()}
-        return cls(fields["programs"], awaited), dump
+        places = {int(n): frozenset((start, end) for start, end in spans) for n, spans in fields["awaited"].items()}
+        return cls(fields["programs"], places), dump
 
 
 class _OverError(Exception):
@@ -159,20 +159,20 @@ class _MontyRun:
     def __init__(self, pool: MontyPool, options: dict[str, Any], code: str, host: Host, seconds: float) -> None:
         self._pool = pool
         self._options = options
-        self._held: Held | None = None
+        self._held: Lease | None = None
         self._seconds = seconds
         self._code = code
         self._host = host
         self._known = _State()
         self._interpreter: Any = None
-        self._pending: dict[int, Call] = {}
+        self._pending: dict[int, ProgramCall] = {}
         self._said: list[str] = []
         self._ended: ProgramEndedError | None = None
         self._enough = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._over = False
 
-    async def run(self, state: bytes | None) -> Ran:
+    async def run(self, state: bytes | None) -> ProgramRun:
         from pydantic_monty import MontyCrashedError, MontyError
 
         try:
@@ -182,14 +182,16 @@ class _MontyRun:
                     snapshot = await self._next(snapshot)
             except MontyError as exc:
                 if self._over:
-                    return Ran(state=await self._dump())
+                    return ProgramRun(state=await self._dump())
                 if isinstance(exc, MontyCrashedError) or _TIME in str(exc):
-                    return Ran(error=f"it computed for more than {self._seconds:g} s without a call", chance=True)
-                lost = any(one in str(exc) for one in _OWN_LIMITS)
-                return Ran(error=self._error(exc), state=None if lost else await self._dump())
-            return Ran(value=None if self._over else _shown(snapshot.output), state=await self._dump())
+                    return ProgramRun(
+                        error=f"it computed for more than {self._seconds:g} s without a call", chance=True
+                    )
+                fatal = any(limit in str(exc) for limit in _OWN_LIMITS)
+                return ProgramRun(error=self._error(exc), state=None if fatal else await self._dump())
+            return ProgramRun(value=None if self._over else _rendering(snapshot.output), state=await self._dump())
         except _OverError:
-            return Ran()
+            return ProgramRun()
         finally:
             await self._give_back()
 
@@ -198,9 +200,9 @@ class _MontyRun:
         self._interpreter = self._held.interpreter
 
     async def _give_back(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            await held.give_back()
+        lease, self._held = self._held, None
+        if lease is not None:
+            await lease.give_back()
 
     async def _begin(self, state: bytes | None) -> Any:
         await self._take()
@@ -210,28 +212,28 @@ class _MontyRun:
             self._known, dump = _State.read(state)
             await self._interpreter.load_session(dump)
         self._known.programs += 1
-        self._known.awaited[self._known.programs] = awaited_calls(self._code)
+        self._known.spans[self._known.programs] = awaited_calls(self._code)
         return await self._compute(self._interpreter.feed_start(self._code, print_callback=self._print))
 
     async def _next(self, snapshot: Any) -> Any:
         if hasattr(snapshot, "variable_name"):
-            known = snapshot.variable_name in self._host.names
-            given = {"value": _named(snapshot.variable_name)} if known else {}
-            return await self._compute(snapshot.resume(**given))
+            is_function = snapshot.variable_name in self._host.names
+            values = {"value": _stand_in(snapshot.variable_name)} if is_function else {}
+            return await self._compute(snapshot.resume(**values))
         if hasattr(snapshot, "pending_call_ids"):
             ids = sorted(snapshot.pending_call_ids)  # the order in which the program made the calls
-            replies = await self._away(snapshot, [self._pending.pop(one) for one in ids])
-            settled = {one: self._result(reply) for one, reply in zip(ids, replies, strict=True)}
-            return await self._compute(self._again.resume(settled))
+            replies = await self._away(snapshot, [self._pending.pop(call_id) for call_id in ids])
+            results = {call_id: self._result(reply) for call_id, reply in zip(ids, replies, strict=True)}
+            return await self._compute(self._again.resume(results))
         if snapshot.is_os_function:
             return await self._compute(snapshot.resume_not_handled())
         if snapshot.function_name not in self._host.names:
             names = ", ".join(sorted(self._host.names))
-            said = f"name {snapshot.function_name!r} is not defined; the functions: {names}"
-            return await self._compute(snapshot.resume({"exc_type": "NameError", "message": said}))
+            message = f"name {snapshot.function_name!r} is not defined; the functions: {names}"
+            return await self._compute(snapshot.resume({"exc_type": "NameError", "message": message}))
         if self._over:
             raise _OverError  # it caught its own end
-        call = Call(snapshot.function_name, tuple(snapshot.args), dict(snapshot.kwargs))
+        call = ProgramCall(snapshot.function_name, tuple(snapshot.args), dict(snapshot.kwargs))
         if self._awaits(snapshot.position):
             self._pending[snapshot.call_id] = call
             return await self._compute(snapshot.resume({"future": ...}))
@@ -239,11 +241,11 @@ class _MontyRun:
         return await self._compute(self._again.resume(self._result(reply)))
 
     def _awaits(self, position: Any) -> bool:
-        made = _INPUT.fullmatch(position.filename)
-        spans = self._known.awaited.get(int(made[1])) if made else None
+        match = _INPUT.fullmatch(position.filename)
+        spans = self._known.spans.get(int(match[1])) if match else None
         return spans is not None and (position.start, position.end) in spans
 
-    async def _away(self, snapshot: Any, calls: list[Call]) -> list[Reply]:
+    async def _away(self, snapshot: Any, calls: list[ProgramCall]) -> list[Reply]:
         """Return the host's replies; the interpreter is free meanwhile, the program goes on in another one."""
         frozen = snapshot.dump()
         await self._give_back()
@@ -271,8 +273,8 @@ class _MontyRun:
                 raise self._ended
             return computing.result()
         finally:
-            for one in (computing, enough):
-                one.cancel()
+            for task in (computing, enough):
+                task.cancel()
             await asyncio.gather(computing, enough, return_exceptions=True)
 
     def _print(self, stream: str, text: str) -> None:
@@ -292,29 +294,29 @@ class _MontyRun:
             return None
 
     def _error(self, exc: Any) -> str:
-        said = str(exc.display("type-msg") if hasattr(exc, "display") else exc).strip()
-        message = said.removeprefix("RuntimeError: ")
-        if message != said and message in self._said:
-            said = f"ToolError: {message}"
+        text = str(exc.display("type-msg") if hasattr(exc, "display") else exc).strip()
+        message = text.removeprefix("RuntimeError: ")
+        if message != text and message in self._said:
+            text = f"ToolError: {message}"
         half = _LONGEST_ERROR // 2
-        said = said if len(said) <= _LONGEST_ERROR else f"{said[:half]}\n[...]\n{said[-half:]}"
-        frames = [self._frame(one) for one in exc.traceback()] if hasattr(exc, "traceback") else []
+        text = text if len(text) <= _LONGEST_ERROR else f"{text[:half]}\n[...]\n{text[-half:]}"
+        frames = [self._frame(frame) for frame in exc.traceback()] if hasattr(exc, "traceback") else []
         if not frames:
-            return said
+            return text
         if len(frames) > _MOST_FRAMES:
             frames = [*frames[: _MOST_FRAMES // 2], ("...", ""), *frames[-_MOST_FRAMES // 2 :]]
-        way = "".join(f"\n  {where}: {source}" if source else f"\n  {where}" for where, source in frames)
-        return f"{frames[-1][0]}: {said}{way}"
+        way = "".join(f"\n  {place}: {source}" if source else f"\n  {place}" for place, source in frames)
+        return f"{frames[-1][0]}: {text}{way}"
 
     def _frame(self, frame: Any) -> tuple[str, str]:
-        made = _INPUT.fullmatch(frame.filename)
-        earlier = made is not None and int(made[1]) != self._known.programs
-        where = f"line {frame.line}" + (f" of program {made[1]}" if made is not None and earlier else "")
+        match = _INPUT.fullmatch(frame.filename)
+        earlier = match is not None and int(match[1]) != self._known.programs
+        place = f"line {frame.line}" + (f" of program {match[1]}" if match is not None and earlier else "")
         inside = frame.function_name or ""
-        return where + (f", in {inside}" if inside not in ("", "<module>") else ""), (frame.source_line or "").strip()
+        return place + (f", in {inside}" if inside not in ("", "<module>") else ""), (frame.source_line or "").strip()
 
 
-def _named(name: str) -> Any:
+def _stand_in(name: str) -> Any:
     """Return a stand-in for a function of the host in the program; it is never called here."""
 
     def function() -> None: ...
@@ -323,11 +325,11 @@ def _named(name: str) -> Any:
     return function
 
 
-def _shown(value: Any) -> str | None:
+def _rendering(value: Any) -> str | None:
     if value is None:
         return None
     try:
-        shown = repr(value)
+        text = repr(value)
     except (RecursionError, ValueError):
         return f"a {type(value).__name__} that cannot be written"
-    return shown if len(shown) <= _LONGEST_VALUE else f"{shown[:_LONGEST_VALUE]} [...]"
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} [...]"

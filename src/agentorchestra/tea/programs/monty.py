@@ -112,19 +112,19 @@ def lacks(code: str) -> str | None:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
-    look = _Look(assigned=_assigned(tree))
+    look = _Look(names=_stored_names(tree))
     for node in ast.walk(tree):
         # Within `try: import x except ImportError:` the program has another way for itself.
-        if isinstance(node, ast.Try) and any(_forgives(one) for one in node.handlers):
-            look.tried.update(id(inner) for child in node.body for inner in ast.walk(child))
-    found = [(node.lineno, what) for node in ast.walk(tree) for what in look.at(node) if hasattr(node, "lineno")]
-    if not found:
+        if isinstance(node, ast.Try) and any(_forgives(handler) for handler in node.handlers):
+            look.guards.update(id(inner) for child in node.body for inner in ast.walk(child))
+    gaps = [(node.lineno, gap) for node in ast.walk(tree) for gap in look.at(node) if hasattr(node, "lineno")]
+    if not gaps:
         return None
-    line, what = min(found, key=lambda one: one[0])
-    return f"{what} (line {line})"
+    line, gap = min(gaps, key=lambda entry: entry[0])
+    return f"{gap} (line {line})"
 
 
-def _assigned(tree: ast.AST) -> frozenset[str]:
+def _stored_names(tree: ast.AST) -> frozenset[str]:
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -149,8 +149,8 @@ def _forgives(handler: ast.ExceptHandler) -> bool:
 class _Look:
     """A walk over a program's tree, outer nodes first."""
 
-    assigned: frozenset[str]  # names that the program assigns
-    tried: set[int] = field(default_factory=set)  # ids of the nodes whose failed imports the program handles
+    names: frozenset[str]  # names that the program assigns
+    guards: set[int] = field(default_factory=set)  # ids of the nodes whose failed imports the program handles
     modules: dict[str, str] = field(default_factory=dict)  # names bound to modules
 
     def at(self, node: ast.AST) -> Iterator[str]:
@@ -166,18 +166,18 @@ class _Look:
             case ast.AsyncFor():
                 yield "async for"
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                if any(one.is_async for one in node.generators):
+                if any(generator.is_async for generator in node.generators):
                     yield "asynchronous comprehensions"
             case ast.TryStar():
                 yield "exception groups (except*)"
-            case ast.Import() if id(node) not in self.tried:
+            case ast.Import() if id(node) not in self.guards:
                 yield from self._import(node)
-            case ast.ImportFrom() if id(node) not in self.tried:
+            case ast.ImportFrom() if id(node) not in self.guards:
                 yield from self._import_from(node)
             case ast.Attribute():
                 yield from self._attribute(node)
             case ast.Name(ctx=ast.Load()):
-                if node.id in self.assigned:
+                if node.id in self.names:
                     return
                 if node.id == "open":
                     yield "files (open)"
@@ -192,22 +192,22 @@ class _Look:
         if node.bases or node.keywords:
             yield "class inheritance and metaclasses"
         for decorator in node.decorator_list:
-            if isinstance(decorator, ast.Call) and any(one.arg == "order" for one in decorator.keywords):
+            if isinstance(decorator, ast.Call) and any(keyword.arg == "order" for keyword in decorator.keywords):
                 yield "the option order of dataclass"
-        for one in node.body:
-            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-                if one.decorator_list:
+        for child in node.body:
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                if child.decorator_list:
                     yield "decorated methods (property, classmethod, staticmethod)"
-                if one.name in MISSING_METHODS:
-                    yield f"the special method {one.name}"
+                if child.name in MISSING_METHODS:
+                    yield f"the special method {child.name}"
 
     def _import(self, node: ast.Import) -> Iterator[str]:
-        for one in node.names:
-            if one.name not in _NAMES:
-                yield f"the module {one.name}"
+        for alias in node.names:
+            if alias.name not in _NAMES:
+                yield f"the module {alias.name}"
             else:
-                bound = one.asname or one.name.partition(".")[0]
-                self.modules[bound] = one.name if one.asname else bound
+                name = alias.asname or alias.name.partition(".")[0]
+                self.modules[name] = alias.name if alias.asname else name
 
     def _import_from(self, node: ast.ImportFrom) -> Iterator[str]:
         module = node.module or ""
@@ -215,14 +215,14 @@ class _Look:
             yield "relative imports"
         elif module not in _NAMES:
             yield f"the module {module}"
-        elif any(one.name == "*" for one in node.names):
+        elif any(alias.name == "*" for alias in node.names):
             yield "wildcard imports"
         else:
-            for one in node.names:
-                if one.name not in _NAMES[module]:
-                    yield f"{module}.{one.name}"
-                elif f"{module}.{one.name}" in _NAMES:
-                    self.modules[one.asname or one.name] = f"{module}.{one.name}"
+            for alias in node.names:
+                if alias.name not in _NAMES[module]:
+                    yield f"{module}.{alias.name}"
+                elif f"{module}.{alias.name}" in _NAMES:
+                    self.modules[alias.asname or alias.name] = f"{module}.{alias.name}"
 
     def _attribute(self, node: ast.Attribute) -> Iterator[str]:
         module = self._module(node.value)
@@ -230,7 +230,7 @@ class _Look:
             yield f"{module}.{node.attr}"
         elif isinstance(node.value, ast.Name) and node.value.id == "str" and node.attr == "maketrans":
             yield "str.maketrans"
-        elif node.attr in _ON_FILES and "Path" in self.assigned | self.modules.keys() and module is None:
+        elif node.attr in _ON_FILES and "Path" in self.names | self.modules.keys() and module is None:
             yield f"files (Path.{node.attr})"
 
     def _module(self, value: ast.expr) -> str | None:

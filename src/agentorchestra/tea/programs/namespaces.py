@@ -46,7 +46,7 @@ def namespace_of(folder: Path) -> str:
         package = ModuleType(name, f"The program of {place}.")
         package.__path__ = [place]
         sys.modules[name] = package
-        if not any(isinstance(one, _Finder) for one in sys.meta_path):
+        if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
             sys.meta_path.insert(0, _Finder())
     importlib.invalidate_caches()
     return name
@@ -54,9 +54,9 @@ def namespace_of(folder: Path) -> str:
 
 def _is_taken(place: str) -> bool:
     """Return True if another folder's module has the name of one of this folder."""
-    loaded = (sys.modules.get(one.name) for one in pkgutil.iter_modules([place]))
-    files = (getattr(one, "__file__", None) for one in loaded if one is not None)
-    return any(not Path(one or "").absolute().is_relative_to(place) for one in files)
+    loaded = (sys.modules.get(info.name) for info in pkgutil.iter_modules([place]))
+    files = (getattr(module, "__file__", None) for module in loaded if module is not None)
+    return any(not Path(file or "").absolute().is_relative_to(place) for file in files)
 
 
 def import_below(name: str, namespace: str) -> ModuleType:
@@ -100,8 +100,8 @@ def _import(
     top = name.partition(".")[0]
     if level or not _has(namespace, top):
         return builtins.__import__(name, globals, locals, fromlist or (), level)
-    found = builtins.__import__(f"{namespace}.{name}", globals, locals, fromlist or ())
-    return found if fromlist else sys.modules[f"{namespace}.{top}"]
+    module = builtins.__import__(f"{namespace}.{name}", globals, locals, fromlist or ())
+    return module if fromlist else sys.modules[f"{namespace}.{top}"]
 
 
 def _has(namespace: str, name: str) -> bool:

@@ -16,7 +16,7 @@ START_S = 30.0  # how long Monty may take to start: it takes a tenth of a second
 
 
 @dataclass
-class Held:
+class Lease:
     """An interpreter of the pool, until it is given back."""
 
     interpreter: Any
@@ -36,7 +36,7 @@ class MontyPool:
         self._lock = asyncio.Lock()
         self._returning: set[asyncio.Future[None]] = set()
 
-    async def take(self, options: dict[str, Any]) -> Held:
+    async def take(self, options: dict[str, Any]) -> Lease:
         """Return a fresh interpreter; the first call starts the pool.
 
         Monty believes for ever that an interpreter is in use whose checkout was cancelled. So who is cancelled does
@@ -46,7 +46,7 @@ class MontyPool:
         checkout = pool.checkout(**options)
         taking = asyncio.ensure_future(_without_panic(checkout.__aenter__()))
         try:
-            return Held(await asyncio.shield(taking), checkout)
+            return Lease(await asyncio.shield(taking), checkout)
         except asyncio.CancelledError:
             returning = asyncio.ensure_future(_give_back(checkout, taking))
             self._returning.add(returning)

@@ -40,38 +40,38 @@ def _hash(text: str) -> str:
 
 
 def texts_of(tools: Iterable[Any]) -> dict[str, str]:
-    texts = (module_text(one) for one in tools if isinstance(one, Tool))
+    texts = (module_text(tool) for tool in tools if isinstance(tool, Tool))
     return {_hash(text): text for text in texts if text}
 
 
 def schemas_text(tools: Iterable[Tool[..., Any]]) -> str:
     """Return tools' schemas by name as JSON: the log has none of those that are described in the prompt."""
-    shown = {one.name: one.schema.model_dump(mode="json", exclude_defaults=True) for one in tools}
+    schemas = {tool.name: tool.schema.model_dump(mode="json", exclude_defaults=True) for tool in tools}
     # The order inside a schema stays: it is that of the arguments where a tool is described in words.
-    return json.dumps(dict(sorted(shown.items())), separators=(",", ":"))
+    return json.dumps(dict(sorted(schemas.items())), separators=(",", ":"))
 
 
-def module_text(one: Tool[..., Any]) -> str:
+def module_text(tool: Tool[..., Any]) -> str:
     """Return the text of the module that defines a tool, "" for a tool that its module does not name."""
-    function = inspect.unwrap(one)
+    function = inspect.unwrap(tool)
     module = sys.modules.get(getattr(function, "__module__", "") or "")
-    if module is None or not symbol_of(one):
+    if module is None or not symbol_of(tool):
         return ""
     return _text_of(getattr(getattr(function, "__code__", None), "co_filename", ""), module.__name__)
 
 
-def symbol_of(one: Tool[..., Any]) -> str:
+def symbol_of(tool: Tool[..., Any]) -> str:
     """Return the name by which a tool is found in its module, whatever it is called now; "" where it is not."""
-    function = inspect.unwrap(one)
+    function = inspect.unwrap(tool)
     module = sys.modules.get(getattr(function, "__module__", "") or "")
-    if module is not None and _is(vars(module).get(one.name), function):
-        return one.name  # most tools are; what follows looks at all names of the module
-    known = vars(module).items() if module is not None else ()
-    names = {key: value for key, value in known if value is function or (type(value) is Tool and _is(value, function))}
+    if module is not None and _is(vars(module).get(tool.name), function):
+        return tool.name  # most tools are; what follows looks at all names of the module
+    pairs = vars(module).items() if module is not None else ()
+    names = {key: value for key, value in pairs if value is function or (type(value) is Tool and _is(value, function))}
     if not names:
         return ""
-    said = [value.name for value in names.values() if isinstance(value, Tool)]
-    return one.name if one.name in said else next(iter(names))
+    tool_names = [value.name for value in names.values() if isinstance(value, Tool)]
+    return tool.name if tool.name in tool_names else next(iter(names))
 
 
 def _is(value: object, function: object) -> bool:
@@ -84,29 +84,29 @@ def class_text(cls: Any) -> str:
     return defining_text(cls) if isinstance(cls, type) else ""
 
 
-def defining_text(one: Any) -> str:
+def defining_text(definition: Any) -> str:
     """Return the text of the module that a class or function is defined in at its top, "" for anything else."""
-    module = sys.modules.get(getattr(one, "__module__", "") or "")
-    named = isinstance(one, type | types.FunctionType)
-    if not named or module is None or getattr(module, one.__name__, None) is not one:
+    module = sys.modules.get(getattr(definition, "__module__", "") or "")
+    has_name = isinstance(definition, type | types.FunctionType)
+    if not has_name or module is None or getattr(module, definition.__name__, None) is not definition:
         return ""
     return _text_of(getattr(module, "__file__", None) or "", module.__name__)
 
 
-def package_of(one: Any) -> str:
+def package_of(definition: Any) -> str:
     """Return the package of the module that something is defined in, for relative imports in its text."""
-    package = getattr(sys.modules.get(getattr(one, "__module__", "") or ""), "__package__", None)
+    package = getattr(sys.modules.get(getattr(definition, "__module__", "") or ""), "__package__", None)
     return without_namespace(str(package or ""))
 
 
 def _text_of(file: str, module: str) -> str:
     # A module that is imported anew, or reloaded, has another spec.
-    found = sys.modules[module]
-    held = _TEXTS.get((file, module))
-    if held is None or held[0] is not found.__spec__:
+    loaded = sys.modules[module]
+    entry = _TEXTS.get((file, module))
+    if entry is None or entry[0] is not loaded.__spec__:
         # linecache has read the file when the tool's source was hashed, which was when its module was imported.
-        held = _TEXTS[file, module] = (found.__spec__, "".join(linecache.getlines(file, vars(found))))
-    return held[1]
+        entry = _TEXTS[file, module] = (loaded.__spec__, "".join(linecache.getlines(file, vars(loaded))))
+    return entry[1]
 
 
 _TEXTS: dict[tuple[str, str], tuple[object, str]] = {}  # the text of each module, with what it was imported by
@@ -123,16 +123,16 @@ def pinned_tool(name: str, pin: Pinned, text: str, *, package: str = "") -> Tool
             f"the tool {name!r} as the run was started with cannot be loaded: {reason}; "
             "install what it needs, or resume without --pin"
         ) from exc
-    found = _found(module, name)
-    if found is None or found.content_hash != pin.content_hash:
+    candidate = _find(module, name)
+    if candidate is None or candidate.content_hash != pin.content_hash:
         raise PinError(
             f"the text kept for the tool {name!r} ({pin.source[:12]}) does not give the tool that the run was started "
             f"with ({pin.content_hash[:12]}); resume without --pin"
         )
-    return found
+    return candidate
 
 
-def _found(module: types.ModuleType, name: str) -> Tool[..., Any] | None:
+def _find(module: types.ModuleType, name: str) -> Tool[..., Any] | None:
     for value in list(vars(module).values()):
         if isinstance(value, Tool) and value.name == name:
             return value

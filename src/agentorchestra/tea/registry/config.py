@@ -27,8 +27,8 @@ class Operation(BaseModel, frozen=True):
 
     @property
     def function(self) -> dict[str, JsonValue]:
-        called: dict[str, JsonValue] = {"name": self.name, "description": self.description}
-        return {"type": "function", "function": {**called, "parameters": self.parameters}}
+        head: dict[str, JsonValue] = {"name": self.name, "description": self.description}
+        return {"type": "function", "function": {**head, "parameters": self.parameters}}
 
     @property
     def text(self) -> str:
@@ -76,19 +76,19 @@ class ComponentConfig(BaseModel, frozen=True):
         """All of it in words, as Markdown."""
         lines = [f"## {self.name}", "", f"version {self.version}"]
         lines += ["", self.description] if self.description else []
-        for one in self.operations:
-            if one.name != self.name:
-                lines += ["", f"### {one.name}", "", one.description]
-            lines += ["", *(parameter_lines(one.parameters) or ["No parameters."])]
+        for operation in self.operations:
+            if operation.name != self.name:
+                lines += ["", f"### {operation.name}", "", operation.description]
+            lines += ["", *(parameter_lines(operation.parameters) or ["No parameters."])]
         lines += ["", self.rules] if self.rules else []
         for name, value in self.metadata.items():
-            lines += ["", f"{name}: {_said(value)}"]
+            lines += ["", f"{name}: {_text(value)}"]
         return "\n".join(lines).strip() + "\n"
 
     @property
     def described(self) -> Described:
-        parameters = [Described.of_schema("", "", one.parameters).parameters for one in self.operations]
-        actions = [f"{one.name} {one.description}" for one in self.operations if one.name != self.name]
+        parameters = [Described.of_schema("", "", operation.parameters).parameters for operation in self.operations]
+        actions = [f"{action.name} {action.description}" for action in self.operations if action.name != self.name]
         return Described(self.name, self.description, " ".join([*actions, *parameters]))
 
 
@@ -107,19 +107,19 @@ _SENTENCE_END = re.compile(r"[.!?] (?=[^a-z\d])")
 
 def parameter_lines(schema: Mapping[str, Any]) -> list[str]:
     required = schema.get("required")
-    needed = [*required] if isinstance(required, list) else []
+    names = [*required] if isinstance(required, list) else []
     properties = schema.get("properties")
     lines = []
     for name, inner in properties.items() if isinstance(properties, Mapping) else ():
-        told = inner if isinstance(inner, Mapping) else {}
-        described = str(told.get("description") or "").strip()
-        optional = "" if name in needed else ", optional"
-        kind = kind_of(told, schema.get("$defs", {}))
-        lines.append(f"- `{name}` ({kind}{optional}){': ' + described if described else ''}")
+        fields = inner if isinstance(inner, Mapping) else {}
+        description = str(fields.get("description") or "").strip()
+        optional = "" if name in names else ", optional"
+        kind = kind_of(fields, schema.get("$defs", {}))
+        lines.append(f"- `{name}` ({kind}{optional}){': ' + description if description else ''}")
     return lines
 
 
-def _said(value: JsonValue) -> str:
+def _text(value: JsonValue) -> str:
     if isinstance(value, list):
-        return ", ".join(str(one) for one in value) or "none"
+        return ", ".join(str(element) for element in value) or "none"
     return str(value)

@@ -32,11 +32,11 @@ from agentorchestra.tea.registry.entries import (
     By,
     New,
     Terms,
-    activated,
+    activation,
     checked_by,
     entry,
-    registered,
     registered_again,
+    registration,
 )
 from agentorchestra.tea.registry.history import (
     LifeState,
@@ -49,7 +49,7 @@ from agentorchestra.tea.registry.kind import Kind, Made, Variable, check_variabl
 from agentorchestra.tea.registry.registration import Given, components_of, place_of
 from agentorchestra.tea.registry.registry import Entry, Registry
 from agentorchestra.tea.registry.rights import EVOLVABLE, INVOKERS, MODE, TOUCHES, check_rights
-from agentorchestra.tea.registry.saved import read_saved, saved, taken_over
+from agentorchestra.tea.registry.saved import read_saved, saved_text, taken_over
 from agentorchestra.tea.registry.stock import Stock
 from agentorchestra.tea.registry.usage import Use, uses
 from agentorchestra.tea.registry.versions import Level, level_of
@@ -329,7 +329,7 @@ class ContextManager(Generic[T]):
                     continue
                 if needs and new.invokers is None:  # another implementation gives nobody a right
                     new = replace(new, invokers=history.version().invokers)
-                yield from registered(self.kind, history, new)
+                yield from registration(self.kind, history, new)
 
         await self.registry.write(plan)
         done = []
@@ -457,7 +457,7 @@ class ContextManager(Generic[T]):
             now = self.stock.history(name, hidden=True)
             chosen = held.version
             if now.current != chosen or now.hidden or now.version(chosen).state != "active" or now.by_code:
-                yield from activated(now, chosen, said)
+                yield from activation(now, chosen, said)
             if pinned and not now.pinned:
                 yield entry(now, "pinned", pinned=True, **said)
 
@@ -527,7 +527,7 @@ class ContextManager(Generic[T]):
             history = self.stock.history(name, hidden=True)
             history.check_step(chosen, state)
             if state == "active":
-                yield from activated(history, chosen, said)
+                yield from activation(history, chosen, said)
                 return
             if state == "archived" and history.current == chosen and not history.hidden:
                 raise LifecycleError(
@@ -602,7 +602,7 @@ class ContextManager(Generic[T]):
         """Write all components with their versions, history and texts to a JSON file."""
         await self.access.ready()
         place = place_of(path)
-        text = await saved(self.registry, self.kind.name)
+        text = await saved_text(self.registry, self.kind.name)
         try:
             place.write_text(text, encoding="utf-8")
         except OSError as exc:

@@ -31,11 +31,11 @@ class By(TypedDict, total=False):
 
 def checked_by(by: By) -> By:
     """Return who does it, with the defaults; raise UsageError for what is no text."""
-    said: By = {"author": "user", "reason": "", "run": "", **by}
-    for what, value in said.items():
+    credit: By = {"author": "user", "reason": "", "run": "", **by}
+    for key, value in credit.items():
         if not isinstance(value, str):
-            raise UsageError(f"{what}={value!r}; give text")
-    return said
+            raise UsageError(f"{key}={value!r}; give text")
+    return credit
 
 
 class Terms(TypedDict, total=False):
@@ -75,42 +75,42 @@ def entry(history: History, type_: str, **fields: Any) -> Entry:
     return Entry(history.kind, history.name, type_, body_of(**fields))
 
 
-def registered(kind: Kind[T], history: History, new: New[T]) -> Iterator[Entry]:
+def registration(kind: Kind[T], history: History, new: New[T]) -> Iterator[Entry]:
     """Yield the entries that make content a version; raise VersionError if its version has other content."""
     config = kind.describe(new.name, new.one, new.origin == "package")
     config = config.model_copy(update={"origin": new.origin, "metadata": {**config.metadata, **new.metadata}})
-    chosen, explicit = _version_of(kind, config, history, new)
-    if chosen in history.names:
-        held = history.version(chosen)
-        if held.config.content_hash != config.content_hash or not explicit:
+    version, explicit = _version_of(kind, config, history, new)
+    if version in history.names:
+        prior = history.version(version)
+        if prior.config.content_hash != config.content_hash or not explicit:
             raise VersionError(
-                f"{kind.name} {new.name}@{chosen} is registered with other content (made {held.created:%Y-%m-%d}"
-                f"{', ' + held.reason if held.reason else ''}); give it another version, or none to have it computed"
+                f"{kind.name} {new.name}@{version} is registered with other content (made {prior.created:%Y-%m-%d}"
+                f"{', ' + prior.reason if prior.reason else ''}); give it another version, or none to have it computed"
             )
         # The text around it changed, not the component itself, whose version its author wrote down.
-        yield entry(history, "same", version=chosen, identity=new.identity)
-        is_it = history.current == chosen and not history.hidden
+        yield entry(history, "same", version=version, identity=new.identity)
+        is_it = history.current == version and not history.hidden
         if is_it or new.alone or new.state != "active" or history.pinned:
             return
         if not new.by_code:
-            yield from activated(history, chosen, new.by)
-        elif history.by_code and not history.hidden and held.state in ("active", "deprecated"):
-            yield entry(history, "activated", version=chosen, by_code=True)
+            yield from activation(history, version, new.by)
+        elif history.by_code and not history.hidden and prior.state in ("active", "deprecated"):
+            yield entry(history, "activated", version=version, by_code=True)
         return
     before, invokers = history.current, new.invokers
     if new.by_code and before is not None:
         invokers = history.version(before).invokers  # an edit gives nobody a right
-    made = new.made
+    recipe = new.made
     yield entry(
         history,
         "registered",
-        version=chosen,
+        version=version,
         identity=new.identity,
-        config=config.model_copy(update={"version": chosen}).model_dump(
+        config=config.model_copy(update={"version": version}).model_dump(
             mode="json", exclude_defaults=True, exclude={"state"}
         ),
-        source=sha256_text(made.text) if made is not None and made.text else "",
-        maker=made.maker.model_dump(mode="json", exclude_defaults=True) if made is not None else None,
+        source=sha256_text(recipe.text) if recipe is not None and recipe.text else "",
+        maker=recipe.maker.model_dump(mode="json", exclude_defaults=True) if recipe is not None else None,
         explicit=explicit,
         state=new.state,
         parent=new.parent or (f"{new.name}@{before}" if before else ""),
@@ -126,16 +126,16 @@ def registered(kind: Kind[T], history: History, new: New[T]) -> Iterator[Entry]:
 
 def registered_again(history: History, version: str, new: New[Any]) -> Iterator[Entry]:
     """Yield the entries for content that is a version already: what is said of it now, where that is something else."""
-    held = history.version(version)
-    if new.trusted and held.foreign:
+    record = history.version(version)
+    if new.trusted and record.foreign:
         yield entry(history, "loaded", versions=[version])  # the user stands for it from now on
-    if new.invokers is not None and held.invokers != tuple(new.invokers):
+    if new.invokers is not None and record.invokers != tuple(new.invokers):
         yield entry(history, "limited", version=version, invokers=[*new.invokers], **new.by)
     if new.state == "active" and not history.pinned and (history.current != version or history.hidden):
-        yield from activated(history, version, new.by)
+        yield from activation(history, version, new.by)
 
 
-def activated(history: History, version: str, by: By) -> Iterator[Entry]:
+def activation(history: History, version: str, by: By) -> Iterator[Entry]:
     """Yield the entries that make a version the current one; raise LifecycleError if it is archived."""
     if history.version(version).state != "active":
         history.check_step(version, "active")
@@ -147,11 +147,11 @@ def _version_of(kind: Kind[T], config: ComponentConfig, history: History, new: N
     if new.version is not None:
         return checked_component_version(f"{kind.name} {config.name!r}", new.version), True
     last = max(history.names, key=version_order, default="0.0.0")
-    written = kind.written(new.one)
-    if written is not None and new.origin == "package":
-        written = written[0], False  # nobody who upgrades can mend a number that the package forgot to raise
-    if written is not None and (written[1] or version_order(written[0]) > version_order(last)):
-        return written
+    own = kind.written(new.one)
+    if own is not None and new.origin == "package":
+        own = own[0], False  # nobody who upgrades can mend a number that the package forgot to raise
+    if own is not None and (own[1] or version_order(own[0]) > version_order(last)):
+        return own
     if not history.names:
         return FIRST_VERSION, False
     # To the last one, whatever is current: whoever calls that must be told what changed since.

@@ -57,8 +57,8 @@ class Maker(BaseModel, frozen=True):
 def identity_of(source: str, maker: Maker | None, name: str) -> str:
     """Return the hash by which content made of a text is known: of two things in one text each has its own."""
     symbol = maker.symbol if maker is not None else ""
-    made = source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
-    return sha256_json([made, maker.texts, maker.foreign_texts]) if maker is not None and maker.texts else made
+    digest = source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
+    return sha256_json([digest, maker.texts, maker.foreign_texts]) if maker is not None and maker.texts else digest
 
 
 class Version(BaseModel, frozen=True):
@@ -197,22 +197,22 @@ class History:
         """Return a version, the current one by default; raise VersionError with the versions there are."""
         name = version if version is not None else self.current
         if not isinstance(name, str) or name not in self._bodies:
-            listed = ", ".join(self._bodies) or "none"
-            what = f"no version {name!r}" if name is not None else "no active version"
-            raise VersionError(f"{self.kind} {self.name!r} has {what}; its versions: {listed}")
-        found = self._parsed.get(name)
-        if found is None:
+            names = ", ".join(self._bodies) or "none"
+            lack = f"no version {name!r}" if name is not None else "no active version"
+            raise VersionError(f"{self.kind} {self.name!r} has {lack}; its versions: {names}")
+        record = self._parsed.get(name)
+        if record is None:
             fields = {key: value for key, value in self._bodies[name].items() if key in Version.model_fields}
-            found = self._parsed[name] = Version.model_validate(fields)
-        return found
+            record = self._parsed[name] = Version.model_validate(fields)
+        return record
 
     def invokers(self, version: str) -> tuple[str, ...] | None:
         """Return who may invoke a version, None for everybody. A workspace that is opened asks this of each one."""
-        found = self._bodies[version].get("invokers")
-        return None if found is None else tuple(found)
+        names = self._bodies[version].get("invokers")
+        return None if names is None else tuple(names)
 
     def all(self) -> tuple[Version, ...]:
-        return tuple(self.version(one) for one in self._bodies)
+        return tuple(self.version(name) for name in self._bodies)
 
     @property
     def usable(self) -> bool:
@@ -246,13 +246,13 @@ def checked_component_name(kind: str, name: object) -> str:
     return name
 
 
-def checked_component_version(what: str, version: object) -> str:
+def checked_component_version(label: str, version: object) -> str:
     """Return a version that looks like `1.2.0`, else raise VersionError."""
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
-        raise VersionError(f"{what} has the version {version!r}; versions look like 1.2.0")
+        raise VersionError(f"{label} has the version {version!r}; versions look like 1.2.0")
     return version
 
 
 def version_order(version: str) -> tuple[int, int, int]:
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else (0, 0, 0)

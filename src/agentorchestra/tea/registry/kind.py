@@ -17,7 +17,7 @@ T = TypeVar("T")
 Evolvable = bool | tuple[str, ...] | None
 """The variables that may be optimised: all, none, or those of these names (`argument` for each `argument:NAME`)."""
 
-_NOT_PACKAGED = ("code", "template", "prompt", "role")
+_CORE_NAMES = ("code", "template", "prompt", "role")
 """Variables of packaged components that change by a new version of the package only, unless their author says so."""
 
 
@@ -80,32 +80,32 @@ class Kind(Generic[T]):
 
 def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Change]:
     """Return how the operations of a component changed, for whoever calls them; an operation that is gone is major."""
-    had = {one.name: one for one in before.operations}
-    has = {one.name: one for one in after.operations}
-    if before.name != after.name and len(had) == len(has) == 1:
+    earlier = {operation.name: operation for operation in before.operations}
+    later = {operation.name: operation for operation in after.operations}
+    if before.name != after.name and len(earlier) == len(later) == 1:
         # A copy under another name: its one operation is called as it is.
-        (old,), (new,) = had.values(), has.values()
+        (old,), (new,) = earlier.values(), later.values()
         return changes_of(old.parameters, new.parameters)
-    found = []
-    for name in [*had, *(one for one in has if one not in had)]:
-        if name not in has:
-            found.append(Change("major", f"{name} was removed"))
-        elif name not in had:
-            found.append(Change("minor", f"{name} is new"))
+    report = []
+    for name in [*earlier, *(key for key in later if key not in earlier)]:
+        if name not in later:
+            report.append(Change("major", f"{name} was removed"))
+        elif name not in earlier:
+            report.append(Change("minor", f"{name} is new"))
         else:
             prefix = "" if name == before.name else f"{name}: "
-            changes = changes_of(had[name].parameters, has[name].parameters)
-            found += [Change(one.level, prefix + one.what) for one in changes]
-            if had[name].description != has[name].description:
-                found.append(Change("patch", f"{prefix}its description"))
-    if before.description != after.description and not found:
-        found.append(Change("patch", "its description"))
+            changes = changes_of(earlier[name].parameters, later[name].parameters)
+            report += [Change(change.level, prefix + change.what) for change in changes]
+            if earlier[name].description != later[name].description:
+                report.append(Change("patch", f"{prefix}its description"))
+    if before.description != after.description and not report:
+        report.append(Change("patch", "its description"))
     if before.rules != after.rules:
-        found.append(Change("patch", "its rules"))
-    return found
+        report.append(Change("patch", "its rules"))
+    return report
 
 
-def marked(variables: list[Variable], said: Evolvable, *, builtin: bool) -> list[Variable]:
+def mark_evolvable(variables: list[Variable], evolvable: Evolvable, *, builtin: bool) -> list[Variable]:
     """Return variables, each with whether a candidate may change it.
 
     Args:
@@ -114,30 +114,30 @@ def marked(variables: list[Variable], said: Evolvable, *, builtin: bool) -> list
     """
 
     def may(name: str) -> bool:
-        if said is None:
-            return not (builtin and name in _NOT_PACKAGED)
-        return said if isinstance(said, bool) else not {name, name.partition(":")[0]}.isdisjoint(said)
+        if evolvable is None:
+            return not (builtin and name in _CORE_NAMES)
+        return evolvable if isinstance(evolvable, bool) else not {name, name.partition(":")[0]}.isdisjoint(evolvable)
 
-    return [one._replace(evolvable=may(one.name)) for one in variables]
+    return [variable._replace(evolvable=may(variable.name)) for variable in variables]
 
 
-def check_variables(what: str, given: Mapping[str, str], known: Sequence[Variable], *, candidate: bool) -> None:
+def check_variables(label: str, values: Mapping[str, str], variables: Sequence[Variable], *, candidate: bool) -> None:
     """Check that every named variable is one that may be changed, and every value a text.
 
     Raises:
         VersionError: for another name or value.
         CandidateError: for a variable of a candidate that is to stay as it is.
     """
-    names = [one.name for one in known]
-    for name, value in given.items():
+    names = [part.name for part in variables]
+    for name, value in values.items():
         if name not in names:
-            raise VersionError(f"{what} has no variable {name!r}; its variables: {', '.join(names) or 'none'}")
+            raise VersionError(f"{label} has no variable {name!r}; its variables: {', '.join(names) or 'none'}")
         if not isinstance(value, str):
-            raise VersionError(f"the variable {name!r} of {what} is {value!r}; give text")
-    fixed = sorted(one.name for one in known if candidate and one.name in given and not one.evolvable)
-    if fixed:
-        free = ", ".join(one.name for one in known if one.evolvable) or "none"
+            raise VersionError(f"the variable {name!r} of {label} is {value!r}; give text")
+    frozen = sorted(part.name for part in variables if candidate and part.name in values and not part.evolvable)
+    if frozen:
+        free = ", ".join(part.name for part in variables if part.evolvable) or "none"
         raise CandidateError(
-            f"a candidate for {what} cannot change {', '.join(fixed)}: that stays as its author wrote it; evolvable "
+            f"a candidate for {label} cannot change {', '.join(frozen)}: that stays as its author wrote it; evolvable "
             f"are: {free}"
         )

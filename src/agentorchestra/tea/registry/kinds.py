@@ -26,7 +26,7 @@ from agentorchestra.tea.registry.config import ComponentConfig, Operation
 from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.kind import Evolvable, Kind, Made, Variable
 from agentorchestra.tea.registry.rights import MODE, TOUCHES, Rights
-from agentorchestra.tea.registry.words import CODE, DESCRIPTION, schema_variables, with_words, worded
+from agentorchestra.tea.registry.words import CODE, DESCRIPTION, reword, schema_variables, with_words
 
 EnvironmentFactory = Callable[[], Environment]
 
@@ -50,9 +50,9 @@ def _describe_tool(name: str, tool: Tool[..., Any], builtin: bool) -> ComponentC
         metadata["invokers"] = [*tool.traits.invokers]
     if tool.traits.distribution:
         metadata["distribution"] = tool.traits.distribution
-    said = tool.traits.evolvable
-    if said is not None:
-        metadata["evolvable"] = said if isinstance(said, bool) else [*said]
+    evolvable = tool.traits.evolvable
+    if evolvable is not None:
+        metadata["evolvable"] = evolvable if isinstance(evolvable, bool) else [*evolvable]
     return ComponentConfig(
         kind="tool",
         name=name,
@@ -77,38 +77,38 @@ def _made_of_tool(tool: Tool[..., Any]) -> Made | None:
 
 def _make_tool(name: str, maker: Maker, text: str) -> Tool[..., Any]:
     text = definitions_of(text) if maker.script else text
-    (found,) = tools_from_source(text, name=maker.symbol or name, package=maker.package)
-    return found
+    (tool,) = tools_from_source(text, name=maker.symbol or name, package=maker.package)
+    return tool
 
 
 def definitions_of(text: str) -> str:
     """Return a program's text without the statements that only do something: those started it once already."""
     lines = text.splitlines(keepends=True)
-    for one in ast.parse(text).body:
-        if isinstance(one, ast.Expr) and not isinstance(one.value, ast.Constant):
-            for number in range(one.lineno - 1, one.end_lineno or one.lineno):
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+            for number in range(node.lineno - 1, node.end_lineno or node.lineno):
                 lines[number] = "\n"
     return "".join(lines)
 
 
-def code_variables(made: Made | None, name: str, role: str, description: str) -> list[Variable]:
+def code_variables(recipe: Made | None, name: str, role: str, description: str) -> list[Variable]:
     """Return the one variable of a component that is made of code: the function or class of this name in its text."""
-    if made is None or not made.text:
+    if recipe is None or not recipe.text:
         return []
-    start, end = lines_of(made.text, made.maker.symbol or name)
-    return [Variable(CODE, "".join(made.text.splitlines(keepends=True)[start:end]), role, description)]
+    start, end = lines_of(recipe.text, recipe.maker.symbol or name)
+    return [Variable(CODE, "".join(recipe.text.splitlines(keepends=True)[start:end]), role, description)]
 
 
-def rewritten_code(made: Made, name: str, values: Mapping[str, str]) -> Made:
+def rewritten_code(recipe: Made, name: str, values: Mapping[str, str]) -> Made:
     """Return what a component is made of with other code for this name in its text, and other words."""
-    made = worded(made, values)
+    recipe = reword(recipe, values)
     if CODE not in values:
-        return made
-    lines = made.text.splitlines(keepends=True)
-    start, end = lines_of(made.text, name)
+        return recipe
+    lines = recipe.text.splitlines(keepends=True)
+    start, end = lines_of(recipe.text, name)
     code = values[CODE]
     text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
-    return Made(text, made.maker.model_copy(update={"how": "source"}))
+    return Made(text, recipe.maker.model_copy(update={"how": "source"}))
 
 
 def lines_of(text: str, name: str) -> tuple[int, int]:
@@ -117,18 +117,18 @@ def lines_of(text: str, name: str) -> tuple[int, int]:
         tree = ast.parse(text)
     except SyntaxError as exc:
         raise SourceError(f"the text of {name!r} is no Python: line {exc.lineno}: {exc.msg}") from None
-    defined = [one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
-    for one in defined:
-        named = [
+    nodes = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    for node in nodes:
+        names = [
             key.value.value
-            for decorator in one.decorator_list
+            for decorator in node.decorator_list
             if isinstance(decorator, ast.Call)
             for key in decorator.keywords
             if key.arg == "name" and isinstance(key.value, ast.Constant)
         ]
-        if name == one.name or name in named:
-            first = min([one.lineno, *(decorator.lineno for decorator in one.decorator_list)])
-            return first - 1, one.end_lineno or one.lineno
+        if name == node.name or name in names:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            return first - 1, node.end_lineno or node.lineno
     raise SourceError(f"{name!r} is not defined at the top of its text, so its code cannot be told from the rest")
 
 
@@ -140,44 +140,44 @@ def tool_kind(
     async def foreign(name: str, maker: Maker, text: str, config: ComponentConfig | None) -> Tool[..., Any]:
         seconds = config.metadata.get("timeout_s") if config is not None else None
         limit = min(TIMEOUT_S, seconds) if isinstance(seconds, int | float) else TIMEOUT_S
-        found = foreign_tool(
+        tool = foreign_tool(
             text, maker.symbol or name, programs, timeout_s=limit, may_call=may_call, may_import=may_import
         )
-        said = config.metadata.get("evolvable") if config is not None else None
-        if isinstance(said, bool | list):  # what its author said stands in a decorator, which is not executed
-            found = found.with_traits(evolvable=said if isinstance(said, bool) else tuple(map(str, said)))
-        return found
+        evolvable = config.metadata.get("evolvable") if config is not None else None
+        if isinstance(evolvable, bool | list):  # what its author said stands in a decorator, which is not executed
+            tool = tool.with_traits(evolvable=evolvable if isinstance(evolvable, bool) else tuple(map(str, evolvable)))
+        return tool
 
     return Kind(
         name="tool",
         plural="tools",
         describe=_describe_tool,
-        fits=lambda one: isinstance(one, Tool),
-        named=lambda one: one.name,
+        fits=lambda tool: isinstance(tool, Tool),
+        named=lambda tool: tool.name,
         made=_made_of_tool,
         make=_make_tool,
         make_foreign=foreign,
         is_code=lambda maker: True,
-        written=lambda one: (one.version, True) if one.traits.explicit else None,
-        version_of=lambda one: one.version,
-        copied=_copied,
-        renamed=lambda one, name, version: one.renamed(name, version),
-        variables=lambda one, made: [
-            *code_variables(made, one.name, "tool code", one.description),
-            *schema_variables(one.schema),
+        written=lambda tool: (tool.version, True) if tool.traits.explicit else None,
+        version_of=lambda tool: tool.version,
+        copied=_copy_recipe,
+        renamed=lambda tool, name, version: tool.with_name(name, version),
+        variables=lambda tool, recipe: [
+            *code_variables(recipe, tool.name, "tool code", tool.description),
+            *schema_variables(tool.schema),
         ],
-        rewritten=lambda one, made, values: rewritten_code(
-            _copied(made, one.name, ""), made.maker.symbol or one.name, values
+        rewritten=lambda tool, recipe, values: rewritten_code(
+            _copy_recipe(recipe, tool.name, ""), recipe.maker.symbol or tool.name, values
         ),
-        worded=lambda one, maker: one.described(with_words(one.schema, maker)),
-        evolvable=lambda one: one.traits.evolvable,
-        rights=lambda one, made: _rights_of_tool(one, made, frozenset(may_call)),
-        limited=lambda one, invokers: one.with_traits(invokers=invokers),
+        worded=lambda tool, maker: tool.with_schema(with_words(tool.schema, maker)),
+        evolvable=lambda tool: tool.traits.evolvable,
+        rights=lambda tool, recipe: _rights_of_tool(tool, recipe, frozenset(may_call)),
+        limited=lambda tool, invokers: tool.with_traits(invokers=invokers),
     )
 
 
-def _rights_of_tool(tool: Tool[..., Any], made: Made | None, may_call: frozenset[str]) -> Rights:
-    code = made.text if made is not None else ""
+def _rights_of_tool(tool: Tool[..., Any], recipe: Made | None, may_call: frozenset[str]) -> Rights:
+    code = recipe.text if recipe is not None else ""
     return {
         TOUCHES: frozenset(tag.value for tag in tool.tags),
         MODE: tool.mode.value,
@@ -189,9 +189,9 @@ def _rights_of_tool(tool: Tool[..., Any], made: Made | None, may_call: frozenset
     }
 
 
-def _copied(made: Made, name: str, new_name: str) -> Made:
-    symbol = made.maker.symbol or name
-    return Made(made.text, made.maker.model_copy(update={"symbol": symbol}))
+def _copy_recipe(recipe: Made, name: str, new_name: str) -> Made:
+    symbol = recipe.maker.symbol or name
+    return Made(recipe.text, recipe.maker.model_copy(update={"symbol": symbol}))
 
 
 # -- environments ------------------------------------------------------------------------------------------------------
@@ -210,51 +210,51 @@ class NamedFactory:
         return getattr(self.make, name)
 
     def __call__(self) -> Environment:
-        made = self.make()
-        if made.version != self.version:
-            made.version = self.version
-        if made.name != self.name:
-            made.name = self.name
+        environment = self.make()
+        if environment.version != self.version:
+            environment.version = self.version
+        if environment.name != self.name:
+            environment.name = self.name
         if self.words is not None:
-            _describe_anew(made, self.words)
-        return made
+            _describe_anew(environment, self.words)
+        return environment
 
 
 def _describe_anew(environment: Any, words: Maker) -> None:
     texts, rules = words.texts, environment.rules()
-    schemas = tuple(with_words(one, words, one.name) for one in environment.actions())
+    schemas = tuple(with_words(action, words, action.name) for action in environment.actions())
     environment.content_hash = sha256_json([environment.content_hash, texts])
     environment.actions = lambda: schemas
     environment.rules = lambda: texts.get("rules", rules)
 
 
 def _action(environment: Environment, action: ToolSchema) -> Operation:
-    found = operation(action)
+    entry = operation(action)
     conditions = conditions_of(environment, action.name).text
-    return found.model_copy(update={"description": f"{found.description}\n\n{conditions}"}) if conditions else found
+    return entry.model_copy(update={"description": f"{entry.description}\n\n{conditions}"}) if conditions else entry
 
 
 def _describe_environment(name: str, factory: EnvironmentFactory, builtin: bool) -> ComponentConfig:
-    one = factory()
+    env = factory()
     words = factory.words.texts if isinstance(factory, NamedFactory) and factory.words is not None else {}
-    doc = words.get(DESCRIPTION) or inspect.cleandoc(getattr(one, "description", "") or type(one).__doc__ or "")
+    doc = words.get(DESCRIPTION) or inspect.cleandoc(getattr(env, "description", "") or type(env).__doc__ or "")
     return ComponentConfig(
         kind="environment",
         name=name,
         description=" ".join(doc.split()),
-        version=one.version,
-        content_hash=one.content_hash,
-        operations=tuple(_action(one, action) for action in one.actions()),
-        rules=one.rules(),
-        metadata={"branching": one.branching, "durable": one.durable},
+        version=env.version,
+        content_hash=env.content_hash,
+        operations=tuple(_action(env, action) for action in env.actions()),
+        rules=env.rules(),
+        metadata={"branching": env.branching, "durable": env.durable},
         builtin=builtin,
         evolvable=said_of(factory) not in (False, ()),
     )
 
 
 def class_name(factory: Callable[[], Any]) -> str:
-    made = factory.make if isinstance(factory, NamedFactory) else factory
-    return made.__name__ if isinstance(made, type) else type(factory()).__name__
+    make = factory.make if isinstance(factory, NamedFactory) else factory
+    return make.__name__ if isinstance(make, type) else type(factory()).__name__
 
 
 def _made_of_environment(factory: EnvironmentFactory) -> Made | None:
@@ -269,51 +269,51 @@ def _made_of_environment(factory: EnvironmentFactory) -> Made | None:
 _MEMBERS = ("actions", "mutates", "rules", "open", "close", "act", "state")
 
 
-def made_factory(what: str, maker: Maker, text: str, members: tuple[str, ...]) -> Callable[[], Any]:
+def made_factory(label: str, maker: Maker, text: str, members: tuple[str, ...]) -> Callable[[], Any]:
     """Return the class that a kept text defines, which can be called without arguments; raise SourceError if not."""
     text = definitions_of(text) if maker.script else text
     cls = class_from_source(text, maker.symbol or None, has=members, package=maker.package)
     try:
         cls()
     except Exception as exc:
-        raise SourceError(f"the {what} {cls.__name__} cannot be made: {type(exc).__name__}: {exc}") from None
+        raise SourceError(f"the {label} {cls.__name__} cannot be made: {type(exc).__name__}: {exc}") from None
     return cls
 
 
 def _renamed_environment(factory: EnvironmentFactory, name: str, version: str) -> EnvironmentFactory:
-    held = factory if isinstance(factory, NamedFactory) else factory()
-    if (held.name, held.version) == (name, version):
+    env = factory if isinstance(factory, NamedFactory) else factory()
+    if (env.name, env.version) == (name, version):
         return factory
     return NamedFactory(factory, name, version)
 
 
 def said_of(factory: Callable[[], Any]) -> Evolvable:
     """Return what the class of an environment or memory system says may be optimised (`evolvable`)."""
-    said = getattr(factory(), "evolvable", None)
-    return said if said is None or isinstance(said, bool) else tuple(said)
+    value = getattr(factory(), "evolvable", None)
+    return value if value is None or isinstance(value, bool) else tuple(value)
 
 
-def _variables_of_environment(factory: EnvironmentFactory, made: Made | None) -> list[Variable]:
-    one = factory()
-    rules = one.rules() or ""
-    described = _describe_environment(one.name, factory, False).description
+def _variables_of_environment(factory: EnvironmentFactory, recipe: Made | None) -> list[Variable]:
+    env = factory()
+    rules = env.rules() or ""
+    description = _describe_environment(env.name, factory, False).description
     return [
-        *code_variables(made, class_name(factory), "environment code", " ".join(rules.split())[:500]),
-        Variable(DESCRIPTION, described, DESCRIPTION, f"what the environment {one.name} is"),
-        Variable("rules", rules, "rules", f"how agents work in {one.name}"),
-        *(each for action in one.actions() for each in schema_variables(action, action.name)),
+        *code_variables(recipe, class_name(factory), "environment code", " ".join(rules.split())[:500]),
+        Variable(DESCRIPTION, description, DESCRIPTION, f"what the environment {env.name} is"),
+        Variable("rules", rules, "rules", f"how agents work in {env.name}"),
+        *(variable for action in env.actions() for variable in schema_variables(action, action.name)),
     ]
 
 
-def _rights_of_environment(factory: EnvironmentFactory, made: Made | None) -> Rights:
-    one = factory()
-    tags = getattr(one, "tags", None)
-    touched = {tag.value for action in one.actions() for tag in (tags(action.name) if tags is not None else ())}
-    confined = bool(getattr(one, "confined", False))
+def _rights_of_environment(factory: EnvironmentFactory, recipe: Made | None) -> Rights:
+    env = factory()
+    tags = getattr(env, "tags", None)
+    values = {tag.value for action in env.actions() for tag in (tags(action.name) if tags is not None else ())}
+    closed = bool(getattr(env, "confined", False))
     return {
-        TOUCHES: frozenset({*touched, *(() if confined else ("places outside of its folder",))}),
-        "branching": one.branching,
-        "durable": one.durable,
+        TOUCHES: frozenset({*values, *(() if closed else ("places outside of its folder",))}),
+        "branching": env.branching,
+        "durable": env.durable,
     }
 
 
@@ -329,11 +329,11 @@ ENVIRONMENT: Kind[EnvironmentFactory] = Kind(
     is_code=lambda maker: True,
     written=lambda factory: (v, True) if (v := factory().version) != _DEFAULT else None,
     version_of=lambda factory: factory().version,
-    copied=_copied,
+    copied=_copy_recipe,
     renamed=_renamed_environment,
     variables=_variables_of_environment,
-    rewritten=lambda factory, made, values: rewritten_code(made, made.maker.symbol or class_name(factory), values),
-    worded=lambda factory, maker: NamedFactory(factory, (one := factory()).name, one.version, maker),
+    rewritten=lambda factory, recipe, texts: rewritten_code(recipe, recipe.maker.symbol or class_name(factory), texts),
+    worded=lambda factory, maker: NamedFactory(factory, (env := factory()).name, env.version, maker),
     evolvable=said_of,
     rights=_rights_of_environment,
 )
@@ -346,7 +346,7 @@ def _describe_prompt(name: str, prompt: Prompt, builtin: bool) -> ComponentConfi
     # What it must be given, as the arguments of a call: so that the version of a change is computed by the one rule.
     parameters: dict[str, JsonValue] = {
         "type": "object",
-        "properties": {one: {} for one in prompt.variables},
+        "properties": {variable: {} for variable in prompt.variables},
         "required": [*prompt.variables],
         "additionalProperties": False,
     }
@@ -364,18 +364,18 @@ def _describe_prompt(name: str, prompt: Prompt, builtin: bool) -> ComponentConfi
 
 
 def _make_prompt(name: str, maker: Maker, text: str) -> Prompt:
-    found = parse_prompt(text, label=f"the prompt {name!r}")
-    if maker.symbol and found.name != name:
-        raise VersionError(f"the text kept for the prompt {name!r} says that its name is {found.name!r}")
-    return found
+    prompt = parse_prompt(text, label=f"the prompt {name!r}")
+    if maker.symbol and prompt.name != name:
+        raise VersionError(f"the text kept for the prompt {name!r} says that its name is {prompt.name!r}")
+    return prompt
 
 
-def _copied_prompt(made: Made, name: str, new_name: str) -> Made:
-    text = re.sub(rf"^name:[ \t]*{re.escape(name)}[ \t]*$", f"name: {new_name}", made.text, count=1, flags=re.MULTILINE)
-    return Made(text, made.maker)
+def _copied_prompt(recipe: Made, name: str, new_name: str) -> Made:
+    text = re.sub(rf"^name:[ \t]*{re.escape(name)}[ \t]*$", f"name: {new_name}", recipe.text, count=1, flags=re.M)
+    return Made(text, recipe.maker)
 
 
-def _variables_of_prompt(prompt: Prompt, made: Made | None) -> list[Variable]:
+def _variables_of_prompt(prompt: Prompt, recipe: Made | None) -> list[Variable]:
     if not prompt.trainable:
         return [Variable("template", prompt.template, "prompt", prompt.description)]
     return [
@@ -384,37 +384,37 @@ def _variables_of_prompt(prompt: Prompt, made: Made | None) -> list[Variable]:
     ]
 
 
-def _rewrite_prompt(prompt: Prompt, made: Made, values: Mapping[str, str]) -> Made:
+def _rewrite_prompt(prompt: Prompt, recipe: Made, values: Mapping[str, str]) -> Made:
     if prompt.trainable:
         for name, value in values.items():
             prompt = prompt.with_part(name, value)
-        return Made(prompt.text, made.maker)
+        return Made(prompt.text, recipe.maker)
     template = values.get("template", prompt.template)
-    head, found, _ = made.text.rpartition(prompt.template) if prompt.template else (made.text, "", "")
-    if prompt.template and not found:
+    head, body, _ = recipe.text.rpartition(prompt.template) if prompt.template else (recipe.text, "", "")
+    if prompt.template and not body:
         raise VersionError(f"the template of the prompt {prompt.name!r} does not stand in its text as it is")
-    return Made(head + template.rstrip("\n") + "\n", made.maker)
+    return Made(head + template.rstrip("\n") + "\n", recipe.maker)
 
 
 PROMPT: Kind[Prompt] = Kind(
     name="prompt",
     plural="prompts",
     describe=_describe_prompt,
-    fits=lambda one: isinstance(one, Prompt),
-    named=lambda one: one.name,
-    made=lambda one: Made(one.text, Maker(how="prompt")) if one.text else None,
+    fits=lambda prompt: isinstance(prompt, Prompt),
+    named=lambda prompt: prompt.name,
+    made=lambda prompt: Made(prompt.text, Maker(how="prompt")) if prompt.text else None,
     make=_make_prompt,
     make_foreign=None,
     is_code=lambda maker: False,
-    written=lambda one: (one.version, False),
-    version_of=lambda one: one.version,
+    written=lambda prompt: (prompt.version, False),
+    version_of=lambda prompt: prompt.version,
     copied=_copied_prompt,
-    renamed=lambda one, name, version: (
-        one if (one.name, one.version) == (name, version) else replace(one, name=name, version=version)
+    renamed=lambda prompt, name, version: (
+        prompt if (prompt.name, prompt.version) == (name, version) else replace(prompt, name=name, version=version)
     ),
     variables=_variables_of_prompt,
     rewritten=_rewrite_prompt,
-    worded=lambda one, maker: one,
-    evolvable=lambda one: None,
-    rights=lambda one, made: {},
+    worded=lambda prompt, maker: prompt,
+    evolvable=lambda prompt: None,
+    rights=lambda prompt, recipe: {},
 )

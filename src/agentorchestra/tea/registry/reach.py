@@ -17,7 +17,7 @@ from agentorchestra.tea.prompts.prompt import literals
 from agentorchestra.tea.registry.history import Version
 from agentorchestra.tea.retrieval.discovery import OPENING
 
-_EXECUTED = {
+_CALLS = {
     "tool": (EffectKind.INVOKE_TOOL,),
     "environment": (EffectKind.INVOKE_ACTION,),
     "agent": (EffectKind.INVOKE_AGENT, EffectKind.SPAWN),
@@ -33,7 +33,7 @@ class Affected(NamedTuple):
 
 
 def first_affected(
-    ledger: Ledger, before: Version, after: Version, *, template: str = "", others: Iterable[str] = ()
+    ledger: Ledger, before: Version, after: Version, *, template: str = "", peers: Iterable[str] = ()
 ) -> Affected | None:
     """Return the first effect that one version of a component can change against another, None for no effect.
 
@@ -45,55 +45,55 @@ def first_affected(
         before: the version that the run had.
         after: the other one.
         template: of a prompt, as the run had it.
-        others: the templates of the run's other prompts.
+        peers: the templates of the run's other prompts.
     """
-    touches = [*_tests(before, after, template, others)]
-    found = [
+    touches = [*_tests(before, after, template, peers)]
+    hits = [
         (record.began or record.seq, key)
         for key, record in ledger.records.items()
         if touches and any(test(ledger.codec.decode(record.effect)) for test in touches)
     ]
-    if not found:
+    if not hits:
         return None
-    seq, key = min(found, key=lambda one: (one[0], one[1]))
+    seq, key = min(hits, key=lambda hit: (hit[0], hit[1]))
     return Affected(str(EffectKey(key.branch, key.n)), seq - 1)
 
 
-def _tests(before: Version, after: Version, template: str, others: Iterable[str]) -> Iterator[Callable[[Effect], bool]]:
+def _tests(before: Version, after: Version, template: str, peers: Iterable[str]) -> Iterator[Callable[[Effect], bool]]:
     old, new = before.config, after.config
     kind, name = old.kind, old.name
     if before.version == after.version:
         return
     if kind == "prompt":
-        told = _only_here(template, others)
-        yield lambda effect: any(line in text for text in _texts(effect) for line in told)
+        lines = _only_here(template, peers)
+        yield lambda effect: any(line in text for text in _texts(effect) for line in lines)
         return
     if kind == "memory":
         yield lambda effect: effect.kind in _MEMORY or effect.purpose == "memory"
         return
     if (old.description, old.rules, old.operations) != (new.description, new.rules, new.operations):
-        names = {name, *(f"{name}_{one.name}" for one in (*old.operations, *new.operations))}
+        names = {name, *(f"{name}_{operation.name}" for operation in (*old.operations, *new.operations))}
         yield lambda effect: _shows(effect, names)
     if _code(before) != _code(after):
-        yield lambda effect: effect.kind in _EXECUTED[kind] and effect.name == name
+        yield lambda effect: effect.kind in _CALLS[kind] and effect.name == name
 
 
-def _code(one: Version) -> Any:
+def _code(version: Version) -> Any:
     """Return what a version is made of besides its words."""
-    maker = one.maker
+    maker = version.maker
     if maker is None:
-        return one.config.content_hash, ""
+        return version.config.content_hash, ""
     if maker.how == "given":
-        return maker.base, one.source
-    return one.source, {key: value for key, value in maker.fields.items() if key != "description"}
+        return maker.base, version.source
+    return version.source, {key: value for key, value in maker.fields.items() if key != "description"}
 
 
 def _shows(effect: Effect, names: set[str]) -> bool:
     """Return True for a request that shows one of these names, or where searches choose what is shown."""
     if effect.request is None:
         return False
-    offered = {one.name for one in effect.request.tools}
-    if offered & (names | OPENING):
+    tool_names = {tool.name for tool in effect.request.tools}
+    if tool_names & (names | OPENING):
         return True
     words = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b")
     return any(words.search(text) for text in _texts(effect))
@@ -105,17 +105,17 @@ def _texts(effect: Effect) -> Iterator[str]:
             yield " ".join(message.text.split())
     waiting: list[Any] = [effect.arguments]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            yield " ".join(one.split())
-        elif isinstance(one, dict):
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield " ".join(value.split())
+        elif isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
 
 
-def _only_here(template: str, others: Iterable[str]) -> Sequence[str]:
+def _only_here(template: str, peers: Iterable[str]) -> Sequence[str]:
     """Return lines that stand in every text rendered from a template, if there are any in no other template's."""
     lines = literals(template)
-    shared = {line for other in others for line in literals(other)}
+    shared = {line for other in peers for line in literals(other)}
     return [line for line in lines if line not in shared] or lines or ("",)  # "" stands in every text

@@ -57,7 +57,7 @@ async def components_of(
     environments: Callable[[], Mapping[str, Any]],
 ) -> Sequence[Given]:
     """Return the components in what was given to `register`, objects, a text or a path; raise UsageError for none."""
-    if len([one for one in (component, source, path) if one is not None]) != 1:
+    if len([origin for origin in (component, source, path) if origin is not None]) != 1:
         raise UsageError(f"give a {kind.name}, its source= or its path=, one of them")
     if not trusted:
         if not isinstance(source, str):
@@ -70,8 +70,8 @@ async def components_of(
         if place.suffix == ".json" and place.is_file():
             return from_manifest(kind, place, environments())
         return from_path(kind, place)
-    several = component if isinstance(component, list | tuple) else [component]
-    return [given for one in several for given in objects_in(kind, one)]
+    objects = component if isinstance(component, list | tuple) else [component]
+    return [draft for member in objects for draft in objects_in(kind, member)]
 
 
 def place_of(path: object) -> Path:
@@ -90,44 +90,44 @@ def tools_in(thing: Any) -> list[Tool[..., Any]]:
         return [thing]
     if inspect.isroutine(thing):
         return [tool(thing)]
-    one = thing
+    owner = thing
     if inspect.isclass(thing):
         try:
-            one = thing()
+            owner = thing()
         except Exception as exc:
             raise ToolDefinitionError(
                 f"the class {thing.__name__} cannot be made without arguments ({type(exc).__name__}: {exc}); give an "
                 "object of it"
             ) from None
-    found = [
-        getattr(one, name)
-        for name in dict.fromkeys(name for cls in reversed(type(one).__mro__) for name in vars(cls))
-        if isinstance(inspect.getattr_static(one, name), Tool)
+    tools = [
+        getattr(owner, name)
+        for name in dict.fromkeys(name for cls in reversed(type(owner).__mro__) for name in vars(cls))
+        if isinstance(inspect.getattr_static(owner, name), Tool)
     ]
-    if found:
-        return found
-    if callable(one) and not inspect.isclass(thing):
-        return [tool(one)]
+    if tools:
+        return tools
+    if callable(owner) and not inspect.isclass(thing):
+        return [tool(owner)]
     raise ToolDefinitionError(f"{thing!r} has no tools: mark its methods with @tool, or give a function")
 
 
 def objects_in(kind: Kind[Any], thing: Any) -> list[Given]:
     """Return the components of a kind that something is or has; raise SourceError or ToolDefinitionError for none."""
     if kind.name == "tool":
-        return [Given(one.name, one) for one in tools_in(thing)]
+        return [Given(tool.name, tool) for tool in tools_in(thing)]
     if not kind.fits(thing):
-        raise SourceError(f"{reprlib.repr(thing)} is no {kind.name}; {_HOW[kind.name]}")
+        raise SourceError(f"{reprlib.repr(thing)} is no {kind.name}; {_HINTS[kind.name]}")
     try:
         name = kind.named(thing)
         kind.describe(name, thing, False)
     except Exception as exc:
         raise SourceError(
-            f"{reprlib.repr(thing)} makes no {kind.name} ({type(exc).__name__}: {str(exc)[:200]}); {_HOW[kind.name]}"
+            f"{reprlib.repr(thing)} makes no {kind.name} ({type(exc).__name__}: {str(exc)[:200]}); {_HINTS[kind.name]}"
         ) from None
     return [Given(name, thing)]
 
 
-_HOW = {
+_HINTS = {
     "environment": "give its class, or a function without arguments that makes one",
     "agent": "make one with agentorchestra.agents.agent.Agent",
     "prompt": "give a Markdown file, or its text as source=",
@@ -137,45 +137,45 @@ _HOW = {
 
 def entry_points(kind: Kind[Any]) -> list[Given]:
     """Return the components that installed distributions offer under `agentorchestra.tools` and the like."""
-    found: list[Given] = []
-    for point in _installed(tuple(sys.path)):
+    drafts: list[Given] = []
+    for point in _all_points(tuple(sys.path)):
         if point.group != GROUP + kind.plural:
             continue
         try:
             loaded = point.load()
-            found += objects_in(kind, loaded)
+            drafts += objects_in(kind, loaded)
         except Exception as exc:
             raise SourceError(
                 f"the entry point {point.name} = {point.value} ({point.group}) cannot be loaded: "
                 f"{type(exc).__name__}: {exc}; correct or uninstall {point.dist.name if point.dist else 'it'}"
             ) from None
-    return found
+    return drafts
 
 
 @functools.lru_cache(maxsize=1)
-def _installed(places: tuple[str, ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
+def _all_points(places: tuple[str, ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
     """Return the entry points of all kinds; looking for them opens a file of every distribution."""
-    found = importlib.metadata.entry_points()
-    return tuple(point for group in found.groups if group.startswith(GROUP) for point in found.select(group=group))
+    points = importlib.metadata.entry_points()
+    return tuple(point for group in points.groups if group.startswith(GROUP) for point in points.select(group=group))
 
 
-_TOLD: dict[Any, Any] = {}
+_WARNINGS: dict[Any, Any] = {}
 """What `warnings` has told already: the same tool of the same place is told once, whichever workspace has it."""
 
 
-def warn_undeclared(one: Tool[..., Any]) -> None:
+def warn_undeclared(tool: Tool[..., Any]) -> None:
     """Warn of a tool that does not say what it touches, with the place of its function."""
-    if not one.undeclared or one.traits.approval != "policy":
+    if not tool.is_undeclared or tool.traits.approval != "policy":
         return
-    code = getattr(inspect.unwrap(one), "__code__", None)
+    code = getattr(inspect.unwrap(tool), "__code__", None)
     warnings.warn_explicit(
-        f"the tool {one.name!r} does not say what it touches, so it is treated as doing everything: its calls are "
+        f"the tool {tool.name!r} does not say what it touches, so it is treated as doing everything: its calls are "
         'asked about like those of a tool that sends. Write @tool(effect="read") or what else it does: "pure", '
         '"write", "network", "execute", "send", "spend", "composite" (docs/security.md)',
         UndeclaredToolWarning,
-        code.co_filename if code is not None else one.__module__,
+        code.co_filename if code is not None else tool.__module__,
         code.co_firstlineno if code is not None else 1,
-        registry=_TOLD,
+        registry=_WARNINGS,
     )
 
 
@@ -184,33 +184,33 @@ def warn_undeclared(one: Tool[..., Any]) -> None:
 
 def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[Given]:
     """Return the component `name`, or all, of a text that the workspace's user stands for, or raise SourceError."""
-    given: object = text
-    if not isinstance(given, str) or not given.strip():
-        what = "empty" if isinstance(given, str) else f"a {type(given).__name__}"
-        raise SourceError(f"the source of the {kind.name} is {what}; give its text")
+    value: object = text
+    if not isinstance(value, str) or not value.strip():
+        fault = "empty" if isinstance(value, str) else f"a {type(value).__name__}"
+        raise SourceError(f"the source of the {kind.name} is {fault}; give its text")
     if kind.name == "prompt":
         prompt = parse_prompt(text, label=f"the prompt {name or ''}".strip())
         return [Given(name or prompt.name, prompt)]
     if kind.name == "tool":
         tools = tools_from_source(text, name=name)
-        return [Given(one.name, one, Made(text, Maker(how="source", symbol=_symbol(text, one)))) for one in tools]
+        return [Given(tool.name, tool, Made(text, Maker(how="source", symbol=_symbol(text, tool)))) for tool in tools]
     if kind.name == "agent":
         module = load_source(text)
-        found = [one for one in vars(module).values() if kind.fits(one)]
-        chosen = [one for one in found if name in (None, one.name)]
-        if not chosen:
+        agents = [value for value in vars(module).values() if kind.fits(value)]
+        matches = [agent for agent in agents if name in (None, agent.name)]
+        if not matches:
             raise SourceError(f"the source defines no agent {name or ''}; make one with Agent(...)".replace("  ", " "))
-        return [Given(one.name, one) for one in chosen]
+        return [Given(agent.name, agent) for agent in matches]
     # A class may be named by its own name, or be the only one and be given any name.
     maker = Maker(how="source", symbol=name if name and re.search(rf"^class {re.escape(name)}\b", text, re.M) else "")
-    one = kind.make(name or "", maker, text)
-    if inspect.isclass(one):
-        maker = Maker(how="source", symbol=one.__name__)
-    return [Given(kind.named(one), one, Made(text, maker))]
+    component = kind.make(name or "", maker, text)
+    if inspect.isclass(component):
+        maker = Maker(how="source", symbol=component.__name__)
+    return [Given(kind.named(component), component, Made(text, maker))]
 
 
-def _symbol(text: str, one: Tool[..., Any]) -> str:
-    return str(getattr(inspect.unwrap(one), "__name__", one.name)) if one.name not in text else one.name
+def _symbol(text: str, tool: Tool[..., Any]) -> str:
+    return str(getattr(inspect.unwrap(tool), "__name__", tool.name)) if tool.name not in text else tool.name
 
 
 async def _from_foreign_source(kind: Kind[Any], source: str, name: str | None) -> list[Given]:
@@ -231,12 +231,12 @@ def from_path(kind: Kind[Any], path: Path) -> list[Given]:
     except OSError as exc:
         raise SourceError(f"{str(path)[:200]} cannot be read: {exc.strerror}") from None
     if folder:
-        files = sorted(one for one in path.iterdir() if one.is_file() and _fits(kind, one))
+        files = sorted(file for file in path.iterdir() if file.is_file() and _fits(kind, file))
         if not files:
             raise ManifestError(f"the folder {path} holds no file with {kind.plural}; they end in .py, .md or .json")
-        return [given for one in files for given in from_path(kind, one)]
+        return [draft for file in files for draft in from_path(kind, file)]
     if path.suffix == ".json":
-        return [entry.given(kind) for entry in read_manifest(path) if entry.kind == kind.name]
+        return [entry.draft(kind) for entry in read_manifest(path) if entry.kind == kind.name]
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
@@ -271,15 +271,15 @@ class ManifestEntry(BaseModel, extra="forbid"):
     environments: tuple[str, ...] = ()  # of the workspace or the manifest, which it needs
     folder: Path = Path()
 
-    def given(self, kind: Kind[Any]) -> Given:
+    def draft(self, kind: Kind[Any]) -> Given:
         """Return the component; raise SourceError or ManifestError if it cannot be made."""
         checked_component_name(self.kind, self.name)
         if self.fields is not None and self.kind == "agent":
             fields = {"description": self.description, **self.fields, "name": self.name}
-            found = Given(self.name, kind.make(self.name, Maker(how="fields", fields=fields), ""))
+            draft = Given(self.name, kind.make(self.name, Maker(how="fields", fields=fields), ""))
         else:
-            found = from_source(kind, self._text(), name=self.name)[0]
-        return found._replace(version=self.version)
+            draft = from_source(kind, self._text(), name=self.name)[0]
+        return draft._replace(version=self.version)
 
     def _text(self) -> str:
         text = self.source
@@ -325,24 +325,24 @@ def read_manifest(path: Path) -> list[ManifestEntry]:
         raise ManifestError(
             f"the manifest {path} does not fit at {place[:200]}: {first['msg'][:200]} ({reprlib.repr(first['input'])})"
         ) from None
-    found = [one.model_copy(update={"folder": path.parent}) for one in manifest.components]
+    entries = [entry.model_copy(update={"folder": path.parent}) for entry in manifest.components]
     seen: set[tuple[str, str]] = set()
-    for one in found:
-        if (one.kind, one.name) in seen:
-            raise ManifestError(f"the manifest {path} names the {one.kind} {one.name!r} twice; leave one out")
-        seen.add((one.kind, one.name))
-    return found
+    for entry in entries:
+        if (entry.kind, entry.name) in seen:
+            raise ManifestError(f"the manifest {path} names the {entry.kind} {entry.name!r} twice; leave one out")
+        seen.add((entry.kind, entry.name))
+    return entries
 
 
-def from_manifest(kind: Kind[Any], path: Path, known: Mapping[str, Any]) -> list[Given]:
+def from_manifest(kind: Kind[Any], path: Path, environments: Mapping[str, Any]) -> list[Given]:
     """Return the components of a manifest; raise ManifestError if they need environments that are not there."""
     entries = read_manifest(path)
-    there = {*known, *(one.name for one in entries if one.kind == "environment")}
+    names = {*environments, *(entry.name for entry in entries if entry.kind == "environment")}
     for entry in entries:
         for name in entry.environments:
-            if name not in there:
+            if name not in names:
                 raise ManifestError(
                     f"{entry.kind} {entry.name!r} in {path} needs the environment {name!r}, which is not there; there "
-                    f"are: {', '.join(sorted(there)) or 'none'}"
+                    f"are: {', '.join(sorted(names)) or 'none'}"
                 )
-    return [entry.given(kind) for entry in entries if entry.kind == kind.name]
+    return [entry.draft(kind) for entry in entries if entry.kind == kind.name]

@@ -56,7 +56,7 @@ class Registry:
         return self._histories.get((kind, name))
 
     def histories(self, kind: str) -> list[History]:
-        return [one for _, one in sorted(self._kinds.get(kind, {}).items())]
+        return [history for _, history in sorted(self._kinds.get(kind, {}).items())]
 
     @property
     def store(self) -> Store:
@@ -68,24 +68,24 @@ class Registry:
         if count == self.count:
             return set()
         heads = await self._store.component_heads()
-        grown = [key for key, seq in heads.items() if key not in self._histories or self._histories[key].seq < seq]
-        if not grown:
+        keys = [key for key, seq in heads.items() if key not in self._histories or self._histories[key].seq < seq]
+        if not keys:
             return set()
         # So many histories are asked for by name; more of them come with everything.
-        for change in await self._store.component_changes(grown if len(grown) <= 500 else None):
+        for change in await self._store.component_changes(keys if len(keys) <= 500 else None):
             key = (change.kind, change.name)
-            history = self._histories.get(key) or self._begun(key)
+            history = self._histories.get(key) or self._begin(key)
             if change.seq == history.seq + 1:
                 history.apply(change)
                 self.count += 1
-        return set(grown)
+        return set(keys)
 
     async def write(self, plan: Callable[[], Iterable[Entry]]) -> list[ComponentChange]:
         """Append what a plan says, all or nothing; it decides again when another process was faster."""
         async with self._writing:
             for attempt in range(_TRIES):
                 await self.refresh()
-                changes = self._placed(plan())
+                changes = self._place(plan())
                 if not changes:
                     return []
                 try:
@@ -95,38 +95,38 @@ class Registry:
                     continue
                 for change in changes:
                     key = (change.kind, change.name)
-                    (self._histories.get(key) or self._begun(key)).apply(change)
+                    (self._histories.get(key) or self._begin(key)).apply(change)
                     self.count += 1
                 return changes
         names = ", ".join(sorted({f"{change.kind} {change.name}" for change in changes}))
         raise ComponentConflictError(f"others wrote to the history of {names} {_TRIES} times first; try again")
 
-    def _begun(self, key: tuple[str, str]) -> History:
+    def _begin(self, key: tuple[str, str]) -> History:
         kind, name = key
-        self._histories[key] = self._kinds.setdefault(kind, {})[name] = begun = History(kind, name)
-        return begun
+        self._histories[key] = self._kinds.setdefault(kind, {})[name] = history = History(kind, name)
+        return history
 
-    def _placed(self, entries: Iterable[Entry]) -> list[ComponentChange]:
+    def _place(self, entries: Iterable[Entry]) -> list[ComponentChange]:
         seqs: dict[tuple[str, str], int] = {}
         changes = []
         now = self._clock.now()
-        listed = [*entries]
-        for kind, name, _, body, _ in listed:
+        rows = [*entries]
+        for kind, name, _, body, _ in rows:
             _check_body(kind, name, body)
-        redacted = self._redact([body for _, _, _, body, _ in listed])
-        for (kind, name, type_, _, ts), said in zip(listed, redacted, strict=True):
-            held = self._histories.get((kind, name))
-            seq = seqs.get((kind, name), held.seq if held is not None else 0) + 1
+        values = self._redact([body for _, _, _, body, _ in rows])
+        for (kind, name, type_, _, ts), data in zip(rows, values, strict=True):
+            history = self._histories.get((kind, name))
+            seq = seqs.get((kind, name), history.seq if history is not None else 0) + 1
             seqs[kind, name] = seq
             # Checked above; the model's own check of each value would take longer than everything else here.
-            change = ComponentChange.model_construct(kind=kind, name=name, seq=seq, ts=ts or now, type=type_, body=said)
+            change = ComponentChange.model_construct(kind=kind, name=name, seq=seq, ts=ts or now, type=type_, body=data)
             changes.append(change)
         return changes
 
     async def keep(self, texts: Iterable[str], *, at_hand: bool = False) -> list[str]:
         """Keep texts as blobs and return their SHA-256; SourceError for a secret's value, except in code `at_hand`."""
-        listed = list(texts)
-        for text in listed:
+        sources = list(texts)
+        for text in sources:
             if not at_hand and self._redact(text) != text:
                 raise SourceError(
                     "the source holds the value of a secret, and what is registered is kept for good; read the secret "
@@ -137,8 +137,8 @@ class Registry:
             except UnicodeEncodeError as exc:
                 bad = text[exc.start]
                 raise SourceError(f"the source holds {bad!r}, which is no character; take it out") from None
-        digests = [sha256_text(text) for text in listed]
-        new = {digest: text for digest, text in zip(digests, listed, strict=True) if digest not in self._kept}
+        digests = [sha256_text(text) for text in sources]
+        new = {digest: text for digest, text in zip(digests, sources, strict=True) if digest not in self._kept}
         await asyncio.gather(*(self._store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
         self._kept.update(new)
         return digests

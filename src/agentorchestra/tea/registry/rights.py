@@ -17,32 +17,32 @@ Rights = Mapping[str, Any]
 property that must stay as it is."""
 
 
-def check_rights(what: str, before: Rights, after: Rights) -> None:
+def check_rights(label: str, before: Rights, after: Rights) -> None:
     """Raise CandidateError, which names the right, where `after` allows more than `before`.
 
     Args:
         what: the component, for the sentence.
         before, after: of the version that is replaced, and of the candidate.
     """
-    for name, had in before.items():
-        has = after.get(name)
-        if isinstance(had, frozenset) and isinstance(has, frozenset):
-            more = sorted(has - had)
+    for name, earlier in before.items():
+        later = after.get(name)
+        if isinstance(earlier, frozenset) and isinstance(later, frozenset):
+            more = sorted(later - earlier)
             if more:
-                raise _refused(what, name, f"{', '.join(more)} too; now it has {_listed(had)}")
-        elif isinstance(had, float) and isinstance(has, float):
-            if has > had:
-                raise _refused(what, name, f"{has:g}; now it has {had:g}")
-        elif had != has:
-            raise _refused(what, name, f"{has}; now it has {had}")
+                raise _refusal(label, name, f"{', '.join(more)} too; now it has {_join(earlier)}")
+        elif isinstance(earlier, float) and isinstance(later, float):
+            if later > earlier:
+                raise _refusal(label, name, f"{later:g}; now it has {earlier:g}")
+        elif earlier != later:
+            raise _refusal(label, name, f"{later}; now it has {earlier}")
 
 
-def _refused(what: str, right: str, how: str) -> CandidateError:
+def _refusal(label: str, right: str, extent: str) -> CandidateError:
     return CandidateError(
-        f"the candidate for {what} would have other rights: {right} {how}. A candidate has the rights of what it "
+        f"the candidate for {label} would have other rights: {right} {extent}. A candidate has the rights of what it "
         "replaces; give more by registering the component yourself"
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"

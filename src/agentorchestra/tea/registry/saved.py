@@ -41,12 +41,12 @@ class SavedRegistry(BaseModel, extra="forbid"):
     texts: dict[str, str] = {}
 
 
-async def saved(registry: Registry, kind: KindName) -> str:
+async def saved_text(registry: Registry, kind: KindName) -> str:
     """Return the file's text; equal histories give equal text."""
     histories = registry.histories(kind)
-    changes = {one.name: _numbered(one) for one in histories}
+    changes = {history.name: _renumber(history) for history in histories}
     digests = {
-        str(change.body.get("source")) for some in changes.values() for change in some if change.body.get("source")
+        str(change.body.get("source")) for series in changes.values() for change in series if change.body.get("source")
     }
     file = SavedRegistry(
         kind=kind, changes=changes, texts={digest: await registry.text(digest) for digest in sorted(digests)}
@@ -56,9 +56,9 @@ async def saved(registry: Registry, kind: KindName) -> str:
     )
 
 
-def _numbered(history: History) -> list[ComponentChange]:
-    kept = [one for one in history.changes if one.type not in _OWN]
-    return [one.model_copy(update={"seq": seq}) for seq, one in enumerate(kept, 1)]
+def _renumber(history: History) -> list[ComponentChange]:
+    changes = [change for change in history.changes if change.type not in _OWN]
+    return [change.model_copy(update={"seq": seq}) for seq, change in enumerate(changes, 1)]
 
 
 def _raw(path: Path) -> dict[str, Any]:
@@ -81,9 +81,9 @@ def _raw(path: Path) -> dict[str, Any]:
 def kind_of_saved(path: Path) -> KindName:
     """Return the kind of the components in a saved file; raise ManifestError for any other file."""
     kind = _raw(path).get("kind")
-    for one in get_args(KindName):
-        if kind == one:
-            return one  # type: ignore[no-any-return]
+    for name in get_args(KindName):
+        if kind == name:
+            return name  # type: ignore[no-any-return]
     kinds = ", ".join(get_args(KindName))
     raise ManifestError(f"{path} holds components of the kind {str(kind)[:80]!r}; the kinds are {kinds}")
 
@@ -117,16 +117,16 @@ def _check_history(path: Path, kind: str, name: str, changes: list[ComponentChan
             if change.ts.tzinfo is None:
                 raise VersionError(f"the time {change.ts} has no zone")
             history.apply(change)
-        for one in history.all():
-            checked_component_version(f"{kind} {name!r}", one.version)
-            if one.config.version != one.version:
-                raise VersionError(f"{name}@{one.version} says that it is version {one.config.version[:40]!r}")
-            if one.source and one.source not in texts:
-                raise VersionError(f"the text of {name}@{one.version} is missing")
-            if one.source and one.identity != identity_of(one.source, one.maker, name):
-                raise VersionError(f"the identity of {name}@{one.version} is not that of its text")
-            if (one.config.kind, one.config.name) != (kind, name):
-                raise VersionError(f"{name}@{one.version} says that it is the {one.config.kind} {one.config.name!r}")
+        for row in history.all():
+            checked_component_version(f"{kind} {name!r}", row.version)
+            if row.config.version != row.version:
+                raise VersionError(f"{name}@{row.version} says that it is version {row.config.version[:40]!r}")
+            if row.source and row.source not in texts:
+                raise VersionError(f"the text of {name}@{row.version} is missing")
+            if row.source and row.identity != identity_of(row.source, row.maker, name):
+                raise VersionError(f"the identity of {name}@{row.version} is not that of its text")
+            if (row.config.kind, row.config.name) != (kind, name):
+                raise VersionError(f"{name}@{row.version} says that it is the {row.config.kind} {row.config.name!r}")
     except ValidationError as exc:
         raise ManifestError(f"{path} is damaged: {kind} {name[:80]!r}: {exc.errors()[0]['msg']}") from None
     except (KeyError, TypeError, VersionError, ComponentNameError, LifecycleError) as exc:
@@ -143,31 +143,31 @@ def taken_over(
     """
     kind = file.kind
     for name, changes in sorted(file.changes.items()):
-        held = registry.history(kind, name)
+        local = registry.history(kind, name)
         incoming = History(kind, name)
         for change in changes:
             incoming.apply(change)
-        foreign = [one.version for one in incoming.all() if not trusted and (one.source, one.maker) not in at_hand]
-        if held is None:
+        foreign = [row.version for row in incoming.all() if not trusted and (row.source, row.maker) not in at_hand]
+        if local is None:
             for change in changes:
                 yield Entry(kind, name, change.type, change.body, change.ts)
         else:
-            known = set(held.names)
-            yield from _merged(kind, name, incoming, held)
-            foreign = [one for one in foreign if one not in known]
+            versions = set(local.names)
+            yield from _merge(kind, name, incoming, local)
+            foreign = [version for version in foreign if version not in versions]
         loaded: list[JsonValue] = [*foreign]
-        if held is None or foreign:
+        if local is None or foreign:
             yield Entry(kind, name, "loaded", {"versions": loaded, "foreign": True})
 
 
-def _merged(kind: str, name: str, incoming: History, held: History) -> Iterable[Entry]:
-    for one in incoming.all():
-        if held.known_as(one.identity) is not None:
+def _merge(kind: str, name: str, incoming: History, local: History) -> Iterable[Entry]:
+    for row in incoming.all():
+        if local.known_as(row.identity) is not None:
             continue
-        if one.version in held.names:
+        if row.version in local.names:
             raise ManifestError(
-                f"{kind} {name}@{one.version} is known here with other content; nothing was loaded. Load it into a "
+                f"{kind} {name}@{row.version} is known here with other content; nothing was loaded. Load it into a "
                 "workspace of its own"
             )
-        fields = one.model_dump(mode="json", exclude={"created"}, exclude_defaults=True)
-        yield Entry(kind, name, "registered", body_of(**fields), one.created)
+        fields = row.model_dump(mode="json", exclude={"created"}, exclude_defaults=True)
+        yield Entry(kind, name, "registered", body_of(**fields), row.created)

@@ -19,7 +19,7 @@ from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.registry.context import ContextManager
 from agentorchestra.tea.registry.kinds import EnvironmentFactory
 
-_WRITTEN = json.JSONEncoder(default=str)
+_ENCODER = json.JSONEncoder(default=str)
 
 
 class TCPServer(ContextManager[Tool[..., Any]]):
@@ -57,7 +57,7 @@ class ECPServer(ContextManager[EnvironmentFactory]):
             UnknownComponentError: for an environment or action that is not there.
         """
         await self.access.ready()
-        actions = [one.name for one in self.stock.entry(name, None).config.operations]
+        actions = [operation.name for operation in self.stock.entry(name, None).config.operations]
         if action not in actions:
             guess = did_you_mean(str(action), actions, f"its actions: {', '.join(actions) or 'none'}")
             raise UnknownComponentError(f"the environment {name!r} has no action {reprlib.repr(action)}; {guess}")
@@ -87,11 +87,11 @@ def _arguments(arguments: Mapping[str, JsonValue] | None) -> Mapping[str, JsonVa
         return {}
     if type(arguments) is dict and is_flat(arguments):
         return arguments
-    given: object = arguments
-    if not isinstance(given, Mapping) or not all(isinstance(one, str) for one in given):
+    value: object = arguments
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise UsageError(f"the arguments are {reprlib.repr(arguments)}; give them by name: {{'number': 4}}")
     try:
-        _WRITTEN.encode(arguments if isinstance(arguments, dict) else dict(arguments))
+        _ENCODER.encode(arguments if isinstance(arguments, dict) else dict(arguments))
     except (ValueError, RecursionError) as exc:
         raise UsageError(f"the arguments cannot be written as JSON: {str(exc)[:120]}") from None
     return arguments

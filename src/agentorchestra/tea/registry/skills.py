@@ -23,7 +23,7 @@ _SCHEMAS = "references/schemas.json"
 _MARK = "agentorchestra-component"
 _OWN = frozenset({"", "package", "code", "register", "setvars", "run"})
 """Origins whose words the workspace's user stands for."""
-_MADE = ("environment:", "agent:")
+_LOCAL_PREFIXES = ("environment:", "agent:")
 """And how those of tools begin that were made of the user's own components (tea/transformations)."""
 # What steers a terminal, turns the direction of writing, or has no UTF-8.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -37,28 +37,28 @@ class Skill(NamedTuple):
     files: dict[str, str]
 
 
-def skills_of(described: Iterable[tuple[ComponentConfig, str]]) -> list[Skill]:
+def skills_of(entries: Iterable[tuple[ComponentConfig, str]]) -> list[Skill]:
     """Return the skills that describe components of any kinds, each with the template of a prompt, else ""."""
-    made: list[Skill] = []
-    taken: set[str] = set()
-    for config, text in described:
-        name = _free_name(config, taken)
-        taken.add(name)
+    skills: list[Skill] = []
+    used: set[str] = set()
+    for config, text in entries:
+        name = _free_name(config, used)
+        used.add(name)
         files = {_FILE: _front_matter(name, config) + _body(config, text)}
         if config.operations:
-            schemas = [one.function for one in config.operations]
+            schemas = [operation.function for operation in config.operations]
             files[_SCHEMAS] = json.dumps(schemas, indent=2, ensure_ascii=False) + "\n"
-        made.append(Skill(name, _component(config), files))
-    return made
+        skills.append(Skill(name, _component(config), files))
+    return skills
 
 
 def write_skills(skills: Iterable[Skill], folder: Path) -> list[Path]:
     """Write skills' folders, earlier exports anew; ManifestError before anything is written where others are."""
-    listed = list(skills)
-    for skill in listed:
+    exports = list(skills)
+    for skill in exports:
         _check_free(skill, folder / skill.name)
     try:
-        return [_write(skill, folder / skill.name) for skill in listed]
+        return [_write(skill, folder / skill.name) for skill in exports]
     except OSError as exc:
         raise ManifestError(f"cannot write skills to {folder}: {exc.strerror or exc}; choose another folder") from None
 
@@ -77,11 +77,11 @@ def _check_free(skill: Skill, folder: Path) -> None:
     if not folder.exists() and not folder.is_symlink():
         return
     try:
-        held = (folder / _FILE).read_text(encoding="utf-8")
+        text = (folder / _FILE).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        held = ""
+        text = ""
     # What this module writes has the mark on a line of its own in the front matter.
-    if folder.is_symlink() or f"\n  {_MARK}: {skill.component}\n" not in held.partition("\n---\n")[0] + "\n":
+    if folder.is_symlink() or f"\n  {_MARK}: {skill.component}\n" not in text.partition("\n---\n")[0] + "\n":
         raise ManifestError(
             f"{folder} is there already and is no export of {skill.component.replace('/', ' ')}; "
             "choose another folder, or remove it"
@@ -96,11 +96,11 @@ def skill_name(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].strip("-")
 
 
-def _free_name(config: ComponentConfig, taken: set[str]) -> str:
+def _free_name(config: ComponentConfig, used: set[str]) -> str:
     plain = skill_name(config.name) or config.kind
-    kinded = _with_end(plain, config.kind)
-    names = [plain, kinded, *(_with_end(kinded, str(number)) for number in range(2, len(taken) + 3))]
-    return next(name for name in names if name not in taken)
+    full = _with_end(plain, config.kind)
+    names = [plain, full, *(_with_end(full, str(number)) for number in range(2, len(used) + 3))]
+    return next(name for name in names if name not in used)
 
 
 def _with_end(name: str, end: str) -> str:
@@ -116,7 +116,7 @@ def _front_matter(name: str, config: ComponentConfig) -> str:
     fields: dict[str, Any] = {
         "name": name,
         "description": _summary(config),
-        "metadata": {_MARK: _component(config), "version": config.version, "origin": _dashed(config.origin)},
+        "metadata": {_MARK: _component(config), "version": config.version, "origin": _header_line(config.origin)},
     }
     if not config.origin:
         del fields["metadata"]["origin"]
@@ -125,48 +125,48 @@ def _front_matter(name: str, config: ComponentConfig) -> str:
 
 
 def _component(config: ComponentConfig) -> str:
-    return _dashed(f"{config.kind}/{config.name}")
+    return _header_line(f"{config.kind}/{config.name}")
 
 
-def _dashed(text: str) -> str:
+def _header_line(text: str) -> str:
     """Return one line without what some readers take for the end of the front matter wherever it stands."""
     return re.sub("-{3,}", "--", _plain_line(text))
 
 
 def _summary(config: ComponentConfig) -> str:
-    said = _dashed(config.description) or _dashed(f"The {config.kind} {config.name}.")
-    use = _dashed(f"Use it as the {config.kind} `{config.name}` of agentorchestra.")
+    text = _header_line(config.description) or _header_line(f"The {config.kind} {config.name}.")
+    use = _header_line(f"Use it as the {config.kind} `{config.name}` of agentorchestra.")
     room = LONGEST_DESCRIPTION - len(use) - 1
-    if len(said) > room:
-        said = said[: room - 3].rsplit(" ", 1)[0] + "..."
-    return f"{said} {use}"
+    if len(text) > room:
+        text = text[: room - 3].rsplit(" ", 1)[0] + "..."
+    return f"{text} {use}"
 
 
 def _body(config: ComponentConfig, text: str) -> str:
     lines = [f"# {config.name}", ""]
-    own = config.origin in _OWN or config.origin.startswith(_MADE)
+    own = config.origin in _OWN or config.origin.startswith(_LOCAL_PREFIXES)
     if not own:
         lines += [f"The quoted text was written by {_plain_line(config.origin)}; it describes, it gives no orders.", ""]
-    said = _clean if own else _quoted
-    lines += [said(config.description), ""] if config.description else []
+    quote = _clean if own else _quotation
+    lines += [quote(config.description), ""] if config.description else []
     if config.operations:
-        several = any(one.name != config.name for one in config.operations)
-        lines += ["## Operations" if several else "## Parameters", ""]
+        plural = any(operation.name != config.name for operation in config.operations)
+        lines += ["## Operations" if plural else "## Parameters", ""]
         for operation in config.operations:
-            lines += _operation(operation, own=operation.name == config.name, said=said)
+            lines += _operation(operation, own=operation.name == config.name, quote=quote)
         lines += [f"As JSON schemas: [{_SCHEMAS}]({_SCHEMAS}).", ""]
     if config.rules:
-        lines += ["## Rules", "", said(config.rules), ""]
+        lines += ["## Rules", "", quote(config.rules), ""]
     if text:
-        lines += ["## Text", "", _fenced(text), ""]
+        lines += ["## Text", "", _code_block(text), ""]
     details = {"version": config.version, **config.metadata}
     lines += ["## Details", "", *(f"- {name}: {_plain_line(_value(value))}" for name, value in details.items())]
     return "\n".join(lines).strip() + "\n"
 
 
-def _operation(operation: Operation, *, own: bool, said: Any) -> list[str]:
+def _operation(operation: Operation, *, own: bool, quote: Any) -> list[str]:
     lines = [] if own else [f"### {_plain_line(operation.name)}", ""]
-    lines += [said(operation.description), ""] if operation.description and not own else []
+    lines += [quote(operation.description), ""] if operation.description and not own else []
     parameters = [_plain_line(line) for line in parameter_lines(operation.parameters)]
     return [*lines, *(parameters or ["No parameters."]), ""]
 
@@ -184,10 +184,10 @@ def _plain_line(text: str) -> str:
     return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
 
 
-def _quoted(text: str) -> str:
+def _quotation(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in _clean(text).splitlines())
 
 
-def _fenced(text: str) -> str:
+def _code_block(text: str) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}markdown\n{_clean(text)}\n{fence}"

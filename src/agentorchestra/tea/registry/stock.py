@@ -10,9 +10,9 @@ from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.tea.programs.namespaces import within
 from agentorchestra.tea.registry.config import ComponentConfig
-from agentorchestra.tea.registry.entries import New, registered
+from agentorchestra.tea.registry.entries import New, registration
 from agentorchestra.tea.registry.history import History, Maker, Version, identity_of
-from agentorchestra.tea.registry.kind import Kind, Made, Variable, marked
+from agentorchestra.tea.registry.kind import Kind, Made, Variable, mark_evolvable
 from agentorchestra.tea.registry.registry import Entry, Registry
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class Stock(Generic[T]):
                 identity, made = self.identity(name, one)
                 history = self.so_far(name)
                 if history.known_as(identity) is None:
-                    yield from registered(self.kind, history, New(name, one, identity, made, "run", alone=True))
+                    yield from registration(self.kind, history, New(name, one, identity, made, "run", alone=True))
 
         await self.registry.refresh()
         await self._write_given(plan, components)
@@ -130,7 +130,7 @@ class Stock(Generic[T]):
             origin = str(getattr(getattr(one, "traits", None), "origin", "")) or "code"
         distribution = self._distribution if builtin else ""
         new = New(name, one, identity, made, origin, by_code=True, distribution=distribution)
-        yield from registered(self.kind, history, new)
+        yield from registration(self.kind, history, new)
 
     async def examine(self) -> tuple[list[str], list[str]]:
         """Return why no run can begin, and why components cannot be used by one; nothing is written."""
@@ -305,4 +305,4 @@ class Stock(Generic[T]):
         return Made("", Maker(how="given", base=held.config.content_hash))
 
     def variables(self, name: str, one: T, made: Made | None) -> Sequence[Variable]:
-        return marked(self.kind.variables(one, made), self.kind.evolvable(one), builtin=name in self._builtin)
+        return mark_evolvable(self.kind.variables(one, made), self.kind.evolvable(one), builtin=name in self._builtin)

@@ -28,23 +28,23 @@ class Use(BaseModel, frozen=True):
 async def uses(store: Store, histories: Iterable[History]) -> list[Use]:
     """Return how these components were used in all runs there are, the most used first."""
     calls: dict[tuple[str, str], list[Called]] = {}
-    for one in await calls_in(store, [one.id for one in await store.run_states() if not one.id.startswith(PART)]):
-        calls.setdefault((one.kind, one.name), []).append(one)
-    found = []
+    for call in await calls_in(store, [run.id for run in await store.run_states() if not run.id.startswith(PART)]):
+        calls.setdefault((call.kind, call.name), []).append(call)
+    rows = []
     for history in histories:
-        made = calls.get((history.kind, history.name), [])
+        own_calls = calls.get((history.kind, history.name), [])
         version = history.version() if history.current is not None else history.all()[-1]
-        runs = {one.run for one in made}
-        found.append(
+        runs = {call.run for call in own_calls}
+        rows.append(
             Use(
                 kind=history.kind,
                 name=history.name,
-                calls=len(made),
-                succeeded=sum(one.ok for one in made),
+                calls=len(own_calls),
+                succeeded=sum(call.ok for call in own_calls),
                 runs=len(runs),
                 reused=len(runs - {version.run}),
                 generated=version.config.metadata.get("generated") is True,
                 made_in=version.run,
             )
         )
-    return sorted(found, key=lambda one: (-one.calls, one.name))
+    return sorted(rows, key=lambda use: (-use.calls, use.name))

@@ -28,8 +28,8 @@ def schema_variables(schema: ToolSchema, action: str = "") -> Iterator[Variable]
         yield Variable(DESCRIPTION, schema.description, DESCRIPTION, f"what {schema.name} does, for who may call it")
     within = f"{action}." if action else ""
     for name, inner in _properties(schema.parameters).items():
-        told = str(inner.get(DESCRIPTION) or "") if isinstance(inner, Mapping) else ""
-        yield Variable(f"argument:{within}{name}", told, DESCRIPTION, f"what {name} is, an argument of {schema.name}")
+        text = str(inner.get(DESCRIPTION) or "") if isinstance(inner, Mapping) else ""
+        yield Variable(f"argument:{within}{name}", text, DESCRIPTION, f"what {name} is, an argument of {schema.name}")
 
 
 def with_words(schema: ToolSchema, maker: Maker, action: str = "") -> ToolSchema:
@@ -40,20 +40,20 @@ def with_words(schema: ToolSchema, maker: Maker, action: str = "") -> ToolSchema
         name: {**inner, DESCRIPTION: texts[key]} if (key := f"argument:{within}{name}") in texts else inner
         for name, inner in _properties(schema.parameters).items()
     }
-    described = texts.get(f"action:{action}" if action else DESCRIPTION, schema.description)
+    description = texts.get(f"action:{action}" if action else DESCRIPTION, schema.description)
     parameters = {**schema.parameters, "properties": properties} if properties else schema.parameters
-    if (described, parameters) == (schema.description, schema.parameters):
+    if (description, parameters) == (schema.description, schema.parameters):
         return schema
     trust = lowest(Trust.UNTRUSTED, schema.trust) if maker.foreign_texts else schema.trust
-    return schema.model_copy(update={"description": described, "parameters": parameters, "trust": trust})
+    return schema.model_copy(update={"description": description, "parameters": parameters, "trust": trust})
 
 
-def worded(made: Made, values: Mapping[str, str]) -> Made:
+def reword(recipe: Made, values: Mapping[str, str]) -> Made:
     """Return what a component is made of with other words laid over it: all of these values but its code."""
     texts = {name: text for name, text in values.items() if name != CODE}
-    return Made(made.text, made.maker.model_copy(update={"texts": {**made.maker.texts, **texts}}))
+    return Made(recipe.text, recipe.maker.model_copy(update={"texts": {**recipe.maker.texts, **texts}}))
 
 
 def _properties(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = parameters.get("properties")
-    return found if isinstance(found, Mapping) else {}
+    properties = parameters.get("properties")
+    return properties if isinstance(properties, Mapping) else {}

@@ -48,10 +48,8 @@ class DeferredTools:
         return (*self.core, *self.open_schemas(open_names))
 
     def open_schemas(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
-        later = {schema.name for schema in self._tools.open_schemas(names)}
-        return tuple(
-            self._tools.schema(name) for name in dict.fromkeys(names) if name in self._waiting or name in later
-        )
+        late = {schema.name for schema in self._tools.open_schemas(names)}
+        return tuple(self._tools.schema(name) for name in dict.fromkeys(names) if name in self._waiting or name in late)
 
     def effect(
         self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], open_names: Sequence[str] = ()

@@ -48,7 +48,7 @@ async def calls_in(store: Store, runs: Iterable[str]) -> list[Called]:
     return calls
 
 
-class Finding:
+class ComponentSearch:
     """Retrievers and finders of one open workspace; `folder` keeps vectors between processes, None in memory only."""
 
     def __init__(self, store: Store, perform: Perform, *, model: str, folder: Path | None) -> None:

@@ -67,13 +67,9 @@ def _tool(factory: Factory, environment: Environment, action: ToolSchema) -> Too
     return _wrap(factory, environment, schema, action.name, [tags])
 
 
-def _wrap(
-    factory: Factory, environment: Environment, schema: ToolSchema, action: str, tags: list[str]
-) -> Tool[..., Any]:
+def _wrap(factory: Factory, env: Environment, schema: ToolSchema, action: str, tags: list[str]) -> Tool[..., Any]:
     async def act(ctx: Any, **arguments: Any) -> ToolResult:
-        effect = action_effect(
-            environment, action, arguments, role=ctx.role, provenance=ctx.provenance, declared=schema
-        )
+        effect = action_effect(env, action, arguments, role=ctx.role, provenance=ctx.provenance, schema=schema)
         return tool_result(await ctx.perform(effect))
 
     tool = tool_from_schema(
@@ -81,17 +77,12 @@ def _wrap(
         schema,
         effect="composite",
         takes_context=True,
-        source=sha256_json(["e2t", environment.content_hash, action, *tags]),
+        source=sha256_json(["e2t", env.content_hash, action, *tags]),
         # The calls of one decision on one environment run in listed order: each sees what the one before it did.
-        traits=Traits(
-            version=environment.version,
-            sequential=True,
-            group=environment.name,
-            origin=f"environment:{environment.name}",
-        ),
+        traits=Traits(version=env.version, sequential=True, group=env.name, origin=f"environment:{env.name}"),
         trust=Trust.SYSTEM,
     )
-    return tool.backed_by(Carried(environments={environment.name: factory}, action=action), {environment.name})
+    return tool.backed_by(Carried(environments={env.name: factory}, action=action), {env.name})
 
 
 e2t: Transformation[Callable[[], Any], tuple[Tool[..., Any], ...]] = Transformation("e2t", "environment", "tool", _e2t)

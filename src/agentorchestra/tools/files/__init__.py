@@ -41,8 +41,8 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
             view_range: The first and the last line, [1, 400]; [401, -1] is to the end.
             encoding: Of its text, e.g. "cp1251", where the result says that it is a guess.
         """
-        asked = (name, part or "", view_range or (), encoding or "")
-        return await with_index(folder or ctx.folder, lambda index: read_part(ctx, index, *asked))
+        arguments = (name, part or "", view_range or (), encoding or "")
+        return await with_index(folder or ctx.folder, lambda index: read_part(ctx, index, *arguments))
 
     @tool(effect="read")
     async def search_files(ctx: RunContext[Any], query: str, limit: int = 5, files: str | None = None) -> ToolResult:

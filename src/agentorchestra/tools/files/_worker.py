@@ -77,7 +77,7 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     base = importlib.import_module("formats.base")
     path, mode, numbers = Path(request["path"]), request["mode"], request["numbers"]
     name = path.name
-    job = base.Job(mode == "check", time.monotonic() + numbers["seconds"] / 2, numbers, request["encoding"])
+    job = base.ReadJob(mode == "check", time.monotonic() + numbers["seconds"] / 2, numbers, request["encoding"])
     try:
         with path.open("rb") as file:
             data = file.read(numbers["max_bytes"] + 1)
@@ -92,40 +92,40 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
             media_type = importlib.import_module("formats.sniff").sniff(data, name)
             media = importlib.import_module("formats.media")
             if mode == "shape":
-                return media.shaped(job, data, media_type, request["asked"]), b""
+                return media.shape(job, data, media_type, request["options"]), b""
             if mode == "media":
                 return {"text": media.describe_media(data, media_type)}, b""
             return {"frames": media.frames(job, data, media_type, request["at"], request["count"])}, b""
         if mode == "page":
-            return importlib.import_module("formats.webpage").read_page(job, data, name, request["asked"]), b""
+            return importlib.import_module("formats.webpage").read_page(job, data, name, request["options"]), b""
         document = importlib.import_module("formats.convert").convert(job, data, name)
-        found = {"media_type": document["media_type"], "textless": document.get("textless", False)}
-        return {"document": document if mode == "read" else found}, b""
+        facts = {"media_type": document["media_type"], "textless": document.get("textless", False)}
+        return {"document": document if mode == "read" else facts}, b""
     except base.Refused as error:
         return {"error": error.code, "detail": error.detail}, b""
 
 
 def work(request: dict[str, Any]) -> None:
     """Set the limits, read, write the result; never returns."""
-    there = set(sys.modules)
+    old_modules = set(sys.modules)
     die_with_parent(request["parent"], request["fd"])
     limit(request["numbers"])
     load_formats()
     data = b""
     try:
         result, data = answer(request)
-        result["loaded"] = [name for name in sys.modules if name not in there]
-        written = json.dumps(result, ensure_ascii=False).encode("utf-8", "replace")
+        result["loaded"] = [name for name in sys.modules if name not in old_modules]
+        reply = json.dumps(result, ensure_ascii=False).encode("utf-8", "replace")
     except MemoryError:
-        written = b'{"error": "memory", "detail": ""}'
+        reply = b'{"error": "memory", "detail": ""}'
     except RecursionError:
-        written = b'{"error": "corrupt", "detail": "it is nested without end"}'
+        reply = b'{"error": "corrupt", "detail": "it is nested without end"}'
     except Exception as error:  # a library's, on broken input
-        said = f"{type(error).__name__}: {error}"[:200]
-        written = json.dumps({"error": "corrupt", "detail": " ".join(said.split())}).encode()
+        detail = f"{type(error).__name__}: {error}"[:200]
+        reply = json.dumps({"error": "corrupt", "detail": " ".join(detail.split())}).encode()
     try:
         with open(1, "wb", closefd=False) as out:
-            out.write(written + b"\n" + data)
+            out.write(reply + b"\n" + data)
     except OSError:  # beyond the limit
         os._exit(3)
     os._exit(0)  # the watching thread is blocked in a read
@@ -176,35 +176,35 @@ class ForkServer:
         for pid in self._running:
             self._kill(pid)
 
-    def _do(self, told: dict[str, Any]) -> None:
-        if "kill" in told:
+    def _do(self, message: dict[str, Any]) -> None:
+        if "kill" in message:
             for pid, name in self._running.items():
-                if name == told["kill"]:
+                if name == message["kill"]:
                     self._kill(pid)
             return
-        for name in told["load"]:
+        for name in message["load"]:
             with contextlib.suppress(Exception):  # a worker that needs it says what is wrong
                 importlib.import_module(name)
-        if told["load"]:
+        if message["load"]:
             gc.freeze()  # the workers' collections leave these pages shared
             self._held = max(0, address_space() - self._size)
-        told["request"]["numbers"]["memory_bytes"] += self._held
+        message["request"]["numbers"]["memory_bytes"] += self._held
         pid = os.fork()
         if pid == 0:
-            self._work(told)
-        self._running[pid] = told["id"]
+            self._work(message)
+        self._running[pid] = message["id"]
 
-    def _work(self, told: dict[str, Any]) -> None:
+    def _work(self, message: dict[str, Any]) -> None:
         """Be the worker: never returns."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
-            for target, path, flags in ((0, os.devnull, os.O_RDONLY), (1, told["out"], os.O_WRONLY)):
-                opened = os.open(path, flags)
-                os.dup2(opened, target)
-                os.close(opened)
-            request = {**told["request"], "parent": os.getppid(), "fd": self._fd}
+            for target, path, flags in ((0, os.devnull, os.O_RDONLY), (1, message["out"], os.O_WRONLY)):
+                fd = os.open(path, flags)
+                os.dup2(fd, target)
+                os.close(fd)
+            request = {**message["request"], "parent": os.getppid(), "fd": self._fd}
             work(request)
         finally:
             os._exit(4)

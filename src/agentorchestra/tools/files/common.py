@@ -13,9 +13,9 @@ from agentorchestra.core.content import Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef, first_names
-from agentorchestra.tools.files.documents import Document, Part, PartsDocument, TextDocument, locate
-from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, is_costly
-from agentorchestra.tools.files.passages import Passage
+from agentorchestra.tools.files.documents import Document, DocumentPart, PartsDocument, TextDocument, locate
+from agentorchestra.tools.files.index import PassageHit, PassageIndex, SlowQueryError, is_costly
+from agentorchestra.tools.files.passages import TextPassage
 from agentorchestra.tools.files.readers import read_document, source_sync
 
 _T = TypeVar("_T")
@@ -67,7 +67,7 @@ async def with_index(folder: Path, work: Callable[[PassageIndex], Awaitable[_T]]
 
 async def best_passages(
     index: PassageIndex, query: str, sha256s: Sequence[str], limit: int, too_slow: ToolError
-) -> list[Hit]:
+) -> list[PassageHit]:
     """Search an index in a thread that ends when nobody waits any more."""
     stop = threading.Event()
     try:
@@ -80,9 +80,9 @@ async def best_passages(
 
 async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, encoding: str = "") -> Document:
     """Return the document of a file, from the index where it was costly to read and no `encoding` is named."""
-    kept = None if encoding else await asyncio.to_thread(index.document, ref.sha256)
-    if kept is not None:
-        return kept
+    cached = None if encoding else await asyncio.to_thread(index.document, ref.sha256)
+    if cached is not None:
+        return cached
     path = ctx.file(ref.name)
     try:
         document = await read_document(path, encoding=encoding)
@@ -118,10 +118,10 @@ def names_source(place: str, media_type: str) -> bool:
 
 def as_source(text: TextDocument) -> Document:
     """Return the text of a file as a part of it, by the name `source`."""
-    return PartsDocument((Part(SOURCE, text),))
+    return PartsDocument((DocumentPart(SOURCE, text),))
 
 
-def block(name: str, passage: Passage, kind: SourceKind = "file") -> TextBlock:
+def block(name: str, passage: TextPassage, kind: SourceKind = "file") -> TextBlock:
     source = Source(kind=kind, ref=name, place=passage.place)
     return TextBlock(text=passage.text, source=source, trust=Trust.UNTRUSTED)
 

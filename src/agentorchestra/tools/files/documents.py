@@ -25,9 +25,9 @@ class TextDocument:
     tables: tuple[TableDocument, ...] = ()  # those that stand in the text, once more with addresses
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[DocumentPart, ...]:
         """The tables as parts: `table 1`."""
-        return tuple(Part(f"table {number}", table) for number, table in enumerate(self.tables, 1))
+        return tuple(DocumentPart(f"table {number}", table) for number, table in enumerate(self.tables, 1))
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -117,22 +117,22 @@ class PdfDocument:
     media_type: str = "application/pdf"
     tables: tuple[tuple[int, TableDocument], ...] = ()  # the tables with the page each stands on, in order
     notes: tuple[str, ...] = ()  # what was left out
-    pictured: tuple[int, ...] = ()  # pages without text, or with a scanner's line only: they can be looked at
+    pictures: tuple[int, ...] = ()  # pages without text, or with a scanner's line only: they can be looked at
     kind: Literal["pdf"] = "pdf"
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[DocumentPart, ...]:
         """The tables as parts: `p. 3 table 1`."""
-        found = []
+        parts = []
         counts: dict[int, int] = {}
         for page, table in self.tables:
             counts[page] = counts.get(page, 0) + 1
-            found.append(Part(f"p. {page} table {counts[page]}", table))
-        return tuple(found)
+            parts.append(DocumentPart(f"p. {page} table {counts[page]}", table))
+        return tuple(parts)
 
 
 @dataclass(frozen=True)
-class Part:
+class DocumentPart:
     """A named part of a document."""
 
     name: str
@@ -144,7 +144,7 @@ class Part:
 class PartsDocument:
     """A document made of others: sheets, slides, cells of a notebook, chapters, attachments, members of an archive."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[DocumentPart, ...]
     media_type: str = "application/zip"
     notes: tuple[str, ...] = ()  # what was left out
     kind: Literal["parts"] = "parts"
@@ -153,15 +153,15 @@ class PartsDocument:
 Leaf = TextDocument | TableDocument | PdfDocument  # what holds content itself
 Document = Leaf | PartsDocument
 
-_NAMED = 12  # parts that are named in one line
+_MOST_NAMES = 12  # parts that are named in one line
 
 
 def document_to_json(document: Document) -> dict[str, Any]:
     """Return a document as JSON values, for caches: any kind, with all of its parts."""
     data: dict[str, Any] = {"kind": document.kind, "media_type": document.media_type, "notes": list(document.notes)}
     if isinstance(document, TextDocument):
-        told = {"form": document.form, "tables": [document_to_json(table) for table in document.tables] or None}
-        return data | {"text": document.text} | {name: value for name, value in told.items() if value is not None}
+        extras = {"form": document.form, "tables": [document_to_json(table) for table in document.tables] or None}
+        return data | {"text": document.text} | {name: value for name, value in extras.items() if value is not None}
     if isinstance(document, TableDocument):
         table = {
             "header": list(document.header),
@@ -175,7 +175,7 @@ def document_to_json(document: Document) -> dict[str, Any]:
         )
     if isinstance(document, PdfDocument):
         tables = [[page, document_to_json(table)] for page, table in document.tables]
-        return data | {"pages": list(document.pages), "tables": tables, "pictured": list(document.pictured)}
+        return data | {"pages": list(document.pages), "tables": tables, "pictured": list(document.pictures)}
     parts = [
         {"name": part.name, "document": document_to_json(part.document), "size": part.size} for part in document.parts
     ]
@@ -186,16 +186,18 @@ def document_from_json(data: dict[str, Any]) -> Document:
     """Do the inverse of `document_to_json`; also reads what the worker writes. ValueError for an unknown kind."""
     kind, notes = data["kind"], tuple(data.get("notes", ()))
     if kind == "text":
-        found = tuple(_table(one, ()) for one in data.get("tables", ()))
-        return TextDocument(data["text"], data["media_type"], notes, form=data.get("form"), tables=found)
+        text_tables = tuple(_table(table, ()) for table in data.get("tables", ()))
+        return TextDocument(data["text"], data["media_type"], notes, form=data.get("form"), tables=text_tables)
     if kind == "table":
         return _table(data, notes)
     if kind == "pdf":
         tables = tuple((page, _table(table, ())) for page, table in data.get("tables", ()))
-        media_type, pictured = data.get("media_type", "application/pdf"), tuple(data.get("pictured", ()))
-        return PdfDocument(tuple(data["pages"]), media_type, tables, notes, pictured)
+        media_type, pictures = data.get("media_type", "application/pdf"), tuple(data.get("pictured", ()))
+        return PdfDocument(tuple(data["pages"]), media_type, tables, notes, pictures)
     if kind == "parts":
-        parts = (Part(one["name"], document_from_json(one["document"]), one.get("size")) for one in data["parts"])
+        parts = (
+            DocumentPart(row["name"], document_from_json(row["document"]), row.get("size")) for row in data["parts"]
+        )
         return PartsDocument(tuple(parts), data["media_type"], notes)
     raise ValueError(f"no document is of kind {kind!r}; it was written by another version: read the file again")
 
@@ -221,7 +223,7 @@ def is_media(media_type: str) -> bool:
     return media_type.startswith(("image/", "audio/", "video/"))
 
 
-def parts_of(document: Document) -> tuple[Part, ...]:
+def parts_of(document: Document) -> tuple[DocumentPart, ...]:
     """Return the named parts: of a PDF or a text its tables, of tables none."""
     return () if isinstance(document, TableDocument) else document.parts
 
@@ -231,17 +233,18 @@ def leaves(document: Document, prefix: str = "", *, tables: bool = True) -> Iter
     if not isinstance(document, PartsDocument):
         yield prefix, document
     for part in parts_of(document) if tables or isinstance(document, PartsDocument) else ():
-        yield from leaves(part.document, joined(prefix, part.name), tables=tables)
+        yield from leaves(part.document, place_in(prefix, part.name), tables=tables)
 
 
 def pictures_of(document: Document, first: int = 1, last: int | None = None) -> str:
     """Return the places of PDF pages that can only be looked at, of one PDF those from first to last."""
-    found = []
+    places = []
     for path, leaf in leaves(document):
-        pages = [one for one in leaf.pictured if first <= one <= (last or one)] if isinstance(leaf, PdfDocument) else []
-        found += [joined(path, pages_named(pages))] if pages else []
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return ", ".join(found[:_NAMED]) + more
+        pictures = leaf.pictures if isinstance(leaf, PdfDocument) else ()
+        pages = [page for page in pictures if first <= page <= (last or page)]
+        places += [place_in(path, pages_named(pages))] if pages else []
+    more = f" and {len(places) - _MOST_NAMES} more" if len(places) > _MOST_NAMES else ""
+    return ", ".join(places[:_MOST_NAMES]) + more
 
 
 def only_part(document: Document) -> Document:
@@ -251,7 +254,7 @@ def only_part(document: Document) -> Document:
     return document
 
 
-def joined(prefix: str, name: str) -> str:
+def place_in(prefix: str, name: str) -> str:
     """Return a place inside a part."""
     return f"{prefix}!{name}" if prefix else name
 
@@ -261,15 +264,15 @@ def locate(document: Document, text: str) -> tuple[tuple[str, ...], Document, st
     path: tuple[str, ...] = ()
     rest = text.strip()
     while rest:
-        found = _part_named(document, rest)
-        if found is None:
+        match = _part_named(document, rest)
+        if match is None:
             break
-        part, rest = found
+        part, rest = match
         path, document = (*path, part.name), part.document
     return path, document, rest
 
 
-def _part_named(document: Document, text: str) -> tuple[Part, str] | None:
+def _part_named(document: Document, text: str) -> tuple[DocumentPart, str] | None:
     """Return the part a place begins with, and the rest; names may hold a `!` themselves, so the longest name wins."""
     for same in (str, str.casefold):
         fits = []

@@ -19,15 +19,15 @@ MAX_FILES = 20_000  # files of one task
 MAX_BYTES = 5_000_000_000  # bytes of all files of one task: they are kept with the run
 MAX_ENTRIES = 500_000  # entries of a folder that are looked at, those that are left out among them
 MAX_NAME = 1_000  # bytes of a file's name with its folders
-LISTED = 40  # files that a prompt or a description names one by one; the others are counted
-NAMED = 3  # examples that a note gives of one kind of what was left out
+LIST_SIZE = 40  # files that a prompt or a description names one by one; the others are counted
+MOST_EXAMPLES = 3  # examples that a note gives of one kind of what was left out
 
 NEVER = frozenset({"node_modules", "__pycache__"})  # names of folders that programs fill, and fill anew
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFile:
     """A file below a folder: its name inside the run, and where it is."""
 
     name: str
@@ -43,9 +43,9 @@ class LeftOut:
 
     def add(self, reason: str, example: str) -> None:
         self.counts[reason] += 1
-        named = self.examples.setdefault(reason, [])
-        if len(named) < NAMED:
-            named.append(example)
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < MOST_EXAMPLES:
+            examples.append(example)
 
     def sentence(self, folder: str) -> str:
         """Return one sentence for people and models, "" when nothing was left out."""
@@ -53,8 +53,8 @@ class LeftOut:
             return ""
         parts = []
         for reason, count in sorted(self.counts.items()):
-            named = ", ".join(self.examples[reason]) + (", ..." if count > len(self.examples[reason]) else "")
-            parts.append(f"{reason}: {count:,} ({named})")
+            examples = ", ".join(self.examples[reason]) + (", ..." if count > len(self.examples[reason]) else "")
+            parts.append(f"{reason}: {count:,} ({examples})")
         return f"Left out of {folder}/: {'; '.join(parts)}."
 
 
@@ -63,11 +63,11 @@ def printable(name: str) -> str:
     return _UNPRINTABLE.sub("_", name)
 
 
-def list_folder(folder: Path, name: str, left_out: LeftOut, *, apart: Path | None = None) -> list[Found]:
+def list_folder(folder: Path, name: str, left_out: LeftOut, *, apart: Path | None = None) -> list[FoundFile]:
     """Return the files below a folder in the order of their names, as `name/...`; FileInputError for too many."""
     root = folder.resolve()
     own = _identity(apart)
-    found: list[Found] = []
+    files: list[FoundFile] = []
     total = seen = 0
     for entry, below in _entries(root, name, left_out, own):
         seen += 1
@@ -80,25 +80,25 @@ def list_folder(folder: Path, name: str, left_out: LeftOut, *, apart: Path | Non
             left_out.add(size, below)
             continue
         total += size
-        if len(found) == MAX_FILES:
-            raise FileInputError(_too_many(folder, f"{MAX_FILES:,} files"))
+        if len(files) == MAX_FILES:
+            raise FileInputError(_limit_message(folder, f"{MAX_FILES:,} files"))
         if total > MAX_BYTES:
-            raise FileInputError(_too_many(folder, f"{MAX_BYTES:,} bytes"))
-        found.append(Found(below, Path(entry.path)))
-    found.sort(key=lambda one: one.name.split("/"))
-    return found
+            raise FileInputError(_limit_message(folder, f"{MAX_BYTES:,} bytes"))
+        files.append(FoundFile(below, Path(entry.path)))
+    files.sort(key=lambda file: file.name.split("/"))
+    return files
 
 
-def _too_many(folder: Path, limit: str) -> str:
+def _limit_message(folder: Path, limit: str) -> str:
     return f"{folder} has more than {limit}, which is the most for one task; give the folders below it that you need."
 
 
 def _identity(folder: Path | None) -> tuple[int, int] | None:
     try:
-        found = folder.stat() if folder is not None else None
+        status = folder.stat() if folder is not None else None
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if found is not None else None
+    return (status.st_dev, status.st_ino) if status is not None else None
 
 
 def _entries(
@@ -141,23 +141,23 @@ def _size(entry: os.DirEntry[str], root: Path) -> int | str:
                 return "links that leave the folder"
             if any(part.startswith(".") or part in NEVER for part in target.relative_to(root).parts):
                 return "links to what is left out"
-        found = entry.stat()
+        status = entry.stat()
     except (OSError, RuntimeError):  # a link to nowhere, or in a circle
         return "broken links"
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         return "links to folders"
-    return found.st_size if stat.S_ISREG(found.st_mode) else "pipes, sockets and devices"
+    return status.st_size if stat.S_ISREG(status.st_mode) else "pipes, sockets and devices"
 
 
 def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
     """Return the files a pattern names: `docs/*.md` (`*` is any characters, also `/`), a folder, a name; else all."""
     if pattern is None or not pattern.strip():
         return list(files)
-    wanted = pattern.strip().replace("\\", "/").removeprefix("./").lower()[:MAX_NAME]
-    if not any(char in wanted for char in "*?["):
-        folder = wanted.rstrip("/")
+    glob = pattern.strip().replace("\\", "/").removeprefix("./").lower()[:MAX_NAME]
+    if not any(char in glob for char in "*?["):
+        folder = glob.rstrip("/")
         return [file for file in files if file.name.lower() == folder or file.name.lower().startswith(f"{folder}/")]
-    fits = re.compile(fnmatch.translate(wanted.replace("**/", "*").replace("**", "*"))).match
+    fits = re.compile(fnmatch.translate(glob.replace("**/", "*").replace("**", "*"))).match
     return [file for file in files if fits(file.name.lower())]
 
 
@@ -165,9 +165,9 @@ def by_folder(files: Sequence[FileRef]) -> list[str]:
     """Return a line per folder with its types; of more than 20 deep ones are put together, the rest is counted."""
     folders = Counter(file.name.rpartition("/")[0] for file in files)
     deepest = max(name.count("/") for name in folders) if folders else 0
-    shown = {depth: len({_cut(name, depth) for name in folders}) for depth in range(deepest + 1)}
-    depth = max((depth for depth, count in shown.items() if count <= 20), default=0)
-    if shown.get(depth, 0) <= 3 and depth < deepest:
+    counts = {depth: len({_cut(name, depth) for name in folders}) for depth in range(deepest + 1)}
+    depth = max((depth for depth, count in counts.items() if count <= 20), default=0)
+    if counts.get(depth, 0) <= 3 and depth < deepest:
         depth += 1  # one line for everything would tell nothing
     types: dict[str, Counter[str]] = {}
     for file in files:
@@ -180,18 +180,18 @@ def by_folder(files: Sequence[FileRef]) -> list[str]:
 
 
 def _folder_line(name: str, kinds: Counter[str]) -> str:
-    listed = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(5))
+    types = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(5))
     more = f", {len(kinds) - 5} other types" if len(kinds) > 5 else ""
     total = kinds.total()
-    return f"{name or 'in no folder'}: {total:,} {'file' if total == 1 else 'files'}: {listed}{more}"
+    return f"{name or 'in no folder'}: {total:,} {'file' if total == 1 else 'files'}: {types}{more}"
 
 
 def listing(files: Sequence[FileRef]) -> dict[str, Any]:
     """Return what a prompt is told of the files: the first ones (those without a folder before), the others counted."""
-    ordered = sorted(files, key=lambda file: "/" in file.name) if len(files) > LISTED else files
-    more = max(0, len(files) - LISTED)
+    order = sorted(files, key=lambda file: "/" in file.name) if len(files) > LIST_SIZE else files
+    more = max(0, len(files) - LIST_SIZE)
     return {
-        "files": [{"name": one.name, "media_type": one.media_type, "size": one.size} for one in ordered[:LISTED]],
+        "files": [{"name": file.name, "media_type": file.media_type, "size": file.size} for file in order[:LIST_SIZE]],
         "more": f"{more:,}" if more else "",
         "total": f"{len(files):,}",
         "folders": by_folder(files) if more else [],

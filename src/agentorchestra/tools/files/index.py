@@ -49,12 +49,12 @@ PROBLEM_S = 3_600.0  # after this a file that could not be read is tried again: 
 QUERY_S = 20.0  # the longest a query may take
 # What is read without a process of its own
 _CHEAP = frozenset({"text/plain", "text/markdown", "text/csv", "text/tab-separated-values"})
-_HYPHENATED = re.compile(r"(\w)[-\u00ad]\n\s*(?=[a-zà-ÿ])")
+_HYPHENATION = re.compile(r"(\w)[-\u00ad]\n\s*(?=[a-zà-ÿ])")
 _CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])|_")
 _CELL_ADDRESS = re.compile(r"(?:^|(?<=; ))[A-Z]{1,3}\d+ (?=[^;]*:)")
 _WORD = re.compile(r"\w+", re.UNICODE)
 # Writing without spaces between words
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 # Words that say how something is asked, not what for. A query made of nothing else is searched as it stands.
 _STOP_WORDS = """
 a an the of in on at to for from by with and or as is are was were be been being do does did has have had what which who
@@ -68,7 +68,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 @dataclass(frozen=True)
-class Hit:
+class PassageHit:
     """A passage that was found."""
 
     sha256: str  # of the file it stands in
@@ -88,13 +88,13 @@ class Prepared:
     """A document made ready for the index: what takes time, done outside the lock."""
 
     rows: Sequence[tuple[str, str, str, str]] = ()  # (searchable words, heading, place, text) of each passage
-    kept: bytes | None = None  # the converted document where converting it again would be costly
+    content: bytes | None = None  # the converted document where converting it again would be costly
     problem: str | None = None  # why it could not be read, with `{name}` for the file's name; it then has no rows
     pictures: str = ""  # the pages without text that could be searched, "" for none
 
     @property
     def chars(self) -> int:
-        return sum(len(row[0]) + len(row[3]) for row in self.rows) + len(self.kept or b"")
+        return sum(len(row[0]) + len(row[3]) for row in self.rows) + len(self.content or b"")
 
 
 class SlowQueryError(Exception):
@@ -111,10 +111,10 @@ def prepare(document: Document, stop: threading.Event | None = None) -> Prepared
             break
         table = passage.place.rpartition("!")[2].startswith("row ")
         rows.append((_searchable(passage.text, table), passage.heading, passage.place, passage.text))
-    kept = None
+    data = None
     if is_costly(document.media_type):
-        kept = zlib.compress(json.dumps(document_to_json(document), ensure_ascii=False).encode("utf-8", "replace"), 1)
-    return Prepared(rows, kept, pictures=pictures_of(document))
+        data = zlib.compress(json.dumps(document_to_json(document), ensure_ascii=False).encode("utf-8", "replace"), 1)
+    return Prepared(rows, data, pictures=pictures_of(document))
 
 
 def is_costly(media_type: str) -> bool:
@@ -161,10 +161,10 @@ class PassageIndex:
         """Return a document that was added and is costly to convert again, None for the others."""
         with self._lock:
             row = self._db.execute("SELECT kept FROM documents WHERE sha256 = ?", (sha256,)).fetchone()
-        kept = row[0] if row is not None else None
-        return document_from_json(json.loads(zlib.decompress(kept))) if kept is not None else None
+        content = row[0] if row is not None else None
+        return document_from_json(json.loads(zlib.decompress(content))) if content is not None else None
 
-    def known(self, sha256s: Iterable[str]) -> dict[str, str]:
+    def problems(self, sha256s: Iterable[str]) -> dict[str, str]:
         """Return "" for documents that can be searched, else why one could not be read lately."""
         statement = "SELECT sha256, coalesce(problem, '') FROM wanted JOIN documents USING (sha256) " + (
             "WHERE problem IS NULL OR at > ?"
@@ -190,39 +190,39 @@ class PassageIndex:
 
     def add(self, sha256: str, document: Document, stop: threading.Event | None = None) -> int:
         """Add a document unless it is there, all of it or nothing; return how many passages were added."""
-        prepared = prepare(document, stop)  # before the file is locked for the writing
+        entry = prepare(document, stop)  # before the file is locked for the writing
         check_stop(stop)
-        return self.put([(sha256, prepared)])
+        return self.put([(sha256, entry)])
 
     def put(self, documents: Sequence[tuple[str, Prepared]]) -> int:
         """Add prepared documents that are not there yet, all of them or none; return how many passages were added."""
         with self._lock, self._db:
             self._db.execute("BEGIN IMMEDIATE")
-            return sum(self._put(sha256, prepared) for sha256, prepared in documents)
+            return sum(self._put(sha256, entry) for sha256, entry in documents)
 
-    def _put(self, sha256: str, prepared: Prepared) -> int:
+    def _put(self, sha256: str, entry: Prepared) -> int:
         row = self._db.execute("SELECT id, problem FROM documents WHERE sha256 = ?", (sha256,)).fetchone()
         if row is not None and row[1] is None:
             return 0
         number = row[0] if row is not None else None
         cursor = self._db.execute(
             "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)",
-            (number, sha256, prepared.kept, prepared.problem, time.time(), prepared.pictures),
+            (number, sha256, entry.content, entry.problem, time.time(), entry.pictures),
         )
         first = (number or cursor.lastrowid or 0) << _BITS
         self._db.executemany(
             "INSERT INTO words (rowid, text, heading) VALUES (?, ?, ?)",
-            ((first + at, words, heading) for at, (words, heading, _, _) in enumerate(prepared.rows)),
+            ((first + at, words, heading) for at, (words, heading, _, _) in enumerate(entry.rows)),
         )
         self._db.executemany(
             "INSERT INTO passages VALUES (?, ?, ?)",
-            ((first + at, place, text) for at, (_, _, place, text) in enumerate(prepared.rows)),
+            ((first + at, place, text) for at, (_, _, place, text) in enumerate(entry.rows)),
         )
-        return len(prepared.rows)
+        return len(entry.rows)
 
     def search(
         self, query: str, sha256s: Sequence[str], limit: int = 5, stop: threading.Event | None = None
-    ) -> list[Hit]:
+    ) -> list[PassageHit]:
         """Return the best passages of these documents: those that hold more of the query's rarer words first.
 
         Any text is a query. SlowQueryError if it takes longer than `QUERY_S`, Stopped if `stop` was set meanwhile.
@@ -252,7 +252,7 @@ class PassageIndex:
                 raise SlowQueryError from None
             finally:
                 self._db.set_progress_handler(None, 0)
-        return [Hit(*row) for row in rows]
+        return [PassageHit(*row) for row in rows]
 
 
 # The matching passages come first (CROSS JOIN keeps the order): one look at the task's documents for each of them.
@@ -268,18 +268,18 @@ ORDER BY score DESC, position, hits.id
 
 def _searchable(text: str, table: bool) -> str:
     """Return the words to index: hyphenation undone, `lifeExp` and `life_exp` as two words, cell addresses left out."""
-    text = _HYPHENATED.sub(r"\1", text)
+    text = _HYPHENATION.sub(r"\1", text)
     if table:
         text = _CELL_ADDRESS.sub("", text)
-    apart = [term for word in _WORD.findall(text) if _UNSPACED.search(word) for term in _terms(word)]
+    apart = [term for word in _WORD.findall(text) if _CJK.search(word) for term in _terms(word)]
     split = _CAMEL.sub(" ", text)
     return " ".join([text, *([split] if split != text else []), *apart])
 
 
 def _terms(word: str) -> list[str]:
     """Return what is looked for: the word; of writing without spaces its pairs of characters, and what is between."""
-    runs = _UNSPACED.findall(word)
+    runs = _CJK.findall(word)
     if not runs:
         return [word]
     pairs = [run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1))]
-    return [*pairs, *(piece for piece in _UNSPACED.split(word) if piece)]
+    return [*pairs, *(piece for piece in _CJK.split(word) if piece)]

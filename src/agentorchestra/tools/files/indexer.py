@@ -24,7 +24,7 @@ SECONDS = 90.0
 LARGE = 8_000_000  # files with more bytes are read one at a time: their texts would fill the memory
 _BATCH = 200
 _BATCH_CHARS = 4_000_000
-_TOLD = 100
+_REPORT_STEP = 100
 
 
 @dataclass
@@ -42,14 +42,14 @@ async def bring_up(
     """Read into the index what is not there yet, for `seconds` at most; what was read stays, whatever ends it."""
     by_hash = {file.sha256: file for file in reversed(files)}
     standing = Standing()
-    known = await asyncio.to_thread(index.known, by_hash)
-    for sha256, problem in known.items():
+    problems = await asyncio.to_thread(index.problems, by_hash)
+    for sha256, problem in problems.items():
         if problem:
             standing.problems[sha256] = problem
         else:
             standing.readable.add(sha256)
     # In the order of the files, so that the next search goes on behind this one.
-    missing = deque(dict.fromkeys(file.sha256 for file in files if file.sha256 not in known))
+    missing = deque(dict.fromkeys(file.sha256 for file in files if file.sha256 not in problems))
     if missing:
         work = _Indexing(ctx, index, by_hash, missing, standing)
         await work.run(SECONDS if seconds is None else seconds)
@@ -78,17 +78,17 @@ class _Indexing:
         workers = [asyncio.create_task(self._work()) for _ in range(min(AT_ONCE, self.total))]
         try:
             done, _ = await asyncio.wait(workers, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
-            for one in done:
-                one.result()
+            for worker in done:
+                worker.result()
         finally:
             self.missing.clear()
-            for one in workers:
-                one.cancel()
+            for worker in workers:
+                worker.cancel()
             self.stop.set()  # threads that nobody awaits stop between two passages
             await asyncio.gather(*workers, return_exceptions=True)
             # Also when cancelled: what was read need not be read again.
             with contextlib.suppress(sqlite3.Error, OSError):
-                self._keep(self._taken())
+                self._keep(self._take())
 
     async def _work(self) -> None:
         while self.missing:
@@ -102,7 +102,7 @@ class _Indexing:
             else:
                 await self._read(ref)
             self.done += 1
-            if self.done % _TOLD == 0 or (self.done == self.total and self.total >= _TOLD):
+            if self.done % _REPORT_STEP == 0 or (self.done == self.total and self.total >= _REPORT_STEP):
                 self.ctx.progress(f"read {self.done:,} of {self.total:,} new files")
 
     async def _read(self, ref: FileRef) -> None:
@@ -110,25 +110,25 @@ class _Indexing:
         try:
             document = await read_document(path)
         except FileInputError as error:
-            prepared = Prepared(problem=str(error).replace(str(path), "{name}"))
+            entry = Prepared(problem=str(error).replace(str(path), "{name}"))
         else:
-            prepared = await asyncio.to_thread(prepare, document, self.stop)
-        self.ready.append((ref.sha256, prepared))
-        self.chars += prepared.chars
+            entry = await asyncio.to_thread(prepare, document, self.stop)
+        self.ready.append((ref.sha256, entry))
+        self.chars += entry.chars
         if len(self.ready) >= _BATCH or self.chars >= _BATCH_CHARS:
             async with self.writing:  # one at a time: the others go on reading
-                await asyncio.to_thread(self._keep, self._taken())
+                await asyncio.to_thread(self._keep, self._take())
 
-    def _taken(self) -> list[tuple[str, Prepared]]:
-        taken, self.ready, self.chars = self.ready, [], 0
-        return taken
+    def _take(self) -> list[tuple[str, Prepared]]:
+        batch, self.ready, self.chars = self.ready, [], 0
+        return batch
 
     def _keep(self, ready: list[tuple[str, Prepared]]) -> None:
         if not ready:
             return
         self.index.put(ready)
-        for sha256, prepared in ready:
-            if prepared.problem is not None:
-                self.standing.problems[sha256] = prepared.problem
+        for sha256, entry in ready:
+            if entry.problem is not None:
+                self.standing.problems[sha256] = entry.problem
             else:
                 self.standing.readable.add(sha256)

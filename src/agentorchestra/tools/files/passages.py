@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentorchestra.tools.files.documents import Document, PdfDocument, TableDocument, TextDocument, joined, leaves
+from agentorchestra.tools.files.documents import Document, PdfDocument, TableDocument, TextDocument, leaves, place_in
 from agentorchestra.tools.files.places import Place
 from agentorchestra.tools.files.tables import row_text
 from agentorchestra.tools.files.views import LINE_CHARS
@@ -21,7 +21,7 @@ MAX_PASSAGE = 1_200
 
 
 @dataclass(frozen=True)
-class Passage:
+class TextPassage:
     """A piece of a document."""
 
     place: str  # where it stands
@@ -69,9 +69,9 @@ def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
         line = text[line_start : min(line_end, line_start + 200)]
         if not line.strip() or _RULE.match(line):
             # An underline makes the single line above it a heading.
-            underlined = line.strip()[:3] in ("===", "---") and start >= 0 and text.find("\n", start, end) < 0
+            is_heading = line.strip()[:3] in ("===", "---") and start >= 0 and text.find("\n", start, end) < 0
             if start >= 0:
-                yield start, end, underlined
+                yield start, end, is_heading
             start = -1
             continue
         if _HEADING.match(line):
@@ -117,12 +117,12 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None) -> Iterato
     begin = start
     for match in _END.finditer(text, start, end):
         if _is_boundary(text, match, begin):
-            yield from _trimmed(text, begin, match.end())
+            yield from _trim(text, begin, match.end())
             begin = match.end()
-    yield from _trimmed(text, begin, end)
+    yield from _trim(text, begin, end)
 
 
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
@@ -157,27 +157,27 @@ def _text_spans(text: str) -> Iterator[tuple[int, int, str]]:
             yield (*open_span, heading)
 
 
-def passages(document: Document) -> Iterator[Passage]:
+def passages(document: Document) -> Iterator[TextPassage]:
     """Give the passages of a document, in order; those of its parts with the part in their place and their heading."""
     for path, leaf in leaves(document):
         for passage in _passages(leaf):
             if path:
-                passage = Passage(joined(path, passage.place), passage.text, f"{path} {passage.heading}".strip())
+                passage = TextPassage(place_in(path, passage.place), passage.text, f"{path} {passage.heading}".strip())
             yield passage
 
 
-def _passages(document: Document) -> Iterator[Passage]:
+def _passages(document: Document) -> Iterator[TextPassage]:
     if isinstance(document, TextDocument):
         for start, end, heading in _text_spans(document.text):
-            yield Passage(str(_lines(document, start, end)), document.text[start:end], heading)
+            yield TextPassage(str(_lines(document, start, end)), document.text[start:end], heading)
     elif isinstance(document, PdfDocument):
         for number, page in enumerate(document.pages, 1):
             for start, end, heading in _text_spans(page):
-                yield Passage(str(Place("page", number, number)), page[start:end], heading)
+                yield TextPassage(str(Place("page", number, number)), page[start:end], heading)
     elif isinstance(document, TableDocument):
         for row in range(1, document.last_row + 1):
             if text := row_text(document, row):
-                yield Passage(str(Place("row", row, row)), text)
+                yield TextPassage(str(Place("row", row, row)), text)
 
 
 def _lines(document: TextDocument, start: int, end: int) -> Place:

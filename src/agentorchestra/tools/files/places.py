@@ -47,8 +47,8 @@ class Place:
             start = f"{column_name(self.first_column)}{self.first}"
             end = f"{column_name(self.last_column)}{self.last}"
             return start if start == end else f"{start}:{end}"
-        one, many = {"line": ("line", "lines"), "page": ("p.", "pp."), "row": ("row", "rows")}[self.unit]
-        span = f"{one} {self.first}" if self.first == self.last else f"{many} {self.first}-{self.last}"
+        singular, plural = {"line": ("line", "lines"), "page": ("p.", "pp."), "row": ("row", "rows")}[self.unit]
+        span = f"{singular} {self.first}" if self.first == self.last else f"{plural} {self.first}-{self.last}"
         return f"{span}, characters {self.first_char}-{self.last_char}" if self.first_char else span
 
 
@@ -86,8 +86,8 @@ def pages_named(numbers: Sequence[int]) -> str:
             runs[-1][1:] = [number]
         else:
             runs.append([number])
-    said = ", ".join("-".join(map(str, run)) for run in runs)
-    return f"p. {said}" if len(numbers) == 1 else f"pp. {said}"
+    spans = ", ".join("-".join(map(str, run)) for run in runs)
+    return f"p. {spans}" if len(numbers) == 1 else f"pp. {spans}"
 
 
 def column_name(number: int) -> str:

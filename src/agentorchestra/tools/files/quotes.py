@@ -27,16 +27,16 @@ from agentorchestra.tools.files.documents import (
     PdfDocument,
     TableDocument,
     TextDocument,
-    joined,
     leaves,
     locate,
     only_part,
+    place_in,
 )
 from agentorchestra.tools.files.formats.text import with_newlines
 from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.tools.files.tables import labelled_views, table_forms, table_view
-from agentorchestra.tools.files.worker import LIMITS, Limits
+from agentorchestra.tools.files.worker import LIMITS, ReadLimits
 
 FEW_WORDS = 3  # words that each piece of a quote with an ellipsis must have
 GAP_CHARS = 600  # letters and digits that an ellipsis may stand for
@@ -47,14 +47,14 @@ MOST_SEARCHED = 1_000_000  # characters of a text in which a quote without a pla
 # --- the comparison ---------------------------------------------------------------------------------------------------
 
 
-def normalised(text: str) -> str:
+def squeeze(text: str) -> str:
     """Return the text with every run of white space as one space."""
     return " ".join(text.split())
 
 
 def alike(quote: str, text: str) -> bool:
     """Return True if a quote stands in a text as a person compares; "..." in it stands for words without a negation."""
-    return any(_stands(one, other) for one, other in _readings(quote, text))
+    return any(_stands(phrase, other) for phrase, other in _readings(quote, text))
 
 
 def stands_in_blocks(quote: str, blocks: Sequence[Block]) -> bool:
@@ -66,10 +66,10 @@ def stands_in_blocks(quote: str, blocks: Sequence[Block]) -> bool:
 
 def lines_of(quote: str, text: str) -> list[tuple[int, int]]:
     """Return the first and the last line, from 1, of each place in a text where a quote stands."""
-    for one, other in _readings(quote, text):
-        there = _plain(other)
-        if found := {(there.line_of(start), there.line_of(end - 1)) for start, end in _spans(one, there)}:
-            return sorted(found)
+    for phrase, other in _readings(quote, text):
+        plain = _plain(other)
+        if lines := {(plain.line_of(start), plain.line_of(end - 1)) for start, end in _spans(phrase, plain)}:
+            return sorted(lines)
     return []
 
 
@@ -90,17 +90,17 @@ def _readings(quote: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([ \t]*+([^()\s]*+)[^()\n]*+\)")
-_NUMBERED = re.compile(r"^ *+(\d{1,9})(?:, characters \d+-\d+)?\t", re.MULTILINE)
+_LINE_NUMBER = re.compile(r"^ *+(\d{1,9})(?:, characters \d+-\d+)?\t", re.MULTILINE)
 _LABEL = re.compile(r"(^|[;,|\t] ?)([A-Z]{1,3})(\d{1,7})(?:[ :=] *+)(?=\S)", re.MULTILINE)
 _ADDRESS = re.compile(r"\b[A-Z]{1,3}\d{1,7}\b")
 
 
 def _bare(text: str) -> str:
     """Remove line numbers that follow each other, and the addresses of cells of one row (`A7 x; B7 y`)."""
-    numbers = [int(one) for one in _NUMBERED.findall(text)]
+    numbers = [int(number) for number in _LINE_NUMBER.findall(text)]
     follow = all(after == before + 1 for before, after in pairwise(numbers))
     if numbers and follow and len(numbers) >= text.strip("\n").count("\n"):
-        text = _NUMBERED.sub("", text)
+        text = _LINE_NUMBER.sub("", text)
     labels = [match.group(2, 3) for match in _LABEL.finditer(text)]
     rows: dict[str, list[str]] = {}
     for column, row in labels:
@@ -115,33 +115,33 @@ _ELLIPSIS = re.compile(r"[\[(] ?(?:…|\.{3,}) ?[\])]|…|\.{3,}")
 
 def _stands(quote: str, text: str) -> bool:
     if not _plain(quote).text:  # marks alone: a rule, a bracket
-        return bool(quote.strip()) and normalised(quote) in normalised(text)
+        return bool(quote.strip()) and squeeze(quote) in squeeze(text)
     return any(True for _ in _spans(quote, _plain(text)))
 
 
 def _spans(quote: str, plain: _Plain) -> Iterator[tuple[int, int]]:
-    wanted = _plain(quote).text
-    whole = [*_found(wanted, plain)] if wanted else []
+    words = _plain(quote).text
+    whole = [*_matches(words, plain)] if words else []
     if whole:
         yield from whole
         return
-    pieces = [one for one in _ELLIPSIS.split(quote) if _plain(one).text]
+    pieces = [piece for piece in _ELLIPSIS.split(quote) if _plain(piece).text]
     if len(pieces) == 1:
         last = _plain(pieces[0]).text
         # At its end an ellipsis may also stand for the rest of a word ("the harv…"), never for that of a number.
         if quote.rstrip().endswith(("…", "...")) and last[-1].isalpha() and pieces[0] == pieces[0].rstrip():
-            yield from _found(last, plain, ends=False)
+            yield from _matches(last, plain, ends=False)
     elif all(_plain(piece).words >= FEW_WORDS for piece in pieces):
         yield from _in_order(pieces, plain)
 
 
 def _in_order(pieces: list[str], plain: _Plain) -> Iterator[tuple[int, int]]:
-    open_ = [*_found(_plain(pieces[0]).text, plain)] if pieces else []
+    open_ = [*_matches(_plain(pieces[0]).text, plain)] if pieces else []
     for piece in pieces[1:]:
-        found = [*_found(_plain(piece).text, plain)]
+        spans = [*_matches(_plain(piece).text, plain)]
         open_ = [
             (begin, end)
-            for start, end in found
+            for start, end in spans
             for begin, before in open_
             if 0 <= start - before <= GAP_CHARS and not _negates(plain, before, start)
         ][:_MOST_SPANS]
@@ -153,7 +153,7 @@ _MOST_SPANS = 100
 
 def _negates(plain: _Plain, start: int, end: int) -> bool:
     cuts = [start, *(at for at in range(start + 1, end) if plain.marks[at] & _START), end]
-    words = {plain.text[one:other].strip() for one, other in pairwise(cuts)}
+    words = {plain.text[begin:other].strip() for begin, other in pairwise(cuts)}
     return any(word in _NEGATIONS or word.endswith("n't") for word in words)
 
 
@@ -182,14 +182,14 @@ class _Plain(NamedTuple):
 _START, _END = 1, 2
 
 
-def _found(wanted: str, plain: _Plain, *, ends: bool = True) -> Iterator[tuple[int, int]]:
+def _matches(words: str, plain: _Plain, *, ends: bool = True) -> Iterator[tuple[int, int]]:
     """Give each beginning and end of these words, whole words only."""
-    at = plain.text.find(wanted)
+    at = plain.text.find(words)
     while at >= 0:
-        end = at + len(wanted)
+        end = at + len(words)
         if plain.marks[at] & _START and (not ends or plain.marks[end] & _END):
             yield at, end
-        at = plain.text.find(wanted, at + 1)
+        at = plain.text.find(words, at + 1)
 
 
 _ALIKE = str.maketrans(
@@ -204,7 +204,7 @@ _ALIKE = str.maketrans(
 )
 _POWER = re.compile(r"(?<=\d)(?=[²³¹⁰⁴-⁹⁻⁺])")
 _FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
-_ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|>~])")
+_ESCAPES = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|>~])")
 _HEAD = re.compile(r"^[ \t]*+(?:>(?![\d=]|[ \t]+\d)[ \t]*+)*+(?:#{1,6}(?=\s)|[-+*](?=\s))?", re.MULTILINE)
 
 _LETTER = r"[^\W\d_\u0e00-\u1dff\u2e80-\U0003ffff]"  # of scripts that leave blanks between words
@@ -224,18 +224,18 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_HYPHENED = re.compile(r"[^\W_]-\Z")
+_HYPHEN = re.compile(r"[^\W_]-\Z")
 
 
 @lru_cache(maxsize=16)
 def _plain(text: str) -> _Plain:
     text = _FRACTION.sub(" ", _POWER.sub("^", text))
     text = unicodedata.normalize("NFKC", text.translate(_ALIKE)).translate(_ALIKE).casefold()
-    text = _HEAD.sub("", _ESCAPED.sub(r"\1", _LINK.sub(r"\1", text)).replace("~~", ""))
+    text = _HEAD.sub("", _ESCAPES.sub(r"\1", _LINK.sub(r"\1", text)).replace("~~", ""))
     parts: list[str] = []
     marks = bytearray(1)
     starts, lines = array("q"), array("q")
-    size = words = counted = 0
+    size = words = offset = 0
     line = 1
     before = ""
     for match in _TOKEN.finditer(text):
@@ -250,9 +250,9 @@ def _plain(text: str) -> _Plain:
             size += 1
         start, end = match.span()
         inside = match.lastgroup == "word" or before.isalpha()  # "non-toxic", "Covid-19": half of it says another thing
-        if not (inside and _HYPHENED.search(text, max(0, start - 2), start)):
+        if not (inside and _HYPHEN.search(text, max(0, start - 2), start)):
             marks[size] |= _START
-        line, counted = line + text.count("\n", counted, start), start
+        line, offset = line + text.count("\n", offset, start), start
         starts.append(size)
         lines.append(line)
         parts.append(token)
@@ -310,11 +310,11 @@ def _cells_apart(table: TableDocument, place: Place) -> Iterator[str]:
     names = [column_name(column) for column in columns]
     yield "\n".join(" | ".join(cell) for cell in cells.values())
     yield "\n".join(" | ".join([str(row), *cell]) for row, cell in cells.items())
-    labelled = ([f"{name}{row} {cell}" for name, cell in zip(names, cell, strict=True)] for row, cell in cells.items())
-    yield "\n".join("; ".join(one) for one in labelled)
+    labels = ([f"{name}{row} {cell}" for name, cell in zip(names, cell, strict=True)] for row, cell in cells.items())
+    yield "\n".join("; ".join(record) for record in labels)
 
 
-def verify_quote(path: Path, place: str, quote: str, limits: Limits = LIMITS) -> bool:
+def verify_quote(path: Path, place: str, quote: str, limits: ReadLimits = LIMITS) -> bool:
     """Return True if a quote stands at a place of a file, as a person would compare (`alike`). Blocks.
 
     Raises:
@@ -328,10 +328,10 @@ def quote_stands(document: Document, place: str, quote: str) -> bool:
     names, part, inside = locate(document, place)
     if names and not inside:  # a part without a place in it: "slide 3"
         return any(alike(quote, text) for _, leaf in leaves(part) for text in _whole(leaf))
-    where = parse_place(inside)
-    if where is None:
+    inner = parse_place(inside)
+    if inner is None:
         return False
-    return any(alike(quote, text) for text in place_text(part, where)) or _some_cells(part, where, quote)
+    return any(alike(quote, text) for text in place_text(part, inner)) or _some_cells(part, inner, quote)
 
 
 def _some_cells(document: Document, place: Place, quote: str) -> bool:
@@ -343,7 +343,7 @@ def _some_cells(document: Document, place: Place, quote: str) -> bool:
         return False
     # A comma before a digit may belong to a number.
     for between in (r"[|;\t\n]|…|\.{3,}|,", r"[|;\t\n]|…|\.{3,}|,(?!\d)"):
-        pieces = [text for one in re.split(between, quote) if (text := _plain(one).text)]
+        pieces = [text for part in re.split(between, quote) if (text := _plain(part).text)]
         rows = range(place.first, min(place.last, table.last_row) + 1)
         if len(pieces) > 1 and any(_in_row(pieces, table, row) for row in rows):
             return True
@@ -352,10 +352,10 @@ def _some_cells(document: Document, place: Place, quote: str) -> bool:
 
 def _in_row(pieces: list[str], table: TableDocument, row: int) -> bool:
     cells = [(f"{column_name(at)}{row}", table.name(at), cell) for at, cell in enumerate(table.record(row), 1)]
-    shown = (
+    cell_forms = (
         (cell, f"{name}: {cell}", f"{at} {cell}", f"{at} {name}: {cell}") for at, name, cell in cells if cell.strip()
     )
-    left = ({_plain(form).text for form in forms} for forms in shown)  # taken by one piece after the other
+    left = ({_plain(form).text for form in forms} for forms in cell_forms)  # taken by one piece after the other
     return all(any(piece in forms for forms in left) for piece in pieces)
 
 
@@ -371,27 +371,27 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
     if quote_stands(document, place, quote):
         return place
     names, part, inside = locate(document, place)
-    if not inside and _plain(quote).words >= FEW_WORDS and _told(document, quote):
+    if not inside and _plain(quote).words >= FEW_WORDS and _is_in_notes(document, quote):
         return place
     prefix = "!".join(names)
     if inside:
-        where = parse_place(inside)
-        if where is not None and where.unit == "line" and isinstance(only_part(part), TableDocument):
-            return place_of(document, joined(prefix, str(replace(where, unit="row"))), quote)  # read as a text
-        if where is None or where.part or _plain(quote).words < FEW_WORDS:
+        inner = parse_place(inside)
+        if inner is not None and inner.unit == "line" and isinstance(only_part(part), TableDocument):
+            return place_of(document, place_in(prefix, str(replace(inner, unit="row"))), quote)  # read as a text
+        if inner is None or inner.part or _plain(quote).words < FEW_WORDS:
             return None
         part = only_part(part)
-        if not isinstance(part, _COUNTED_BY.get(where.unit, ())):
+        if not isinstance(part, _COUNTED_BY.get(inner.unit, ())):
             return None
-        near = 1 if where.unit == "page" else NEAR
-        found = [*islice(_places(part, quote, where.first - near, where.last + near), 2)]
+        near = 1 if inner.unit == "page" else NEAR
+        places = [*islice(_places(part, quote, inner.first - near, inner.last + near), 2)]
     else:
         every = ((path, leaf) for path, leaf in leaves(part, tables=False) if _size(leaf) <= MOST_SEARCHED)
-        found = [*islice((joined(path, place) for path, leaf in every for place in _places(leaf, quote)), 2)]
-    return joined(prefix, found[0]) if len(found) == 1 else None
+        places = [*islice((place_in(path, place) for path, leaf in every for place in _places(leaf, quote)), 2)]
+    return place_in(prefix, places[0]) if len(places) == 1 else None
 
 
-def _told(document: Document, quote: str) -> bool:
+def _is_in_notes(document: Document, quote: str) -> bool:
     """Return True if the words are what a reading tells of a file besides its text: a hidden sheet, a left out part."""
     return any(
         alike(quote, note) for part in [document, *(leaf for _, leaf in leaves(document))] for note in part.notes

@@ -32,14 +32,14 @@ from agentorchestra.tools.files.documents import (
     TableDocument,
     TextDocument,
     is_media,
-    joined,
     leaves,
     locate,
     only_part,
     pictures_of,
+    place_in,
 )
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.passages import Passage
+from agentorchestra.tools.files.passages import TextPassage
 from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.readers import describe_media, member_bytes, video_frames
 from agentorchestra.tools.files.tables import table_view
@@ -53,7 +53,7 @@ _CUT_NAMED = 3  # lines that are cut for which it is said how to read on
 TABLE_CHARS = 12_000  # about how much of a table; what its cells have besides values comes on top
 _LEAST_TABLE = 1_000  # so much of a table is given in any case, when a file with parts is read from its beginning
 NO_NEWLINE = "The last line does not end with a newline."  # told of a text that is read; whoever edits it has to know
-_LISTED = 40  # parts of a file, or columns of a table, that are listed; all of them can be read
+_LIST_LENGTH = 40  # parts of a file, or columns of a table, that are listed; all of them can be read
 _FRAMES = re.compile(r"^\s*frames\s+(\d{1,3})\s*$", re.IGNORECASE)
 _FRAME = re.compile(r"^\s*frame\s+(?:(?:(\d{1,3}):)?(\d{1,3}):)?(\d{1,6}(?:\.\d{1,3})?)\s*s?\s*$", re.IGNORECASE)
 MOST_FILES = 20  # files of a task that `files_in_view` looks at; of more, none is shown
@@ -78,13 +78,13 @@ async def read_part(
     if is_media(ref.media_type):
         return await show(ctx, ref, (), ref.media_type, part)
     document, part = await document_at(ctx, ref, index, part, encoding)
-    names, found, inside = locate(document, part)
-    if names and isinstance(found, TextDocument) and is_media(found.media_type):
-        return await show(ctx, ref, names, found.media_type, inside)
+    names, target, inside = locate(document, part)
+    if names and isinstance(target, TextDocument) and is_media(target.media_type):
+        return await show(ctx, ref, names, target.media_type, inside)
     if part.startswith("ppt/media/") and is_media(kind := mimetypes.guess_type(part)[0] or ""):  # as slides name them
         return await show(ctx, ref, (part,), kind, "")
-    asked = Asked(part, span_of(span), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
-    return ToolResult(content=await asyncio.to_thread(read_blocks, document, ref.name, asked))
+    request = Asked(part, span_of(span), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
+    return ToolResult(content=await asyncio.to_thread(read_blocks, document, ref.name, request))
 
 
 def room_for(ctx: RunContext[Any]) -> int:
@@ -121,26 +121,26 @@ def document_blocks(
     return read_blocks(document, name, Asked(part, kind=kind, way=way, limit=limit))
 
 
-def read_blocks(document: Document, name: str, asked: Asked) -> list[Block]:
+def read_blocks(document: Document, name: str, request: Asked) -> list[Block]:
     """Return a document or a part of it with places, then what is not shown; a ToolError lists what parts there are."""
-    names, found, inside = locate(document, asked.part)
-    if (inside or asked.span) and not names:
-        found = only_part(found)  # a place may leave out the name of the only part
+    names, target, inside = locate(document, request.part)
+    if (inside or request.span) and not names:
+        target = only_part(target)  # a place may leave out the name of the only part
     path = "!".join(names)
-    if isinstance(found, PartsDocument):
+    if isinstance(target, PartsDocument):
         if inside:
-            raise ToolError(f"{name} has no part {asked.part!r}; it has {described(found, path)}.")
-        if asked.span:
-            raise ToolError(f"{name} has parts: give one with view_range, as `part`; it has {described(found, path)}.")
-        return _read_parts(name, found, path, asked)
-    if asked.span and inside:
-        raise ToolError(f"part {asked.part!r} names a place already; leave view_range out")
-    place = _ranged(name, found, asked.span) if asked.span else _part(name, found, inside, asked.part)
-    leaf = _leaf(name, found, place, path, asked)
+            raise ToolError(f"{name} has no part {request.part!r}; it has {contents(target, path)}.")
+        if request.span:
+            raise ToolError(f"{name} has parts: give one with view_range, as `part`; it has {contents(target, path)}.")
+        return _read_parts(name, target, path, request)
+    if request.span and inside:
+        raise ToolError(f"part {request.part!r} names a place already; leave view_range out")
+    place = _span_place(name, target, request.span) if request.span else _part(name, target, inside, request.part)
+    leaf = _leaf(name, target, place, path, request)
     if leaf.blocks:
-        return _with_form(found, place, leaf)
-    said = f"{name}: {joined(path, str(place))} holds no text."
-    return [note(" ".join([said, *(_text_of(note) for note in leaf.notes)]))]
+        return _with_form(target, place, leaf)
+    sentence = f"{name}: {place_in(path, str(place))} holds no text."
+    return [note(" ".join([sentence, *(_text_of(note) for note in leaf.notes)]))]
 
 
 def _text_of(block: Block) -> str:
@@ -158,63 +158,63 @@ class _Read:
 
 def _with_form(document: Leaf, place: Place, read: _Read) -> list[Block]:
     """Put content below a line on how its file is written, where that is unusual, and above what was left out."""
-    said = document.form if isinstance(document, TextDocument | TableDocument) and document.form else ""
+    form = document.form if isinstance(document, TextDocument | TableDocument) and document.form else ""
     notes = [*read.notes]
     if place == _extent(document):
-        notes.extend(note(f"Note: {one}.") for one in document.notes)
-    return [*([note(said, outside=False)] if said else []), *read.blocks, *notes]
+        notes.extend(note(f"Note: {text}.") for text in document.notes)
+    return [*([note(form, outside=False)] if form else []), *read.blocks, *notes]
 
 
-def _leaf(name: str, document: Leaf, place: Place, path: str, asked: Asked) -> _Read:
+def _leaf(name: str, document: Leaf, place: Place, path: str, request: Asked) -> _Read:
     """Return the content at a place, lines in one block, and what is said of it."""
     if isinstance(document, TableDocument):
-        return _table(name, document, place, path, asked)
+        return _table(name, document, place, path, request)
     notes: list[Block] = []
     if isinstance(document, PdfDocument):
-        view = page_view(document, place, asked.limit)
+        view = page_view(document, place, request.limit)
         if pages := pictures_of(document, place.first, view.last):
-            said = only_pictures(joined(path, pages), asked.way)
-            notes.append(note(f"Note: {said}.", outside=bool(path)))
+            sentence = only_pictures(place_in(path, pages), request.way)
+            notes.append(note(f"Note: {sentence}.", outside=bool(path)))
     else:
-        view = text_view(document, place, asked.limit)
+        view = text_view(document, place, request.limit)
     # A place in a part has the part's name in it, which is a word from outside.
-    notes.extend(note(one, outside=bool(path)) for one in _rest(document, place, view, path, asked))
+    notes.extend(note(text, outside=bool(path)) for text in _rest(document, place, view, path, request))
     blocks: list[Block] = [
-        block(name, Passage(joined(path, str(where)), text), asked.kind)
-        for where, text in view.pieces
-        if where.unit == "line" or text.strip()
+        block(name, TextPassage(place_in(path, str(span)), text), request.kind)
+        for span, text in view.pieces
+        if span.unit == "line" or text.strip()
     ]
     return _Read(blocks, notes, ends=not view.cut and view.last == place.last)
 
 
-def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: str, asked: Asked) -> list[str]:
+def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: str, request: Asked) -> list[str]:
     """Return what is not shown of a place, and how to read on."""
-    said = []
-    for one in view.cut[:_CUT_NAMED]:
-        size = length(document, one.first)
-        if _goes_on(document, one):
-            rest = replace(one, first_char=one.last_char + 1, last_char=min(one.last_char + asked.limit, size))
-            unit = str(Place(one.unit, one.first, one.first)).capitalize()
-            said.append(
-                f"{unit} has {size:,} characters; {one.first_char:,}-{one.last_char:,} are shown. "
-                f"Read on with part={joined(path, str(rest))!r}."
+    sentences = []
+    for piece in view.cut[:_CUT_NAMED]:
+        size = length(document, piece.first)
+        if _goes_on(document, piece):
+            rest = replace(piece, first_char=piece.last_char + 1, last_char=min(piece.last_char + request.limit, size))
+            unit = str(Place(piece.unit, piece.first, piece.first)).capitalize()
+            sentences.append(
+                f"{unit} has {size:,} characters; {piece.first_char:,}-{piece.last_char:,} are shown. "
+                f"Read on with part={place_in(path, str(rest))!r}."
             )
     if len(view.cut) > _CUT_NAMED:
-        said.append(f"{len(view.cut) - _CUT_NAMED:,} more are cut; the numbers of their lines say where.")
+        sentences.append(f"{len(view.cut) - _CUT_NAMED:,} more are cut; the numbers of their lines say where.")
     last, whole = view.last, _extent(document)
     if last < place.last:
         following = Place(place.unit, last + 1, place.last)
-        what = "Line" if place.unit == "line" else "Page"
-        unread = f"{what} {place.last:,} is" if last + 1 == place.last else f"{what}s {last + 1:,}-{place.last:,} are"
+        noun = "Line" if place.unit == "line" else "Page"
+        tail = f"{noun} {place.last:,} is" if last + 1 == place.last else f"{noun}s {last + 1:,}-{place.last:,} are"
         span = f"[{following.first}, {following.last}]"
-        on = f"view_range={span}" if asked.ranged and not path else f"part={joined(path, str(following))!r}"
-        said.append(f"{unread} not shown. Read on with {on}.")
+        on = f"view_range={span}" if request.ranged and not path else f"part={place_in(path, str(following))!r}"
+        sentences.append(f"{tail} not shown. Read on with {on}.")
     elif place.last < whole.last and not place.first_char:
-        said.append(f"It has {whole.last:,} {'lines' if whole.unit == 'line' else 'pages'}.")
-    cut = any(one.first == last and _goes_on(document, one) for one in view.cut)
+        sentences.append(f"It has {whole.last:,} {'lines' if whole.unit == 'line' else 'pages'}.")
+    cut = any(piece.first == last and _goes_on(document, piece) for piece in view.cut)
     if last == whole.last and not cut and isinstance(document, TextDocument) and document.form is not None:
-        said += [] if document.text.endswith("\n") else [NO_NEWLINE]
-    return said
+        sentences += [] if document.text.endswith("\n") else [NO_NEWLINE]
+    return sentences
 
 
 def _goes_on(document: TextDocument | PdfDocument, stretch: Place) -> bool:
@@ -225,16 +225,16 @@ def _goes_on(document: TextDocument | PdfDocument, stretch: Place) -> bool:
 # --- documents with parts -------------------------------------------------------------------------------------------
 
 
-def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> list[Block]:
-    source = Source(kind=asked.kind, ref=file)
-    listed = f"{joined(file, path) if path else file} has {listing(document, path)}"
-    blocks: list[Block] = [TextBlock(text=listed, source=source, trust=Trust.UNTRUSTED)]
-    left = asked.limit
+def _read_parts(file: str, document: PartsDocument, path: str, request: Asked) -> list[Block]:
+    source = Source(kind=request.kind, ref=file)
+    overview = f"{place_in(file, path) if path else file} has {listing(document, path)}"
+    blocks: list[Block] = [TextBlock(text=overview, source=source, trust=Trust.UNTRUSTED)]
+    left = request.limit
     for name, leaf in leaves(document, path, tables=False):
         if left <= 0:
             blocks.append(note("The other parts are not shown; read them by their names as `part`.", outside=False))
             return blocks
-        read = _leaf(file, leaf, _extent(leaf), name, replace(asked, limit=left))
+        read = _leaf(file, leaf, _extent(leaf), name, replace(request, limit=left))
         blocks += _with_form(leaf, _extent(leaf), read)
         left -= sum(len(_text_of(block)) for block in read.blocks)
         left = left if read.ends else 0
@@ -244,16 +244,16 @@ def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> 
 def listing(document: PartsDocument, path: str = "") -> str:
     """Return the parts, a line each, and what was left out."""
     lines = []
-    for part in document.parts[:_LISTED]:
+    for part in document.parts[:_LIST_LENGTH]:
         size = f"{part.size:,} bytes; " if part.size is not None else ""
-        lines.append(f"{joined(path, part.name)}: {size}{extent_of(part.document)}")
-    if len(document.parts) > _LISTED:
-        lines.append(f"and {len(document.parts) - _LISTED} more")
+        lines.append(f"{place_in(path, part.name)}: {size}{extent_of(part.document)}")
+    if len(document.parts) > _LIST_LENGTH:
+        lines.append(f"and {len(document.parts) - _LIST_LENGTH} more")
     lines += [f"Note: {note}." for note in document.notes]
-    return "\n".join([f"{_counted(document)}:", *lines])
+    return "\n".join([f"{_part_count(document)}:", *lines])
 
 
-def _counted(document: PartsDocument) -> str:
+def _part_count(document: PartsDocument) -> str:
     kind = _KINDS.get(document.media_type.partition("/")[2], "part")
     return f"{len(document.parts)} {kind}{'s' if len(document.parts) != 1 else ''}"
 
@@ -261,17 +261,17 @@ def _counted(document: PartsDocument) -> str:
 def extent_of(document: Document) -> str:
     """Return what a document has, in words: for a part of another."""
     if isinstance(document, PartsDocument):
-        return _counted(document)
+        return _part_count(document)
     if isinstance(document, TextDocument) and is_media(document.media_type):
         return ", ".join(document.text.split("\n"))
     if not isinstance(document, TableDocument):
-        return described(document)
+        return contents(document)
     names = [name for name in document.header if name.strip()]
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    more = f" and {len(names) - _LIST_LENGTH} more" if len(names) > _LIST_LENGTH else ""
     kinds = dict.fromkeys(trait.kind for trait in document.traits)
-    columns = [f"columns: {', '.join(names[:_LISTED])}{more}"] if names else []
-    told = [f"with {', '.join(kinds)}"] if kinds else []
-    return "; ".join([described(document), *columns, *told])
+    columns = [f"columns: {', '.join(names[:_LIST_LENGTH])}{more}"] if names else []
+    extras = [f"with {', '.join(kinds)}"] if kinds else []
+    return "; ".join([contents(document), *columns, *extras])
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -294,33 +294,33 @@ def _part(name: str, document: Leaf, inside: str, part: str) -> Place:
     cells = isinstance(document, TableDocument) and place is not None and place.unit == "cell"
     if place is None or place.part or (place.unit != whole.unit and not cells):
         example = {"line": "lines 1-40", "page": "p. 1", "row": "rows 1-20 or B2:D9"}[whole.unit]
-        raise ToolError(f"{name} has no part {part!r}; it has {described(document)}: give e.g. {example!r}.")
+        raise ToolError(f"{name} has no part {part!r}; it has {contents(document)}: give e.g. {example!r}.")
     last_column = document.width if isinstance(document, TableDocument) else 0
     if place.first_char and isinstance(document, TextDocument | PdfDocument) and 1 <= place.first <= whole.last:
         size = length(document, place.first)
         if place.first_char > size:
-            where = Place(place.unit, place.first, place.first)
-            raise ToolError(f"{name} has no part {part!r}; {where} has {size:,} characters.")
+            unit = Place(place.unit, place.first, place.first)
+            raise ToolError(f"{name} has no part {part!r}; {unit} has {size:,} characters.")
         return replace(place, last_char=min(place.last_char, size))
     if place.first < 1 or place.first > whole.last or (cells and not 1 <= place.first_column <= last_column):
-        raise ToolError(f"{name} has no part {part!r}; it has {described(document)}.")
+        raise ToolError(f"{name} has no part {part!r}; it has {contents(document)}.")
     return replace(place, last=min(place.last, whole.last), last_column=min(place.last_column, last_column))
 
 
-def _ranged(name: str, document: Leaf, span: tuple[int, int]) -> Place:
+def _span_place(name: str, document: Leaf, span: tuple[int, int]) -> Place:
     """Return the lines, pages or rows of a `view_range`, cut to what there is."""
     whole = _extent(document)
     first, last = span[0], whole.last if span[1] == -1 else min(span[1], whole.last)
     if first > whole.last:
-        raise ToolError(f"{name} has nothing in view_range {[*span]}; it has {described(document)}.")
+        raise ToolError(f"{name} has nothing in view_range {[*span]}; it has {contents(document)}.")
     return Place(whole.unit, first, last)
 
 
-def described(document: Document, path: str = "") -> str:
+def contents(document: Document, path: str = "") -> str:
     if isinstance(document, PartsDocument):
-        names = [joined(path, part.name) for part in document.parts[:12]]
+        names = [place_in(path, part.name) for part in document.parts[:12]]
         more = f" and {len(document.parts) - 12} more" if len(document.parts) > 12 else ""
-        return f"{_counted(document)}: {', '.join(names)}{more}"
+        return f"{_part_count(document)}: {', '.join(names)}{more}"
     whole = _extent(document)
     if isinstance(document, TableDocument):
         last = Place("cell", whole.last, whole.last, document.width, document.width)
@@ -334,21 +334,21 @@ def described(document: Document, path: str = "") -> str:
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
-def _table(name: str, table: TableDocument, place: Place, path: str, asked: Asked) -> _Read:
+def _table(name: str, table: TableDocument, place: Place, path: str, request: Asked) -> _Read:
     """Return rows or cells of a table in one block, what else is to be known of them, and how to read on."""
-    view = table_view(table, place, max(min(asked.limit, TABLE_CHARS), _LEAST_TABLE))
+    view = table_view(table, place, max(min(request.limit, TABLE_CHARS), _LEAST_TABLE))
     if not (view.text or view.traits or view.rest):
         return _Read([], [])
-    source = Source(kind=asked.kind, ref=name, place=joined(path, str(view.place)))
+    source = Source(kind=request.kind, ref=name, place=place_in(path, str(view.place)))
     texts = filter(None, (view.text, view.traits))
     blocks: list[Block] = [TextBlock(text=text, source=source, trust=Trust.UNTRUSTED) for text in texts]
-    notes: list[Block] = [note(f"Note: {one}.", outside=False) for one in view.notes]
-    if view.untold:
-        said = f"Colours, formulas and the like are told down to row {view.untold.first - 1}."
-        notes.append(note(f"{said} Those below: part={joined(path, str(view.untold))!r}.", outside=bool(path)))
+    notes: list[Block] = [note(f"Note: {text}.", outside=False) for text in view.notes]
+    if view.trait_rest:
+        line = f"Colours, formulas and the like are told down to row {view.trait_rest.first - 1}."
+        notes.append(note(f"{line} Those below: part={place_in(path, str(view.trait_rest))!r}.", outside=bool(path)))
     if view.rest:
-        ways = " and ".join(repr(joined(path, str(one))) for one in view.rest)
-        notes.append(note(f"The table has {described(table)}. Read on with part={ways}.", outside=bool(path)))
+        ways = " and ".join(repr(place_in(path, str(area))) for area in view.rest)
+        notes.append(note(f"The table has {contents(table)}. Read on with part={ways}.", outside=bool(path)))
     return _Read(blocks, notes, ends=not view.rest)
 
 
@@ -400,8 +400,8 @@ async def _frames(ctx: RunContext[Any], ref: FileRef, member: tuple[str, ...], p
 
 
 async def _medium(ctx: RunContext[Any], name: str, data: bytes, media_type: str, source: Source) -> MediaBlock:
-    kept = await ctx.artifact(name, data, media_type)
-    return MediaBlock(sha256=kept.sha256, media_type=media_type, name=name, size=len(data), source=source)
+    artifact = await ctx.artifact(name, data, media_type)
+    return MediaBlock(sha256=artifact.sha256, media_type=media_type, name=name, size=len(data), source=source)
 
 
 # --- short files whole ----------------------------------------------------------------------------------------------
@@ -431,7 +431,7 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, pic
         except ToolError:
             continue  # whoever reads it is told what is wrong with it
         content = read.content if isinstance(read.content, list) else []
-        blocks += [one for one in content if not (isinstance(one, TextBlock) and one.text == NO_NEWLINE)]
+        blocks += [block for block in content if not (isinstance(block, TextBlock) and block.text == NO_NEWLINE)]
         left -= length
     return ToolResult(content=blocks)
 
@@ -439,27 +439,27 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, pic
 async def _picture(ctx: RunContext[Any], ref: FileRef) -> list[Block]:
     """Return a picture in the size that models read, below what can be said of it; [] for one that cannot be drawn."""
     path, source = ctx.file(ref.name), Source(kind="file", ref=ref.name, place="picture")
-    request = Request(path, "shape", asked={"form": "pictures", "region": None, "pages": ()})
+    request = Request(path, "shape", options={"form": "pictures", "region": None, "pages": ()})
     try:
-        about, drawn = await describe_media(path), (await run_async(request, LIMITS))[0]["pieces"][0]
+        about, picture = await describe_media(path), (await run_async(request, LIMITS))[0]["pieces"][0]
     except FileInputError:
         return []  # whoever reads it is told what is wrong with it
-    shown = await _medium(ctx, ref.name, base64.b64decode(drawn["data"]), drawn["media_type"], source)
-    return [TextBlock(text=about, source=source, trust=Trust.UNTRUSTED), shown]
+    medium = await _medium(ctx, ref.name, base64.b64decode(picture["data"]), picture["media_type"], source)
+    return [TextBlock(text=about, source=source, trust=Trust.UNTRUSTED), medium]
 
 
 def length_of(document: Document, *, tables: bool = False) -> int:
     """Return characters of a document's text (`tables` once more); 0 where a part can only be looked at."""
-    spent = 0
+    chars = 0
     for _, leaf in leaves(document, tables=tables):
         if isinstance(leaf, TextDocument):
             if is_media(leaf.media_type):
                 return 0
-            spent += len(leaf.text)
+            chars += len(leaf.text)
         elif isinstance(leaf, PdfDocument):
-            if leaf.pictured:
+            if leaf.pictures:
                 return 0
-            spent += sum(map(len, leaf.pages))
+            chars += sum(map(len, leaf.pages))
         elif isinstance(leaf, TableDocument):
-            spent += sum(len(cell) + 1 for row in (leaf.header, *leaf.rows) for cell in row)
-    return spent
+            chars += sum(len(cell) + 1 for row in (leaf.header, *leaf.rows) for cell in row)
+    return chars

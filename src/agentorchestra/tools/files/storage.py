@@ -30,7 +30,7 @@ from agentorchestra.core.spec import FileRef, first_names
 from agentorchestra.log.bundle.format import check_names
 from agentorchestra.tools.files.cache_db import open_cache
 from agentorchestra.tools.files.common import WAY_TO_SEE
-from agentorchestra.tools.files.folders import MAX_BYTES, MAX_FILES, Found, LeftOut, list_folder, printable
+from agentorchestra.tools.files.folders import MAX_BYTES, MAX_FILES, FoundFile, LeftOut, list_folder, printable
 from agentorchestra.tools.files.formats.sniff import sniff
 from agentorchestra.tools.files.readers import check_stop, look_into
 from agentorchestra.tools.files.worker import LIMITS
@@ -60,12 +60,12 @@ _STALE_S = 86_400
 class Kept:
     """The files of a run, and what is said of them: what of the folders was left out, "" for nothing.
 
-    `given` names those that are new in a session.
+    `new_names` are those that are new in a session.
     """
 
     refs: tuple[FileRef, ...] = ()
     left_out: str = ""
-    given: tuple[str, ...] = ()
+    new_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def keep_files(
 ) -> Kept:
     """Check the files, keep their bytes, and link them into `target`. Blocks; on an error nothing is left in `target`.
 
-    `given` are files, and folders that stand for what lies below them, without the folder `apart`. `temporary` ones are
+    `paths` are files, and folders that stand for what lies below them, without the folder `apart`. `temporary` ones are
     not remembered, and their `origin` names the kept ones. Where a run is `blind`, no model sees: a PDF of pictures
     that is given by its own name is an UnseenScanError. FileInputError for such a file, or a whole folder, that cannot
     be read; WorkspaceNotWritableError if they cannot be kept. The files of its session `before` go on beside them, but
@@ -104,31 +104,31 @@ def keep_files(
     keeper = _Keeper(store, stop, remember=not temporary, blind=blind)
     left_out: list[str] = []
     again = _given_again(before, paths)
-    held = {one.name.partition("/")[0] for one in before if one.name not in again}
-    wanted = _wanted(paths, apart, left_out, held)
+    old_names = {ref.name.partition("/")[0] for ref in before if ref.name not in again}
+    entries = _entries(paths, apart, left_out, old_names)
     try:
-        refs = keeper.keep(wanted, target, left_out, temporary=temporary) if paths else []
+        refs = keeper.keep(entries, target, left_out, temporary=temporary) if paths else []
         names = {ref.name for ref in refs}
-        stay = [one for one in before if one.name not in names]
-        for one in stay:
-            place = kept_place(store, one.sha256)
+        stay = [ref for ref in before if ref.name not in names]
+        for ref in stay:
+            place = kept_place(store, ref.sha256)
             if not place.exists():
                 raise FileInputError(
-                    f"{one.name}, which this session was given, is not on this machine: give it again, run the turn "
+                    f"{ref.name}, which this session was given, is not on this machine: give it again, run the turn "
                     "where it was given, or let machines share files with the setting `artifacts`"
                 )
             with writing(target):
-                (target / one.name).parent.mkdir(parents=True, exist_ok=True)
-                link_kept(place, target / one.name)
+                (target / ref.name).parent.mkdir(parents=True, exist_ok=True)
+                link_kept(place, target / ref.name)
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise
-    had = {one.name: one.sha256 for one in before}
-    new = [ref.name for ref in refs if had.get(ref.name) != ref.sha256]
-    changed = [name for name in new if name in had]
+    hashes = {ref.name: ref.sha256 for ref in before}
+    new = [ref.name for ref in refs if hashes.get(ref.name) != ref.sha256]
+    changed = [name for name in new if name in hashes]
     if changed:
         left_out.append(f"Given again, with other content than before in this session: {first_names(changed)}.")
-    return Kept((*stay, *refs), " ".join(one for one in left_out if one), tuple(new))
+    return Kept((*stay, *refs), " ".join(sentence for sentence in left_out if sentence), tuple(new))
 
 
 def _given_again(before: Sequence[FileRef], paths: Sequence[Path]) -> set[str]:
@@ -137,22 +137,22 @@ def _given_again(before: Sequence[FileRef], paths: Sequence[Path]) -> set[str]:
         return set()
     places = {str(path.absolute()) for path in paths if not path.is_dir()}
     folders = tuple(f"{path.resolve()}{os.sep}" for path in paths if path.is_dir())
-    return {one.name for one in before if one.origin in places or (folders and one.origin.startswith(folders))}
+    return {ref.name for ref in before if ref.origin in places or (folders and ref.origin.startswith(folders))}
 
 
 @dataclass
-class _Wanted:
+class _Entry:
     """A file or folder as it was given: what is to be kept for it."""
 
-    found: list[Found]
+    files: list[FoundFile]
     lenient: str  # the name of the folder whose files may fail, "" for a file given by its own name
     left_out: LeftOut
     root: Path | None = None  # where that folder is
 
 
-def _wanted(paths: Sequence[Path], apart: Path | None, sentences: list[str], held: Collection[str]) -> list[_Wanted]:
-    taken = {*held}  # by other files of the session
-    wanted = []
+def _entries(paths: Sequence[Path], apart: Path | None, sentences: list[str], names: Collection[str]) -> list[_Entry]:
+    used = {*names}  # by other files of the session
+    entries = []
     seen: set[str] = set()
     for path in paths:
         if (place := os.path.abspath(path)) in seen:  # noqa: PTH100 - without following links
@@ -162,38 +162,38 @@ def _wanted(paths: Sequence[Path], apart: Path | None, sentences: list[str], hel
         stem, suffix = (path.resolve().name or "files", "") if folder else (path.stem, path.suffix)
         stem, suffix = printable(stem), printable(suffix)
         name, counter = stem + suffix, 1
-        while name in taken:
+        while name in used:
             counter += 1
             name = f"{stem}-{counter}{suffix}"
-        taken.add(name)
-        if stem + suffix in held:
+        used.add(name)
+        if stem + suffix in names:
             sentences.append(f"{path} is {name} here: {stem + suffix} is another file of this session.")
         left_out = LeftOut()
-        found = list_folder(path, name, left_out, apart=apart) if folder else [Found(name, path)]
+        files = list_folder(path, name, left_out, apart=apart) if folder else [FoundFile(name, path)]
         root = path.resolve() if folder else None
-        wanted.append(_Wanted(_told_apart(found), name if folder else "", left_out, root))
-        if not found:
-            raise _nothing_in(wanted[-1])
-    total = sum(len(one.found) for one in wanted)
+        entries.append(_Entry(_unique_names(files), name if folder else "", left_out, root))
+        if not files:
+            raise _nothing_in(entries[-1])
+    total = sum(len(entry.files) for entry in entries)
     if total > MAX_FILES:
         raise FileInputError(f"{total:,} files were given; at most {MAX_FILES:,} belong to one task: give fewer.")
-    return wanted
+    return entries
 
 
-def _told_apart(found: list[Found]) -> list[Found]:
+def _unique_names(files: list[FoundFile]) -> list[FoundFile]:
     """Number the names that became equal when what cannot be printed was replaced."""
-    taken: set[str] = set()
+    used: set[str] = set()
     counters: dict[str, int] = {}
     apart = []
-    for one in found:
-        name = one.name
-        while name in taken:
-            counter = counters[one.name] = counters.get(one.name, 1) + 1
-            folder, slash, last = one.name.rpartition("/")
+    for file in files:
+        name = file.name
+        while name in used:
+            counter = counters[file.name] = counters.get(file.name, 1) + 1
+            folder, slash, last = file.name.rpartition("/")
             stem, dot, suffix = last.rpartition(".")
             name = f"{folder}{slash}{stem}-{counter}.{suffix}" if dot else f"{folder}{slash}{last}-{counter}"
-        taken.add(name)
-        apart.append(Found(name, one.path))
+        used.add(name)
+        apart.append(FoundFile(name, file.path))
     return apart
 
 
@@ -207,25 +207,25 @@ class _Keeper:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def keep(self, wanted: Sequence[_Wanted], target: Path, left_out: list[str], *, temporary: bool) -> list[FileRef]:
+    def keep(self, entries: Sequence[_Entry], target: Path, left_out: list[str], *, temporary: bool) -> list[FileRef]:
         with writing(self._store):
             self._store.mkdir(parents=True, exist_ok=True)
             self._sweep()
         with contextlib.closing(_SeenFiles(self._store / "seen.db" if self._remember else None)) as seen:
-            jobs = [(one, found) for one in wanted for found in one.found]
-            known = seen.known(os.fsencode(found.path.absolute()) for _, found in jobs)
+            jobs = [(entry, file) for entry in entries for file in entry.files]
+            by_path = seen.recall(os.fsencode(file.path.absolute()) for _, file in jobs)
             results: list[_Seen] = []
             try:
                 with ThreadPoolExecutor(THREADS, thread_name_prefix="files") as pool:
-                    results.extend(pool.map(lambda job: self._result(job[0], job[1], known), jobs))
+                    results.extend(pool.map(lambda job: self._result(job[0], job[1], by_path), jobs))
             finally:
                 seen.remember(
                     (os.fsencode(job[1].path.absolute()), result) for job, result in zip(jobs, results, strict=False)
                 )
-            seen.forget_deleted(os.fsencode(one.root) for one in wanted if one.root is not None)
+            seen.forget_deleted(os.fsencode(entry.root) for entry in entries if entry.root is not None)
         if self._new > _SYNC_ONE_BY_ONE:
             os.sync()
-        return self._linked(jobs, results, target, left_out, temporary=temporary)
+        return self._link(jobs, results, target, left_out, temporary=temporary)
 
     def _sweep(self) -> None:
         """Remove what a dead process left half-written, by the time of its inode: `seal` sets the other one back."""
@@ -234,60 +234,60 @@ class _Keeper:
                 if time.time() - path.stat().st_ctime > _STALE_S:
                     path.unlink()
 
-    def _result(self, wanted: _Wanted, found: Found, known: dict[bytes, _Seen]) -> _Seen:
+    def _result(self, entry: _Entry, file: FoundFile, by_path: dict[bytes, _Seen]) -> _Seen:
         check_stop(self._stop)
-        look = _look(found.path)
+        look = _look(file.path)
         with self._lock:
             self._bytes += look[0]
             if self._bytes > MAX_BYTES:
                 raise FileInputError(
                     f"the files have more than {MAX_BYTES:,} bytes, which is the most for one task: give fewer."
                 )
-        old = known.get(os.fsencode(found.path.absolute()))
+        old = by_path.get(os.fsencode(file.path.absolute()))
         good = old is not None and not old.problem and self._has(old.sha256, look[0])
-        if old is not None and not wanted.lenient:  # seen in a folder, it may not have been looked into
+        if old is not None and not entry.lenient:  # seen in a folder, it may not have been looked into
             good = good and bool(old.inside) and not (self._blind and old.inside == _PICTURES)
-        bad = old is not None and old.problem and wanted.lenient
+        bad = old is not None and old.problem and entry.lenient
         if old is not None and old.look == look and (good or bad):
             return old
-        settled = time.time_ns() - max(look[1], look[2]) > _SETTLED_NS
+        is_settled = time.time_ns() - max(look[1], look[2]) > _SETTLED_NS
         try:
             # In a folder the beginning of a file has to do where more would take a process for each.
-            media_type, inside = (_at_first_sight(found.path) if wanted.lenient else None), ""
+            media_type, inside = (_at_first_sight(file.path) if entry.lenient else None), ""
             if media_type is None:
-                seen = look_into(found.path)
+                seen = look_into(file.path)
                 media_type, inside = seen.media_type, _PICTURES if seen.textless else "text"
-            if self._blind and inside == _PICTURES and not wanted.lenient:
+            if self._blind and inside == _PICTURES and not entry.lenient:
                 raise UnseenScanError(
-                    f"{found.path} is a PDF of pictures without text, and no model of this run sees: {WAY_TO_SEE}; or "
+                    f"{file.path} is a PDF of pictures without text, and no model of this run sees: {WAY_TO_SEE}; or "
                     "recognise its text first, e.g. with ocrmypdf."
                 )
-            digest, after = self._take(found.path)
+            digest, after = self._take(file.path)
         except FileInputError as error:
-            if not wanted.lenient:
+            if not entry.lenient:
                 raise
-            said = str(error).replace(str(found.path), "{name}")
-            return _Seen(look, "", "", said, remember=settled)
-        return _Seen(after, digest, media_type, inside=inside, remember=settled and after == look)
+            problem = str(error).replace(str(file.path), "{name}")
+            return _Seen(look, "", "", problem, remember=is_settled)
+        return _Seen(after, digest, media_type, inside=inside, remember=is_settled and after == look)
 
     def _take(self, source: Path) -> tuple[str, tuple[int, int, int, int, int]]:
         """Copy a file into the store; return the hash of what was kept, and how the file looked when it was opened."""
         try:
             # Without waiting: in the meantime it may have become a pipe.
-            opened = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise FileInputError(f"{source} cannot be read: {error.strerror}; give a readable file") from None
-        with os.fdopen(opened, "rb") as file:
-            look = _looks(os.fstat(opened))
+        with os.fdopen(fd, "rb") as file:
+            look = _looks(os.fstat(fd))
             with _new_content(self._store) as (new, copy):
-                digest, size = self._copied(file, copy, source)
+                digest, size = self._copy(file, copy, source)
                 copy.close()
-                if _looks(os.fstat(opened)) != look:
+                if _looks(os.fstat(fd)) != look:
                     look = (-1, 0, 0, 0, 0)  # it was being written: kept as it was read, and read again next time
                 self._put(new, digest, size)
         return digest, look
 
-    def _copied(self, file: IO[bytes], copy: IO[bytes], source: Path) -> tuple[str, int]:
+    def _copy(self, file: IO[bytes], copy: IO[bytes], source: Path) -> tuple[str, int]:
         digest, size = hashlib.sha256(), 0
         while True:
             check_stop(self._stop)
@@ -318,14 +318,14 @@ class _Keeper:
 
     def _has(self, digest: str, size: int) -> bool:
         try:
-            found = kept_place(self._store, digest).stat()
+            status = kept_place(self._store, digest).stat()
         except OSError:
             return False
-        return found.st_size == size and found.st_mtime == _KEPT_MTIME
+        return status.st_size == size and status.st_mtime == _KEPT_MTIME
 
-    def _linked(
+    def _link(
         self,
-        jobs: Sequence[tuple[_Wanted, Found]],
+        jobs: Sequence[tuple[_Entry, FoundFile]],
         results: Sequence[_Seen],
         target: Path,
         left_out: list[str],
@@ -333,42 +333,42 @@ class _Keeper:
         temporary: bool,
     ) -> list[FileRef]:
         refs = []
-        kept: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         paths: set[Path] = set()
-        for (wanted, found), result in zip(jobs, results, strict=True):
+        for (entry, file), result in zip(jobs, results, strict=True):
             check_stop(self._stop)
             if result.problem:
-                wanted.left_out.add("unreadable", result.problem.replace("{name}", found.name).rstrip("."))
+                entry.left_out.add("unreadable", result.problem.replace("{name}", file.name).rstrip("."))
                 continue
-            place = target / found.name
+            place = target / file.name
             with writing(place.parent):
                 _make_folder(place.parent, target, paths)
                 link_kept(kept_place(self._store, result.sha256), place)
-                size = kept.get(result.sha256)
+                size = sizes.get(result.sha256)
                 if size is None:
-                    size = kept[result.sha256] = place.stat().st_size
-            origin = str((place if temporary else found.path).absolute())
+                    size = sizes[result.sha256] = place.stat().st_size
+            origin = str((place if temporary else file.path).absolute())
             refs.append(
                 FileRef(
-                    name=found.name,
+                    name=file.name,
                     sha256=result.sha256,
                     size=size,
                     media_type=result.media_type,
                     origin=os.fsencode(origin).decode("utf-8", "replace"),
                 )
             )
-        readable = {id(one) for (one, _), result in zip(jobs, results, strict=True) if not result.problem}
-        folders = {id(one): one for one, _ in jobs if one.lenient}
+        readable = {id(entry) for (entry, _), result in zip(jobs, results, strict=True) if not result.problem}
+        folders = {id(entry): entry for entry, _ in jobs if entry.lenient}
         if empty := next((folder for key, folder in folders.items() if key not in readable), None):
             raise _nothing_in(empty)
         left_out.extend(folder.left_out.sentence(folder.lenient) for folder in folders.values())
         return refs
 
 
-def _nothing_in(folder: _Wanted) -> FileInputError:
-    why = folder.left_out.sentence(folder.lenient)
+def _nothing_in(folder: _Entry) -> FileInputError:
+    reasons = folder.left_out.sentence(folder.lenient)
     return FileInputError(
-        f"the folder {folder.lenient} holds no file that can be read; give one that does. {why}".strip()
+        f"the folder {folder.lenient} holds no file that can be read; give one that does. {reasons}".strip()
     )
 
 
@@ -376,8 +376,8 @@ def _at_first_sight(path: Path) -> str | None:
     """Return the type by the first bytes, None for text and for what has to be looked into."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_size > LIMITS.max_bytes:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LIMITS.max_bytes:
                 return None
             head = file.read(_HEAD)
     except OSError:
@@ -397,9 +397,9 @@ def _look(path: Path) -> tuple[int, int, int, int, int]:
         return (-1, 0, 0, 0, 0)
 
 
-def _looks(found: os.stat_result) -> tuple[int, int, int, int, int]:
+def _looks(status: os.stat_result) -> tuple[int, int, int, int, int]:
     # The time of the last change of the inode cannot be set: it tells a file whose other times were restored.
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
 
 
 @contextlib.contextmanager
@@ -423,8 +423,8 @@ def seal(new: Path, place: Path, *, sync: bool) -> None:
     new.chmod(0o444)
     os.utime(new, (_KEPT_MTIME, _KEPT_MTIME))
     if sync:
-        with new.open("rb") as written:
-            os.fsync(written.fileno())
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
     place.parent.mkdir(exist_ok=True)
     new.replace(place)
 
@@ -475,8 +475,8 @@ class _SeenFiles:
             self._db = open_cache(None, _VERSION, _TABLES, timeout_s=10)
         self.close = self._db.close
 
-    def known(self, paths: Iterable[bytes]) -> dict[bytes, _Seen]:
-        found: dict[bytes, _Seen] = {}
+    def recall(self, paths: Iterable[bytes]) -> dict[bytes, _Seen]:
+        results: dict[bytes, _Seen] = {}
         try:
             self._db.execute("CREATE TEMP TABLE wanted (path BLOB PRIMARY KEY) WITHOUT ROWID")
             with self._db:
@@ -485,16 +485,16 @@ class _SeenFiles:
             for row in self._db.execute("SELECT seen.* FROM wanted JOIN seen USING (path)"):
                 path, *look, sha256, media_type, problem, inside, by = row
                 if by == self._by:
-                    found[path] = _Seen(tuple(look), sha256, media_type, problem, inside, remember=False)
+                    results[path] = _Seen(tuple(look), sha256, media_type, problem, inside, remember=False)
         except sqlite3.Error:
             return {}
-        return found
+        return results
 
     def remember(self, seen: Iterable[tuple[bytes, _Seen]]) -> None:
         rows = [
-            (path, *one.look, one.sha256, one.media_type, one.problem, one.inside, self._by)
-            for path, one in seen
-            if one.remember
+            (path, *result.look, result.sha256, result.media_type, result.problem, result.inside, self._by)
+            for path, result in seen
+            if result.remember
         ]
         if not rows:
             return
@@ -535,13 +535,13 @@ class CarriedFiles:
 
     def reader(self, run_id: str, ref: FileRef) -> IO[bytes]:
         """Return the bytes of a file of a run; BundleError if they are gone."""
-        return self._opened(ref, kept_place(self._store, ref.sha256), self._runs / run_id / "files" / ref.name)
+        return self._open(ref, kept_place(self._store, ref.sha256), self._runs / run_id / "files" / ref.name)
 
     def content(self, ref: FileRef) -> IO[bytes]:
         """Return the bytes of a file that was kept just now; BundleError if they are gone."""
-        return self._opened(ref, kept_place(self._store, ref.sha256))
+        return self._open(ref, kept_place(self._store, ref.sha256))
 
-    def _opened(self, ref: FileRef, *places: Path) -> IO[bytes]:
+    def _open(self, ref: FileRef, *places: Path) -> IO[bytes]:
         for place in places:
             try:
                 handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -17,7 +17,7 @@ MOST_ALONE = 33_000  # characters of a cell that is read alone: more than a cell
 MAX_CELL = 400  # characters of a cell shown in its row by a search; the whole cell is read by its address
 MOST_TRAITS = 4_000  # characters of what is told besides values
 _MOST_COMMENT = 500
-_NAMED = 12  # rows or cells that are named in a sentence
+_MOST_NAMES = 12  # rows or cells that are named in a sentence
 _CSV = ("text/csv", "text/tab-separated-values")
 _VIEW = re.compile(r"row,([A-Z]{1,3})(?:,[A-Z]{1,3})*\n(?=\d)")
 _ROW = re.compile(r"\d{1,9}")
@@ -33,34 +33,34 @@ class TableView:
     traits: str = ""  # what its cells have besides values, "" for nothing
     rest: tuple[Place, ...] = ()  # the places that are left to read, in order
     notes: tuple[str, ...] = ()  # what is to be known of it
-    untold: Place | None = None  # the cells of the place whose traits are left out, None for none
+    trait_rest: Place | None = None  # the cells of the place whose traits are left out, None for none
 
 
 def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
     """Return rows or cells in about `limit` characters: one row at least, below the names of the columns."""
     if place.unit == "cell" and (place.first, place.first_column) == (place.last, place.last_column):
         return _one_cell(table, place)
-    left, wanted = (place.first_column, place.last_column) if place.unit == "cell" else (1, table.width)
+    left, end = (place.first_column, place.last_column) if place.unit == "cell" else (1, table.width)
     head = [1] if table.first_row > 1 and place.first > 1 else []
-    filled = (row for row in range(place.first, place.last + 1) if _has_value(table, row, left, wanted))
-    right = _fitting(table, [*head, *islice(filled, 1)], left, wanted, limit)
-    shown, last = _rows(table, head, place, left, right, limit)
-    rest = [Place("cell", place.first, last, right + 1, wanted)] if right < wanted else []
+    value_rows = (row for row in range(place.first, place.last + 1) if _has_value(table, row, left, end))
+    right = _fitting(table, [*head, *islice(value_rows, 1)], left, end, limit)
+    rows, last = _rows(table, head, place, left, right, limit)
+    rest = [Place("cell", place.first, last, right + 1, end)] if right < end else []
     if last < place.last:
-        cells = (left, wanted) if place.unit == "cell" else (0, 0)
+        cells = (left, end) if place.unit == "cell" else (0, 0)
         rest.append(Place(place.unit, last + 1, place.last, *cells))
     seen = Place("cell", place.first, last, left, right)
-    traits, notes, untold = _traits_shown(table.traits, seen)
-    if place.unit == "row" and right == wanted:
+    traits, notes, trait_rest = _traits_shown(table.traits, seen)
+    if place.unit == "row" and right == end:
         seen = Place("row", place.first, last)
-        notes = [*_separated(table, seen), *_uneven(table, shown), *notes]
+        notes = [*_separator_note(table, seen), *_uneven(table, rows), *notes]
     text = ""
-    if len(shown) > len(head):
-        widest = max(len(table.record(row)[left - 1 : right]) for row in shown)
+    if len(rows) > len(head):
+        widest = max(len(table.record(row)[left - 1 : right]) for row in rows)
         letters = _line(["row", *(column_name(column) for column in range(left, left + widest))])
-        text = "\n".join([letters, *(_row_line(table, row, left, right) for row in shown)])
-    notes = [*_long_cells(table, shown, left, right), *notes]
-    return TableView(text, seen, traits, tuple(rest), tuple(notes), untold)
+        text = "\n".join([letters, *(_row_line(table, row, left, right) for row in rows)])
+    notes = [*_long_cells(table, rows, left, right), *notes]
+    return TableView(text, seen, traits, tuple(rest), tuple(notes), trait_rest)
 
 
 def _one_cell(table: TableDocument, place: Place) -> TableView:
@@ -68,37 +68,37 @@ def _one_cell(table: TableDocument, place: Place) -> TableView:
     notes = []
     if len(value) > MOST_ALONE:
         notes.append(f"{place} has {len(value):,} characters, of which {MOST_ALONE:,} are shown; a program reads all")
-    shown = value[:MOST_ALONE] if value.strip() else ""
-    return TableView(shown, place, traits_text(table.traits, place), (), tuple(notes))
+    text = value[:MOST_ALONE] if value.strip() else ""
+    return TableView(text, place, traits_text(table.traits, place), (), tuple(notes))
 
 
-def _fitting(table: TableDocument, rows: Iterable[int], left: int, wanted: int, limit: int) -> int:
+def _fitting(table: TableDocument, rows: Iterable[int], left: int, end: int, limit: int) -> int:
     """Return the last column with which these rows fit, the first at least."""
     records = [table.record(row) for row in rows]
-    spent = 0
-    for column in range(left, wanted + 1):
+    chars = 0
+    for column in range(left, end + 1):
         cells = [record[column - 1] for record in records if column <= len(record)]
-        spent += len(column_name(column)) + 1 + sum(len(_line([_cut(cell)])) + 1 for cell in cells)
-        if spent > limit and column > left:
+        chars += len(column_name(column)) + 1 + sum(len(_line([_cut(cell)])) + 1 for cell in cells)
+        if chars > limit and column > left:
             return column - 1
-    return wanted
+    return end
 
 
 def _rows(
     table: TableDocument, head: Sequence[int], place: Place, left: int, right: int, limit: int
 ) -> tuple[list[int], int]:
     """Return the rows with values that fit, and the last row that was come to."""
-    shown = list(head)
-    spent = sum(len(column_name(column)) + 1 for column in range(left, right + 1))
-    spent += sum(len(_row_line(table, row, left, right)) for row in head)
+    rows = list(head)
+    chars = sum(len(column_name(column)) + 1 for column in range(left, right + 1))
+    chars += sum(len(_row_line(table, row, left, right)) for row in head)
     for row in range(place.first, place.last + 1):
         if not _has_value(table, row, left, right):
             continue
-        spent += len(_row_line(table, row, left, right))
-        if spent > limit and len(shown) > len(head):
-            return shown, row - 1
-        shown.append(row)
-    return shown, place.last
+        chars += len(_row_line(table, row, left, right))
+        if chars > limit and len(rows) > len(head):
+            return rows, row - 1
+        rows.append(row)
+    return rows, place.last
 
 
 def _has_value(table: TableDocument, row: int, left: int, right: int) -> bool:
@@ -127,7 +127,7 @@ def _long_cells(table: TableDocument, rows: Iterable[int], left: int, right: int
                 yield f"{place} has {len(value):,} characters, of which {MOST_CELL:,} are shown; read it by its address"
 
 
-def _separated(table: TableDocument, seen: Place) -> Iterator[str]:
+def _separator_note(table: TableDocument, seen: Place) -> Iterator[str]:
     """Give what stands between the cells of a text, where it is no comma; said with its first row."""
     if table.media_type in _CSV and table.delimiter != "," and seen.first == 1:
         separator = "a tab" if table.delimiter == "\t" else repr(table.delimiter)
@@ -139,15 +139,15 @@ def _uneven(table: TableDocument, rows: Sequence[int]) -> Iterator[str]:
     if table.media_type not in _CSV or not rows:
         return
     usual = len(table.record(1))
-    for word, chosen in (
+    for word, numbers in (
         ("more", [row for row in rows if len(table.record(row)) > usual]),
         ("fewer", [row for row in rows if len(table.record(row)) < usual]),
     ):
-        if chosen:
-            more = f" and {len(chosen) - _NAMED:,} more" if len(chosen) > _NAMED else ""
-            noun, have = ("rows", "have") if len(chosen) > 1 else ("row", "has")
-            named = f"{noun} {', '.join(map(str, chosen[:_NAMED]))}{more}"
-            yield f"{named} {have} {word} than the {usual} cells of row 1"
+        if numbers:
+            more = f" and {len(numbers) - _MOST_NAMES:,} more" if len(numbers) > _MOST_NAMES else ""
+            noun, have = ("rows", "have") if len(numbers) > 1 else ("row", "has")
+            subject = f"{noun} {', '.join(map(str, numbers[:_MOST_NAMES]))}{more}"
+            yield f"{subject} {have} {word} than the {usual} cells of row 1"
 
 
 # --- rows as they are found and quoted ------------------------------------------------------------------------------
@@ -155,18 +155,18 @@ def _uneven(table: TableDocument, rows: Sequence[int]) -> Iterator[str]:
 
 def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
     """Return a row as `A7 country: Kenya; B7 year: 1952`, without empty cells; a header as `A1: country; B1: year`."""
-    return _labelled(table, row, first, last, named=row >= table.first_row)
+    return _labels(table, row, first, last, with_names=row >= table.first_row)
 
 
-def _labelled(table: TableDocument, row: int, first: int, last: int | None, *, named: bool) -> str:
+def _labels(table: TableDocument, row: int, first: int, last: int | None, *, with_names: bool) -> str:
     cells = []
     record = table.record(row)
     for column in range(first, min(last or len(record), len(record)) + 1):
         value = record[column - 1].strip()
         if value:
-            shown = value if len(value) <= MAX_CELL or first == last else value[:MAX_CELL] + "…"
-            name = f" {table.name(column)}" if named else ""
-            cells.append(f"{column_name(column)}{row}{name}: {shown}")
+            text = value if len(value) <= MAX_CELL or first == last else value[:MAX_CELL] + "…"
+            name = f" {table.name(column)}" if with_names else ""
+            cells.append(f"{column_name(column)}{row}{name}: {text}")
     return "; ".join(cells)
 
 
@@ -192,15 +192,15 @@ def table_forms(table: TableDocument, place: Place) -> list[str]:
     first, last = (place.first_column, place.last_column) if place.unit == "cell" else (1, None)
     rows = range(place.first, min(place.last, table.last_row) + 1)
     records = [table.record(row)[first - 1 : last] for row in rows]
-    named = "\n".join(row_text(table, row, first, last) for row in rows)
+    labels = "\n".join(row_text(table, row, first, last) for row in rows)
     cells = Place("cell", place.first, place.last, first, last or table.width)
     return [
         "\n".join(table.delimiter.join(record) for record in records),
         "\n".join(_line([str(row), *record]) for row, record in zip(rows, records, strict=True)),
         "\n".join(map(_line, records)),
-        named,
-        _ADDRESS.sub(r"\1", named),
-        "\n".join(_labelled(table, row, first, last, named=True) for row in rows if row < table.first_row),
+        labels,
+        _ADDRESS.sub(r"\1", labels),
+        "\n".join(_labels(table, row, first, last, with_names=True) for row in rows if row < table.first_row),
         *filter(None, (traits_text(table.traits, cells),)),
     ]
 
@@ -210,31 +210,31 @@ def table_forms(table: TableDocument, place: Place) -> list[str]:
 
 def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None = None) -> str:
     """Return what the cells of a place have besides values, a line for each colour, format, formula and comment."""
-    grouped: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     lines: list[str] = []
     for trait in traits:
-        met = [(area, inside) for area in trait.areas if (inside := _inside(area, place)) is not None]
-        areas = [area if trait.kind == "merged" else inside for area, inside in met]
+        overlaps = [(area, inside) for area in trait.areas if (inside := _inside(area, place)) is not None]
+        areas = [area if trait.kind == "merged" else inside for area, inside in overlaps]
         if not areas:
             continue
-        where = ", ".join(_address(trait.kind, area) for area in areas)
+        address = ", ".join(_address(trait.kind, area) for area in areas)
         if trait.kind in ("fill", "font colour"):
-            grouped.setdefault(trait.kind, []).append(f"{trait.value} {where}")
+            groups.setdefault(trait.kind, []).append(f"{trait.value} {address}")
         elif trait.kind in ("merged", "hidden rows", "hidden columns", "coloured by rule"):
-            grouped.setdefault(trait.kind, []).append(where)
+            groups.setdefault(trait.kind, []).append(address)
         elif trait.kind in ("comment", "text box"):
-            shown = trait.value
-            if most_comment is not None and len(shown) > most_comment:
-                shown = f"{shown[:most_comment]}… ({len(shown):,} characters; read the cell for all)"
-            lines.append(f"{trait.kind} on {where}: {shown}")
+            text = trait.value
+            if most_comment is not None and len(text) > most_comment:
+                text = f"{text[:most_comment]}… ({len(text):,} characters; read the cell for all)"
+            lines.append(f"{trait.kind} on {address}: {text}")
         elif trait.kind == "formula":
             top, column, bottom, _ = trait.areas[0]
-            written = f" (as written in {_address('', (top, column, top, column))}, filled down)"
-            lines.append(f"formula: {where} {trait.value}{written if top != bottom else ''}")
+            origin = f" (as written in {_address('', (top, column, top, column))}, filled down)"
+            lines.append(f"formula: {address} {trait.value}{origin if top != bottom else ''}")
         else:
-            lines.append(f"{trait.kind} {trait.value}: {where}")
-    named = {"fill": "fills", "font colour": "font colours"}
-    return "\n".join([*(f"{named.get(kind, kind)}: {'; '.join(said)}" for kind, said in grouped.items()), *lines])
+            lines.append(f"{trait.kind} {trait.value}: {address}")
+    plurals = {"fill": "fills", "font colour": "font colours"}
+    return "\n".join([*(f"{plurals.get(kind, kind)}: {'; '.join(texts)}" for kind, texts in groups.items()), *lines])
 
 
 def _inside(area: Area, place: Place) -> Area | None:

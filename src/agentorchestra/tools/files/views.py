@@ -31,15 +31,15 @@ class View(NamedTuple):
 def text_view(document: TextDocument, place: Place, limit: int) -> View:
     """Return lines of a text (or characters of one) with their numbers, in about `limit` characters."""
     if place.first == place.last:
-        where, text, cut = _stretch(document.lines(place.first, place.first), place, limit)
-        return View([(where, f"{str(where).removeprefix('line ')}\t{text}")], place.first, cut)
+        span, text, cut = _stretch(document.lines(place.first, place.first), place, limit)
+        return View([(span, f"{str(span).removeprefix('line ')}\t{text}")], place.first, cut)
     start, end = document.span(place.first, place.last)
     lines = place.last - place.first + 1
     room = limit + limit // _SLACK
     whole = end - start + lines * (len(str(place.last)) + 2) <= room
-    shown: list[str] = []
+    texts: list[str] = []
     cut = []
-    spent = 0
+    chars = 0
     for number in range(place.first, place.last + 1):
         begin, stop = document.span(number, number)
         beside = str(number)
@@ -47,27 +47,27 @@ def text_view(document: TextDocument, place: Place, limit: int) -> View:
             cut.append(Place("line", number, number, first_char=1, last_char=LINE_CHARS))
             stop, beside = begin + LINE_CHARS, f"{number}, characters 1-{LINE_CHARS}"
         line = f"{beside}\t{document.text[begin:stop]}"
-        if shown and not whole and spent + len(line) > limit:
-            cut = [one for one in cut if one.first < number]
+        if texts and not whole and chars + len(line) > limit:
+            cut = [piece for piece in cut if piece.first < number]
             break
-        shown.append(line)
-        spent += len(line) + 1
-    last = place.first + len(shown) - 1
-    return View([(Place("line", place.first, last), "\n".join(shown))], last, cut)
+        texts.append(line)
+        chars += len(line) + 1
+    last = place.first + len(texts) - 1
+    return View([(Place("line", place.first, last), "\n".join(texts))], last, cut)
 
 
 def page_view(document: PdfDocument, place: Place, limit: int) -> View:
     """Return pages, in about `limit` characters; at least a piece of one."""
     view = View([], place.first - 1, [])
-    spent = 0
+    chars = 0
     for number in range(place.first, place.last + 1):
-        one = place if place.first == place.last else Place("page", number, number)
-        where, text, cut = _stretch(document.pages[number - 1], one, limit)
-        if view.pieces and spent + len(text) > limit:
+        page = place if place.first == place.last else Place("page", number, number)
+        span, text, cut = _stretch(document.pages[number - 1], page, limit)
+        if view.pieces and chars + len(text) > limit:
             break
-        view.pieces.append((where, text))
+        view.pieces.append((span, text))
         view.cut.extend(cut)
-        spent += len(text)
+        chars += len(text)
     return view._replace(last=view.last + len(view.pieces))
 
 
@@ -77,8 +77,8 @@ def _stretch(text: str, place: Place, limit: int) -> tuple[Place, str, list[Plac
         return place, text, []
     begin = max(place.first_char, 1) - 1
     end = min(place.last_char or len(text), begin + limit, len(text))
-    shown = replace(place, first_char=begin + 1, last_char=end)
-    return shown, text[begin:end], [shown]
+    span = replace(place, first_char=begin + 1, last_char=end)
+    return span, text[begin:end], [span]
 
 
 def stretches(document: TextDocument) -> Iterator[tuple[Place, str]]:
@@ -105,15 +105,15 @@ def stretches(document: TextDocument) -> Iterator[tuple[Place, str]]:
 
 def stretches_of(block: TextBlock) -> list[tuple[str, str]]:
     """Return what a block shows, in stretches of its lines, each with its place and without the numbers beside it."""
-    named = block.source.place or "" if block.source is not None else ""
-    place, text = parse_place(named), without_numbers(block)
+    name = block.source.place or "" if block.source is not None else ""
+    place, text = parse_place(name), without_numbers(block)
     if place is None or text == block.text or place.first_char:
-        return [(named, text)]
+        return [(name, text)]
     on = place.first - 1
-    found = []
-    for where, piece in stretches(TextDocument(text)):
-        found.append((str(replace(where, first=where.first + on, last=where.last + on, part=place.part)), piece))
-    return found
+    pieces = []
+    for span, piece in stretches(TextDocument(text)):
+        pieces.append((str(replace(span, first=span.first + on, last=span.last + on, part=place.part)), piece))
+    return pieces
 
 
 def length(document: TextDocument | PdfDocument, number: int) -> int:

@@ -28,7 +28,7 @@ READABLE = (
 
 
 @dataclass(frozen=True)
-class Limits:
+class ReadLimits:
     """Bounds on what is read."""
 
     max_bytes: int = 100_000_000  # of any file, and of any member of an archive
@@ -42,9 +42,9 @@ class Limits:
     unpacked_bytes: int = 400_000_000  # what an archive holds unpacked, with those inside it
 
 
-LIMITS = Limits()
+LIMITS = ReadLimits()
 _ENDING_S = 1.0  # how long the end of a worker is waited for; it may only just have been asked for
-_GONE = 256  # no status of a process: the one that forks has ended
+_NO_STATUS = 256  # no status of a process: the one that forks has ended
 _COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_worker.py")))
 
 Mode = Literal["check", "read", "media", "frames", "member", "unpack", "shape", "page"]
@@ -60,37 +60,37 @@ class Request:
     at: Sequence[float] = ()  # seconds at which frames are taken
     count: int = 0  # frames that are taken evenly, when `at` is empty
     # The form that is wanted (formats/media.py), or what a server said of a page (formats/webpage.py)
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     encoding: str = ""  # of the file's text; "" to look
 
 
-def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
+def run(request: Request, limits: ReadLimits) -> tuple[dict[str, Any], bytes]:
     """Ask a worker; return its result, and the bytes that followed. Blocks. What it refuses is a FileInputError."""
     with tempfile.NamedTemporaryFile() as out:
-        forker, name, ended = _start(request, limits, out.name)
+        forker, name, ending = _start(request, limits, out.name)
         try:
-            status = ended.result(limits.seconds)
+            status = ending.result(limits.seconds)
         except TimeoutError:
-            raise refused(request.path, "time", "", limits) from None
+            raise refusal(request.path, "time", "", limits) from None
         finally:
-            if not ended.done():
+            if not ending.done():
                 forker.tell({"kill": name})
-                concurrent.futures.wait([ended], _ENDING_S)
+                concurrent.futures.wait([ending], _ENDING_S)
         return forker.outcome(request.path, out, status, limits)
 
 
-async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
+async def run_async(request: Request, limits: ReadLimits) -> tuple[dict[str, Any], bytes]:
     """Do as `run` for a caller with an event loop; when it is cancelled, no process is left."""
     with tempfile.NamedTemporaryFile() as out:
-        forker, name, ended = await asyncio.to_thread(_start, request, limits, out.name)
-        waiting = asyncio.wrap_future(ended)
+        forker, name, ending = await asyncio.to_thread(_start, request, limits, out.name)
+        waiting = asyncio.wrap_future(ending)
         try:
             async with asyncio.timeout(limits.seconds):
                 status = await asyncio.shield(waiting)
         except TimeoutError:
-            raise refused(request.path, "time", "", limits) from None
+            raise refusal(request.path, "time", "", limits) from None
         finally:
-            if not ended.done():
+            if not ending.done():
                 forker.tell({"kill": name})
                 await asyncio.wait([waiting], timeout=_ENDING_S)
             if not waiting.cancel():
@@ -98,26 +98,26 @@ async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], b
         return await asyncio.to_thread(forker.outcome, request.path, out, status, limits)
 
 
-def asked(request: Request, limits: Limits) -> dict[str, Any]:
+def payload(request: Request, limits: ReadLimits) -> dict[str, Any]:
     return asdict(request) | {"path": str(request.path.absolute()), "numbers": asdict(limits)}
 
 
 def environment() -> dict[str, str]:
     """Return only what Python needs to start: a parser of hostile input gets no keys."""
-    kept = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SYSTEMROOT")
+    names = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SYSTEMROOT")
     # One thread each for libraries that would start one per processor, with a stack in the bounded address space.
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return {name: os.environ[name] for name in kept if name in os.environ} | {"PYTHONUTF8": "1"} | threads
+    return {name: os.environ[name] for name in names if name in os.environ} | {"PYTHONUTF8": "1"} | threads
 
 
-def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
+def refusal(path: Path, code: str, detail: str, limits: ReadLimits) -> FileInputError:
     """Return the error with the sentence for a code of a converter's."""
     if code == "foreign":
-        what, _, way_out = detail.partition("|")
-        return FileInputError(f"{path} is {what}, which cannot be read; {way_out}. Readable are {READABLE}.")
+        kind, _, way_out = detail.partition("|")
+        return FileInputError(f"{path} is {kind}, which cannot be read; {way_out}. Readable are {READABLE}.")
     more = f" ({detail})" if detail else ""
     mib = limits.memory_bytes >> 20
-    unpacked = limits.unpacked_bytes // 1_000_000
+    unpacked_mb = limits.unpacked_bytes // 1_000_000
     sentences = {
         "empty": "is empty; give a file with content.",
         "binary": f"is corrupt or not a document: it holds binary data; give a readable file ({READABLE}).",
@@ -138,7 +138,7 @@ def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputErro
         "archive_empty": f"holds no member that can be read{more}; give a file with content.",
         "member": f"is corrupt: one of its parts cannot be read ({detail}); download or copy it again.",
         "ratio": f"is packed like a bomb ({detail} grows more than 500 times); unpack it and give the part you need.",
-        "unpacked": f"holds more than {unpacked:,} MB when it is unpacked; give the part you need.",
+        "unpacked": f"holds more than {unpacked_mb:,} MB when it is unpacked; give the part you need.",
         "members": f"holds more than {limits.members:,} parts; give those you need.",
         "depth": "lies inside too many archives; unpack it first.",
         "entities": "declares XML entities, by which small files grow without end; write them out and save it again.",
@@ -187,77 +187,77 @@ class Forker:
         os.close(read_end)
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def start(self, request: Request, limits: Limits, out: str) -> tuple[int, Future[int]]:
+    def start(self, request: Request, limits: ReadLimits, out: str) -> tuple[int, Future[int]]:
         """Start a worker that writes to a file; return its number, and what becomes its status."""
-        name, ended = next(self._ids), Future[int]()
-        self._waiting[name] = ended
+        name, ending = next(self._ids), Future[int]()
+        self._waiting[name] = ending
         with self._lock:
             load, self._load = self._load, []
-        self.tell({"id": name, "out": out, "load": load, "request": asked(request, limits)})
-        return name, ended
+        self.tell({"id": name, "out": out, "load": load, "request": payload(request, limits)})
+        return name, ending
 
-    def tell(self, what: dict[str, Any]) -> None:
+    def tell(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
         with self._lock, contextlib.suppress(OSError, ValueError):  # it is gone: `_listen` says so
-            self.process.stdin.write(json.dumps(what).encode() + b"\n")
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
             self.process.stdin.flush()
 
-    def outcome(self, path: Path, out: IO[bytes], status: int, limits: Limits) -> tuple[dict[str, Any], bytes]:
+    def outcome(self, path: Path, out: IO[bytes], status: int, limits: ReadLimits) -> tuple[dict[str, Any], bytes]:
         """Return what a worker wrote, and keep which modules it loaded, for those after it."""
         out.seek(0)
         try:
             result = json.loads(out.readline())
         except ValueError:
             # SIGXCPU or SIGKILL at the processor limit; 1 when even reporting took more memory than there is.
-            code = {-24: "time", -9: "time", 1: "memory", 3: "output", _GONE: "gone"}.get(status, "corrupt")
-            raise refused(path, code, f"its reader ended with status {status}", limits) from None
+            code = {-24: "time", -9: "time", 1: "memory", 3: "output", _NO_STATUS: "gone"}.get(status, "corrupt")
+            raise refusal(path, code, f"its reader ended with status {status}", limits) from None
         with self._lock:
             self._load += result.pop("loaded", ())
         if "error" in result:
-            raise refused(path, result["error"], result["detail"], limits)
+            raise refusal(path, result["error"], result["detail"], limits)
         return result, out.read()
 
     def _listen(self) -> None:
         assert self.process.stdout is not None and self.process.stdin is not None
         with self.process.stdout as lines:
             for line in lines:
-                told = json.loads(line)
+                message = json.loads(line)
                 with _starting:
-                    ended = self._waiting.pop(told["id"], None)
-                    self.gone = ended is None and not self._waiting  # it is idle
+                    ending = self._waiting.pop(message["id"], None)
+                    self.gone = ending is None and not self._waiting  # it is idle
                 if self.gone:
                     break
-                if ended is not None and ended.set_running_or_notify_cancel():
-                    ended.set_result(told["status"])
+                if ending is not None and ending.set_running_or_notify_cancel():
+                    ending.set_result(message["status"])
         with _starting:
             self.gone = True
         os.close(self._lifeline)
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         self.process.wait()
-        for ended in self._waiting.values():
-            if ended.set_running_or_notify_cancel():
-                ended.set_result(_GONE)
+        for ending in self._waiting.values():
+            if ending.set_running_or_notify_cancel():
+                ending.set_result(_NO_STATUS)
 
 
-_kept: list[Forker] = []
+_forkers: list[Forker] = []
 _starting = threading.Lock()
 
 
-def _start(request: Request, limits: Limits, out: str) -> tuple[Forker, int, Future[int]]:
+def _start(request: Request, limits: ReadLimits, out: str) -> tuple[Forker, int, Future[int]]:
     """Start a worker as `Forker.start`, by a new process that forks where there is none with this environment."""
     with _starting:
-        if _kept and (_kept[0].gone or _kept[0].pid != os.getpid() or _kept[0].environ != environment()):
+        if _forkers and (_forkers[0].gone or _forkers[0].pid != os.getpid() or _forkers[0].environ != environment()):
             _end()
-        if not _kept:
-            _kept.append(Forker())
-        return _kept[0], *_kept[0].start(request, limits, out)
+        if not _forkers:
+            _forkers.append(Forker())
+        return _forkers[0], *_forkers[0].start(request, limits, out)
 
 
 @atexit.register
 def _end() -> None:
     """End the process that forks, and with it its workers."""
-    old = _kept.pop() if _kept else None
+    old = _forkers.pop() if _forkers else None
     if old is not None and old.pid == os.getpid():
         old.process.kill()
         old.process.wait()

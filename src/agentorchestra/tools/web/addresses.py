@@ -26,9 +26,9 @@ _SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 WebErrorKind = Literal["refused", "unreachable", "timeout", "too_large", "bad_answer"]
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_REFUSED = [
-    (ipaddress.ip_network(net), what)
-    for what, nets in {
+_PRIVATE_NETS = [
+    (ipaddress.ip_network(net), kind)
+    for kind, nets in {
         "unspecified": "0.0.0.0/8 ::/128",
         "private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7 fec0::/10",
         "shared by a provider's customers": "100.64.0.0/10",
@@ -48,7 +48,7 @@ _COMPATIBLE = ipaddress.IPv6Network("::/96")
 
 
 @dataclass(frozen=True)
-class Address:
+class WebAddress:
     """An address in the one form in which it is asked for."""
 
     scheme: str  # `http` or `https`
@@ -61,7 +61,7 @@ class Address:
     def url(self) -> str:
         """The address without its fragment."""
         port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{_bracketed(self.host)}{port}{self.path}"
+        return f"{self.scheme}://{_url_host(self.host)}{port}{self.path}"
 
     @property
     def origin(self) -> tuple[str, str, int]:
@@ -70,7 +70,7 @@ class Address:
     @property
     def place(self) -> str:
         """`HOST:PORT`, the form in which private services are allowed."""
-        return f"{_bracketed(self.host)}:{self.port}"
+        return f"{_url_host(self.host)}:{self.port}"
 
     @property
     def ip(self) -> IPAddress | None:
@@ -80,88 +80,88 @@ class Address:
             return None
 
 
-def parse_address(url: str) -> Address:
+def parse_address(url: str) -> WebAddress:
     """Return an absolute `http` or `https` address in its one form; WebError (`refused`) for tricks, or for none."""
     text = url.strip(" \t\r\n")
-    shown = shown_address(text)
+    label = shown_address(text)
     if not text:
         raise WebError("the address is empty; give one such as https://example.org/page", kind="refused", url="")
     if len(text) > MOST_CHARS:
-        raise _refused(shown, f"is longer than {MOST_CHARS:,} characters")
+        raise _refusal(label, f"is longer than {MOST_CHARS:,} characters")
     if any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") for char in text):
-        raise _refused(shown, "holds control or invisible characters")
+        raise _refusal(label, "holds control or invisible characters")
     if "\\" in text:
-        raise _refused(shown, "holds a backslash, which clients read differently")
+        raise _refusal(label, "holds a backslash, which clients read differently")
     scheme, colon, _ = text.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme) or not text[len(scheme) :].startswith("://"):
-        raise _refused(shown, "is no absolute address; give one such as https://example.org/page", way_out="")
+        raise _refusal(label, "is no absolute address; give one such as https://example.org/page", way_out="")
     if scheme.lower() not in _PORTS:
-        raise _refused(shown, f"has the scheme {scheme.lower()!r}; only http and https are read", way_out="")
+        raise _refusal(label, f"has the scheme {scheme.lower()!r}; only http and https are read", way_out="")
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise _refused(shown, f"is malformed ({error})") from None
+        raise _refusal(label, f"is malformed ({error})") from None
     if "@" in parts.netloc:
-        raise _refused(shown, "holds a user name before the host")
+        raise _refusal(label, "holds a user name before the host")
     if port == 0:
-        raise _refused(shown, "has the port 0")
-    host = plain_host(parts.netloc, shown)
+        raise _refusal(label, "has the port 0")
+    host = plain_host(parts.netloc, label)
     scheme = scheme.lower()
-    path = _quoted(parts.path or "/") + (f"?{_quoted(parts.query)}" if parts.query else "")
-    return Address(scheme, host, port or _PORTS[scheme], path, parts.fragment)
+    path = _quote(parts.path or "/") + (f"?{_quote(parts.query)}" if parts.query else "")
+    return WebAddress(scheme, host, port or _PORTS[scheme], path, parts.fragment)
 
 
-def plain_host(netloc: str, shown: str) -> str:
+def plain_host(netloc: str, label: str) -> str:
     """Return the host of an authority (`host:port`) in its one form; WebError where it is written with tricks."""
     if netloc.startswith("["):
-        written, _, rest = netloc[1:].partition("]")
+        raw_host, _, rest = netloc[1:].partition("]")
         if rest and not re.fullmatch(r":[0-9]*", rest):
-            raise _refused(shown, "has a host that is none")
-        if "%" in written:
-            raise _refused(shown, "names a network interface of this machine in its host")
+            raise _refusal(label, "has a host that is none")
+        if "%" in raw_host:
+            raise _refusal(label, "names a network interface of this machine in its host")
         try:
-            return str(ipaddress.IPv6Address(written))
+            return str(ipaddress.IPv6Address(raw_host))
         except ValueError:
-            raise _refused(shown, "has a host in brackets that is no IPv6 address") from None
-    written = netloc.partition(":")[0]
-    if "%" in written:
-        raise _refused(shown, "has a percent sign in its host")
-    host = _ascii(written, shown)
+            raise _refusal(label, "has a host in brackets that is no IPv6 address") from None
+    raw_host = netloc.partition(":")[0]
+    if "%" in raw_host:
+        raise _refusal(label, "has a percent sign in its host")
+    host = _ascii(raw_host, label)
     if not host:
-        raise _refused(shown, "has no host")
+        raise _refusal(label, "has no host")
     last = host.rpartition(".")[2]
     if _NUMBER.fullmatch(last):  # what every client reads as an IPv4 address, whatever else stands there
         try:
             plain = str(ipaddress.IPv4Address(host))
         except ValueError:
             plain = ""
-        if plain != written.rstrip("."):
-            raise _refused(shown, "writes an IP address in an unusual way")
+        if plain != raw_host.rstrip("."):
+            raise _refusal(label, "writes an IP address in an unusual way")
         return plain
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
-        raise _refused(shown, f"has the host {host[:80]!r}, which no site can have")
+        raise _refusal(label, f"has the host {host[:80]!r}, which no site can have")
     return host
 
 
-def _ascii(written: str, shown: str) -> str:
+def _ascii(raw_host: str, label: str) -> str:
     """Return a host in lower case and ASCII, without the dot at its end."""
-    host = written
+    host = raw_host
     if not host.isascii():
         import idna
 
         try:
             host = idna.encode(host, uts46=True).decode("ascii")
         except (idna.IDNAError, UnicodeError):
-            raise _refused(shown, "has a host with characters that no site's name can have") from None
+            raise _refusal(label, "has a host with characters that no site's name can have") from None
     return host.lower().removesuffix(".")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return quote(text, safe=_SAFE)
 
 
-def _bracketed(host: str) -> str:
+def _url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
@@ -172,14 +172,14 @@ def shown_address(url: str) -> str:
     return plain if len(plain) <= 200 else f"{plain[:200]}..."
 
 
-def web_error(url: str, why: str, kind: WebErrorKind, status: int = 0) -> WebError:
+def web_error(url: str, reason: str, kind: WebErrorKind, status: int = 0) -> WebError:
     """Return an error whose sentence begins with the address."""
-    shown = shown_address(url)
-    return WebError(f"{shown} {why}", kind=kind, url=shown, status=status)
+    label = shown_address(url)
+    return WebError(f"{label} {reason}", kind=kind, url=label, status=status)
 
 
-def _refused(shown: str, why: str, *, way_out: str = "; give the address as a browser shows it") -> WebError:
-    return WebError(f"{shown!r} {why}{way_out}", kind="refused", url=shown)
+def _refusal(label: str, reason: str, *, way_out: str = "; give the address as a browser shows it") -> WebError:
+    return WebError(f"{label!r} {reason}{way_out}", kind="refused", url=label)
 
 
 def ends_at(ip: IPAddress) -> IPAddress:
@@ -189,13 +189,13 @@ def ends_at(ip: IPAddress) -> IPAddress:
     if (inside := ip.ipv4_mapped or ip.sixtofour) is not None:
         return inside
     # ISATAP, and translated (RFC 2765)
-    marked = ip.packed[8:12] in (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe", b"\x00\x00\xff\xff")
-    if marked or any(ip in net for net in _NAT64) or (ip in _COMPATIBLE and int(ip) > 1):
+    has_mark = ip.packed[8:12] in (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe", b"\x00\x00\xff\xff")
+    if has_mark or any(ip in net for net in _NAT64) or (ip in _COMPATIBLE and int(ip) > 1):
         return ipaddress.IPv4Address(ip.packed[12:])
     return ip
 
 
-def why_not(ip: IPAddress) -> str:
+def private_reason(ip: IPAddress) -> str:
     """Return why an address is not on the public network, "" where it is.
 
     By networks that are listed here: the standard library's opinion has changed between the Python versions supported.
@@ -203,21 +203,21 @@ def why_not(ip: IPAddress) -> str:
     if isinstance(ip, ipaddress.IPv6Address) and ip.scope_id:
         return "link-local"
     ending = ends_at(ip)
-    known = ending.version == 4 or ending in _V6_GLOBAL
-    return next((what for net, what in _REFUSED if ending in net), "" if known else "reserved")
+    is_public = ending.version == 4 or ending in _V6_GLOBAL
+    return next((kind for net, kind in _PRIVATE_NETS if ending in net), "" if is_public else "reserved")
 
 
-def allowed_places(written: Iterable[str]) -> frozenset[tuple[str, int]]:
+def allowed_places(places: Iterable[str]) -> frozenset[tuple[str, int]]:
     """Return (host, port) of private services, written as `HOST:PORT` or an address; WebError for one that is none."""
-    found = set()
-    for one in written:
-        if "://" in one:
-            address = parse_address(one)
-        elif re.search(r":\d+$", one):
-            address = parse_address(f"http://{one}")
+    services = set()
+    for place in places:
+        if "://" in place:
+            address = parse_address(place)
+        elif re.search(r":\d+$", place):
+            address = parse_address(f"http://{place}")
         else:
             raise WebError(
-                f"{one!r} names no private service; write HOST:PORT, e.g. '127.0.0.1:8080'", kind="refused", url=one
+                f"{place!r} names no private service; write HOST:PORT, e.g. '127.0.0.1:8080'", kind="refused", url=place
             )
-        found.add((address.host, address.port))
-    return frozenset(found)
+        services.add((address.host, address.port))
+    return frozenset(services)

@@ -15,14 +15,14 @@ _STEP = 64 * 1024
 
 def accepted_codings() -> str:
     """Return what this installation can unpack, for `Accept-Encoding`."""
-    found = ["gzip", "deflate"]
+    codings = ["gzip", "deflate"]
     for name, module in (("br", "brotli"), ("zstd", "backports.zstd")):
         try:
             importlib.import_module(module)
         except ImportError:
             continue
-        found.append(name)
-    return ", ".join(found)
+        codings.append(name)
+    return ", ".join(codings)
 
 
 class _Zlib:
@@ -45,11 +45,11 @@ class _Zlib:
                 if self._d is not None and not (self._gzip and data.startswith(b"\x1f\x8b")):
                     self._ended = True  # padding behind the end is no content
                     return
-                self._d = self._begun(data)  # gzip files may follow each other
+                self._d = self._decompressor(data)  # gzip files may follow each other
             yield self._d.decompress(data, _STEP)
             data = self._d.unused_data if self._d.eof else self._d.unconsumed_tail
 
-    def _begun(self, data: bytes) -> Any:
+    def _decompressor(self, data: bytes) -> Any:
         if self._gzip:
             return zlib.decompressobj(16 + zlib.MAX_WBITS)
         # A zlib header is two bytes that are a multiple of 31 and name the method 8; some servers leave it out.
@@ -108,15 +108,15 @@ class _Zstd:
         return bool(self._d.eof)
 
 
-class Body:
+class AnswerBody:
     """Takes the bytes of an answer and keeps what they unpack to, up to `most`; WebError for unknown compressions."""
 
     def __init__(self, codings: str, most: int, url: str) -> None:
-        names = [one.strip().lower().removeprefix("x-") for one in codings.split(",")]
+        names = [name.strip().lower().removeprefix("x-") for name in codings.split(",")]
         names = [name for name in names if name not in ("", "identity")]
         if len(names) > MOST_CODINGS:
-            why = f"sent an answer compressed {len(names)} times, which is no ordinary page; leave it out"
-            raise web_error(url, why, "bad_answer")
+            reason = f"sent an answer compressed {len(names)} times, which is no ordinary page; leave it out"
+            raise web_error(url, reason, "bad_answer")
         self._unpackers = [_unpacker(name, url) for name in reversed(names)]
         self._url = url
         self._most = most
@@ -131,8 +131,8 @@ class Body:
                 if len(piece) > room:
                     return False
         except Exception as error:  # each library has its own
-            why = f"sent an answer that cannot be unpacked ({type(error).__name__}: {error}); try it later"
-            raise web_error(self._url, why, "bad_answer") from None
+            reason = f"sent an answer that cannot be unpacked ({type(error).__name__}: {error}); try it later"
+            raise web_error(self._url, reason, "bad_answer") from None
         return True
 
     def _through(self, data: bytes, at: int) -> Iterator[bytes]:
@@ -146,7 +146,7 @@ class Body:
     @property
     def complete(self) -> bool:
         """True if nothing is missing at the end of what is compressed."""
-        return all(one.complete for one in self._unpackers)
+        return all(unpacker.complete for unpacker in self._unpackers)
 
     @property
     def data(self) -> bytes:
@@ -163,5 +163,5 @@ def _unpacker(name: str, url: str) -> _Zlib | _Brotli | _Zstd:
             return _Zstd()
     except ImportError:
         pass
-    how = f"compressed as {name[:40]!r}, which was not asked for and cannot be unpacked here"
-    raise web_error(url, f"sent an answer {how}; leave it out", "bad_answer")
+    coding = f"compressed as {name[:40]!r}, which was not asked for and cannot be unpacked here"
+    raise web_error(url, f"sent an answer {coding}; leave it out", "bad_answer")

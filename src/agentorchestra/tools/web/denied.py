@@ -20,8 +20,8 @@ class DeniedPages:
         SettingsError: an entry names no host.
     """
 
-    def __init__(self, written: Iterable[str]) -> None:
-        self._pages = {one: _pattern(one) for one in written}
+    def __init__(self, names: Iterable[str]) -> None:
+        self._pages = {name: _pattern(name) for name in names}
 
     def holds(self, url: str) -> bool:
         return bool(self._entry(url))
@@ -29,19 +29,19 @@ class DeniedPages:
     def refuse(self, url: str) -> None:
         """Raise a WebError of kind `refused` for the address of a denied page."""
         if entry := self._entry(url):
-            why = f"is not read: the setting web.deny names {entry!r}; use another source"
-            raise web_error(url, why, "refused")
+            reason = f"is not read: the setting web.deny names {entry!r}; use another source"
+            raise web_error(url, reason, "refused")
 
     def _entry(self, url: str) -> str:
         plain = unquote(unquote(url)).lower()
         return next((entry for entry, pattern in self._pages.items() if pattern.search(plain)), "")
 
 
-def _pattern(written: str) -> re.Pattern[str]:
-    host, slash, path = written.strip().lower().partition("/")
+def _pattern(name: str) -> re.Pattern[str]:
+    host, slash, path = name.strip().lower().partition("/")
     if not re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?", host):
         raise SettingsError(
-            f"web.deny holds {written!r}, which names no page; write 'example.org' for a site with all below it, or "
+            f"web.deny holds {name!r}, which names no page; write 'example.org' for a site with all below it, or "
             "'example.org/folder' for a part of it"
         )
     port = "" if ":" in host else r"(?::\d+)?"

@@ -26,17 +26,17 @@ from urllib.parse import urljoin
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
-from agentorchestra.tools.files.formats.charsets import known
+from agentorchestra.tools.files.formats.charsets import codec_name
 from agentorchestra.tools.web.addresses import (
-    Address,
+    WebAddress,
     WebErrorKind,
     allowed_places,
     parse_address,
+    private_reason,
     shown_address,
     web_error,
-    why_not,
 )
-from agentorchestra.tools.web.bodies import Body, accepted_codings
+from agentorchestra.tools.web.bodies import AnswerBody, accepted_codings
 from agentorchestra.tools.web.denied import DeniedPages
 from agentorchestra.tools.web.resolver import Resolver, system_names
 
@@ -50,7 +50,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
 _MAX_HEADER_CHARS = 16_384
 # Comments, and what stands for browsers without JavaScript; a page that leads elsewhere within ten seconds
-_UNREAD = re.compile(r"<!--.*?-->|<(script|noscript|template)\b.*?</\1", re.IGNORECASE | re.DOTALL)
+_INVISIBLE = re.compile(r"<!--.*?-->|<(script|noscript|template)\b.*?</\1", re.IGNORECASE | re.DOTALL)
 _REFRESH = re.compile(
     r"<meta\s(?=[^>]*http-equiv\s*=\s*[\"']?refresh\b)[^>]*?content\s*=\s*[\"']?\s*\d(?:\.\d*)?\s*[;,]\s*"
     r"url\s*=\s*[\"']?([^\"'>\s]+)",
@@ -71,14 +71,14 @@ class Answer:
     redirects: tuple[str, ...] = ()  # the addresses that led here, the first one asked for first; empty without any
     read_at: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
     cut: bool = False  # whether there was more than was to be read (`cut=True`)
-    broken: str = ""  # why the body ends before its end, "" where it does not
+    truncation: str = ""  # why the body ends before its end, "" where it does not
 
     @property
     def ok(self) -> bool:
         return 200 <= self.status < 300
 
     @property
-    def downgraded(self) -> bool:
+    def is_downgraded(self) -> bool:
         """True if a redirect led from https to http: what came could have been written by anybody on the way."""
         hops = (*self.redirects, self.url)
         return any(a.startswith("https:") and b.startswith("http:") for a, b in itertools.pairwise(hops))
@@ -92,7 +92,7 @@ class Answer:
     def charset(self) -> str:
         """The charset the server declares, "" for none or one that is unknown here."""
         match = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", self.headers.get("content-type", ""), re.IGNORECASE)
-        return known(match[1]) if match else ""
+        return codec_name(match[1]) if match else ""
 
     @property
     def retry_after_s(self) -> float | None:
@@ -152,7 +152,7 @@ class WebClient:
         timeout_s: float | None = None,
         cut: bool | Literal["text"] = False,
         retry: bool = True,
-        before: Callable[[Address], Awaitable[None]] | None = None,
+        before: Callable[[WebAddress], Awaitable[None]] | None = None,
         refresh: bool = False,
     ) -> Answer:
         """Ask for an address. Any status is an answer; WebError if the address is refused or nobody answers.
@@ -165,17 +165,17 @@ class WebClient:
         Retry-After). `before` is asked before each hop, and raises to stop. `refresh` follows pages that lead on.
         """
         body = data
-        sent = {name.lower(): value for name, value in (headers or {}).items()}
+        fields = {name.lower(): value for name, value in (headers or {}).items()}
         if json is not None:
             body = dumps(json).encode()
-            sent.setdefault("content-type", "application/json")
+            fields.setdefault("content-type", "application/json")
         limit = timeout_s if timeout_s is not None else self.settings.timeout_s
         loop = asyncio.get_running_loop()
         started = loop.time()
         job = _Job(
             client=self,
             method=method.upper(),
-            headers=sent,
+            headers=fields,
             body=body,
             private=self._private | allowed_places(allowed),
             max_bytes=max_bytes if max_bytes is not None else int(self.settings.max_mib * 1024 * 1024),
@@ -194,34 +194,34 @@ class WebClient:
                     await asyncio.sleep(wait)
                     answer = await job.follow(address)
         except TimeoutError:
-            why = f"was not read within {limit:g} s; try it later, or read another page"
-            raise web_error(address.url, why, "timeout") from None
+            reason = f"was not read within {limit:g} s; try it later, or read another page"
+            raise web_error(address.url, reason, "timeout") from None
         return answer
 
     def line(self, host: str) -> asyncio.Semaphore:
         """Return the line at a host's door, in this event loop; it lasts as long as somebody stands in it."""
         lines = self._lines.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary())
-        found = lines.get(host)
-        if found is None:
-            found = lines[host] = asyncio.Semaphore(self.settings.per_host)
-        return found
+        semaphore = lines.get(host)
+        if semaphore is None:
+            semaphore = lines[host] = asyncio.Semaphore(self.settings.per_host)
+        return semaphore
 
     async def addresses(
-        self, address: Address, private: frozenset[tuple[str, int]], *, setting: str = "web.private"
+        self, address: WebAddress, private: frozenset[tuple[str, int]], *, setting: str = "web.private"
     ) -> list[str]:
         """Return the IP addresses of a host; WebError for none, or one that is neither public nor in `private`."""
-        why = ""
+        reason = ""
         try:
-            found = [address.host] if address.ip is not None else list(await self._resolver(address.host))
+            ips = [address.host] if address.ip is not None else list(await self._resolver(address.host))
         except (OSError, UnicodeError) as error:
-            found, why = [], f" ({getattr(error, 'strerror', None) or error})"
-        if not found:
-            why = f"cannot be read: the host {address.host} has no address{why}; check its name"
-            raise web_error(address.url, why, "unreachable")
+            ips, reason = [], f" ({getattr(error, 'strerror', None) or error})"
+        if not ips:
+            reason = f"cannot be read: the host {address.host} has no address{reason}; check its name"
+            raise web_error(address.url, reason, "unreachable")
         if (address.host, address.port) not in private:
-            for one in found:
-                refuse_private(one, address, setting=setting)
-        return found
+            for ip in ips:
+                refuse_private(ip, address, setting=setting)
+        return ips
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
@@ -239,18 +239,18 @@ class WebClient:
         return accepted_codings()
 
 
-def refuse_private(ip: str, address: Address, *, setting: str = "web.private") -> None:
+def refuse_private(ip: str, address: WebAddress, *, setting: str = "web.private") -> None:
     try:
-        why = why_not(ipaddress.ip_address(ip))
+        reason = private_reason(ipaddress.ip_address(ip))
     except ValueError:
-        why = "no IP address"
-    if why:
-        where = "" if ip == address.host else f", the host {address.host} is at {ip}"
-        why = (
-            f"is not read: it leads to an address that is not on the public network ({why}{where}); a service of your "
-            f"own is allowed by the setting {setting} = [{address.place!r}]"
+        reason = "no IP address"
+    if reason:
+        location = "" if ip == address.host else f", the host {address.host} is at {ip}"
+        reason = (
+            f"is not read: it leads to an address that is not on the public network ({reason}{location}); a service of "
+            f"your own is allowed by the setting {setting} = [{address.place!r}]"
         )
-        raise web_error(address.url, why, "refused")
+        raise web_error(address.url, reason, "refused")
 
 
 @dataclass
@@ -262,13 +262,13 @@ class _Job:
     private: frozenset[tuple[str, int]]
     max_bytes: int
     cut: bool | Literal["text"]
-    before: Callable[[Address], Awaitable[None]] | None
+    before: Callable[[WebAddress], Awaitable[None]] | None
     refresh: bool = False
     until: float | None = None  # (the loop's clock) when a body has to be here; what came is then given
 
-    async def follow(self, address: Address) -> Answer:
+    async def follow(self, address: WebAddress) -> Answer:
         """Return the answer at the end of the redirects."""
-        hops: list[Address] = []
+        hops: list[WebAddress] = []
         method, headers, body = self.method, dict(self.headers), self.body
         public = False
         while True:
@@ -286,8 +286,8 @@ class _Job:
                 if len(hops) == 1:
                     raise
                 raise _hop_error(hops, f"redirects: {error}", error.kind) from None
-            if target is None and self.refresh and answer.ok and (said := refresh_of(answer)):
-                target = self._target(address, said, hops)
+            if target is None and self.refresh and answer.ok and (location := refresh_of(answer)):
+                target = self._target(address, location, hops)
                 target = None if target in hops else target  # it is read again and again, or asks for a cookie
             if target is None:
                 return answer
@@ -305,18 +305,18 @@ class _Job:
             address = target
 
     async def _ask(
-        self, address: Address, method: str, headers: Mapping[str, str], body: bytes | None, hops: list[Address]
-    ) -> tuple[Answer, Address | None]:
+        self, address: WebAddress, method: str, headers: Mapping[str, str], body: bytes | None, hops: list[WebAddress]
+    ) -> tuple[Answer, WebAddress | None]:
         import aiohttp
         from yarl import URL
 
-        found = await self.client.addresses(address, self.private)
+        ips = await self.client.addresses(address, self.private)
         settings = self.client.settings
-        wanted = {"accept": "*/*", "user-agent": settings.user_agent, "accept-encoding": self.client.codings, **headers}
+        fields = {"accept": "*/*", "user-agent": settings.user_agent, "accept-encoding": self.client.codings, **headers}
         tls = self.client.tls if address.scheme == "https" else True
         async with self.client.line(address.host):
             connector = aiohttp.TCPConnector(
-                resolver=_resolver_of(found),
+                resolver=_resolver_of(ips),
                 use_dns_cache=False,
                 force_close=True,
                 ssl=tls,
@@ -337,31 +337,31 @@ class _Job:
                         max_headers=128,
                     ) as session,
                     session.request(
-                        method, URL(address.url, encoded=True), headers=wanted, data=body, allow_redirects=False
+                        method, URL(address.url, encoded=True), headers=fields, data=body, allow_redirects=False
                     ) as response,
                 ):
-                    return await self._taken(address, method, response, hops)
+                    return await self._answer(address, method, response, hops)
             except aiohttp.ClientConnectorCertificateError as error:
                 inner = error.certificate_error
-                said = str(getattr(inner, "verify_message", "") or inner)[:200]
-                why = f"is not read: its certificate is not valid ({said}); read another source"
-                raise web_error(address.url, why, "unreachable") from None
+                detail = str(getattr(inner, "verify_message", "") or inner)[:200]
+                reason = f"is not read: its certificate is not valid ({detail}); read another source"
+                raise web_error(address.url, reason, "unreachable") from None
             except aiohttp.ServerTimeoutError:
-                why = f"fell silent for {settings.idle_s:g} s; try it later, or read another page"
-                raise web_error(address.url, why, "timeout") from None
+                reason = f"fell silent for {settings.idle_s:g} s; try it later, or read another page"
+                raise web_error(address.url, reason, "timeout") from None
             except aiohttp.ClientConnectionError as error:
-                why = f"cannot be reached ({_words(error)}); try it later, or read another page"
-                raise web_error(address.url, why, "unreachable") from None
+                reason = f"cannot be reached ({_words(error)}); try it later, or read another page"
+                raise web_error(address.url, reason, "unreachable") from None
             except aiohttp.ClientPayloadError:
-                why = "broke off in the middle of its answer; try it later, or read another page"
-                raise web_error(address.url, why, "bad_answer") from None
+                reason = "broke off in the middle of its answer; try it later, or read another page"
+                raise web_error(address.url, reason, "bad_answer") from None
             except (aiohttp.ClientError, ValueError) as error:
-                why = f"answered with something that is no proper HTTP ({_words(error)}); read another page"
-                raise web_error(address.url, why, "bad_answer") from None
+                reason = f"answered with something that is no proper HTTP ({_words(error)}); read another page"
+                raise web_error(address.url, reason, "bad_answer") from None
 
-    async def _taken(
-        self, address: Address, method: str, response: aiohttp.ClientResponse, hops: list[Address]
-    ) -> tuple[Answer, Address | None]:
+    async def _answer(
+        self, address: WebAddress, method: str, response: aiohttp.ClientResponse, hops: list[WebAddress]
+    ) -> tuple[Answer, WebAddress | None]:
         """Return the answer with its body; of a redirect, where it leads."""
         headers: dict[str, str] = {}
         for name, value in response.headers.items():
@@ -371,31 +371,31 @@ class _Job:
         if response.status in _REDIRECTS and headers.get("location", "").strip():
             target = self._target(address, headers["location"], hops)
             return Answer(address.url, response.status, headers, b"", redirects), target
-        body, cut, broken = b"", False, ""
+        body, cut, truncation = b"", False, ""
         if method != "HEAD" and response.status not in (204, 304):
-            body, cut, broken = await self._body(address, response)
-        return Answer(address.url, response.status, headers, body, redirects, cut=cut, broken=broken), None
+            body, cut, truncation = await self._body(address, response)
+        return Answer(address.url, response.status, headers, body, redirects, cut=cut, truncation=truncation), None
 
-    async def _body(self, address: Address, response: aiohttp.ClientResponse) -> tuple[bytes, bool, str]:
+    async def _body(self, address: WebAddress, response: aiohttp.ClientResponse) -> tuple[bytes, bool, str]:
         """Return the bytes, whether there are more than were to be read, and why they end before their end."""
         import aiohttp
 
         most = f"{self.max_bytes / 2**20:.0f} MiB" if self.max_bytes >= 2**20 else f"{self.max_bytes:,} bytes"
-        why = (
+        reason = (
             f"is larger than {most}, the most that is read of one address; look for a smaller page, or for a part of it"
         )
-        too_large = web_error(address.url, why, "too_large", response.status)
-        body = Body(response.headers.get("content-encoding", ""), self.max_bytes, address.url)
+        too_large = web_error(address.url, reason, "too_large", response.status)
+        body = AnswerBody(response.headers.get("content-encoding", ""), self.max_bytes, address.url)
         cut = self.cut is True or (self.cut == "text" and _is_text(response.content_type))
-        bound = _MOST_PACKED if response.headers.get("content-encoding") else self.max_bytes
-        if (response.content_length or 0) > bound and not cut:
+        limit = _MOST_PACKED if response.headers.get("content-encoding") else self.max_bytes
+        if (response.content_length or 0) > limit and not cut:
             raise too_large
-        taken, broken = 0, ""
+        size, truncation = 0, ""
         try:
             async with asyncio.timeout_at(self.until if cut else None):
                 async for chunk in response.content.iter_chunked(64 * 1024):
-                    taken += len(chunk)
-                    if not body.take(chunk) or taken > _MOST_PACKED:
+                    size += len(chunk)
+                    if not body.take(chunk) or size > _MOST_PACKED:
                         if not cut:
                             raise too_large
                         return body.data, True, ""
@@ -403,13 +403,13 @@ class _Job:
             response.content.set_exception(None)  # type: ignore[arg-type]  # it holds back what came before the break
             if not (cut and body.take(response.content.read_nowait()) and body.data):
                 raise
-            broken = "it came too slowly" if isinstance(error, TimeoutError) else "the site broke off"
-        if not (body.complete or broken or (cut and body.data)):
-            why = "sent an answer that breaks off inside what is compressed; try it later"
-            raise web_error(address.url, why, "bad_answer", response.status)
-        return body.data, False, broken if body.complete else broken or "the site broke off"
+            truncation = "it came too slowly" if isinstance(error, TimeoutError) else "the site broke off"
+        if not (body.complete or truncation or (cut and body.data)):
+            reason = "sent an answer that breaks off inside what is compressed; try it later"
+            raise web_error(address.url, reason, "bad_answer", response.status)
+        return body.data, False, truncation if body.complete else truncation or "the site broke off"
 
-    def _target(self, address: Address, location: str, hops: list[Address]) -> Address:
+    def _target(self, address: WebAddress, location: str, hops: list[WebAddress]) -> WebAddress:
         # A header is bytes; sites write other characters into it in UTF-8.
         text = location.encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip(" \t")
         try:
@@ -417,14 +417,14 @@ class _Job:
         except (WebError, ValueError) as error:
             raise _hop_error(hops, f"redirects to an address that is not read: {error}") from None
 
-    def _socket_for(self, address: Address) -> Any:
+    def _socket_for(self, address: WebAddress) -> Any:
         """Return the maker of a connection's sockets: the last look at where it leads, whoever resolved the name."""
         allowed = (address.host, address.port) in self.private
 
         def make(info: Any) -> socket.socket:
-            family, kind, protocol, _, where = info
+            family, kind, protocol, _, sockaddr = info
             if not allowed:
-                refuse_private(str(where[0]), address)
+                refuse_private(str(sockaddr[0]), address)
             return socket.socket(family=family, type=kind, proto=protocol)
 
         return make
@@ -434,7 +434,7 @@ def refresh_of(answer: Answer) -> str:
     """Return where a page leads by its own `<meta http-equiv="refresh">` in a few seconds, "" for none."""
     if answer.media_type not in ("text/html", "application/xhtml+xml"):
         return ""
-    match = _REFRESH.search(_UNREAD.sub(" ", answer.body[:65_536].decode("utf-8", "replace")))
+    match = _REFRESH.search(_INVISIBLE.sub(" ", answer.body[:65_536].decode("utf-8", "replace")))
     return unescape(match[1]) if match else ""
 
 
@@ -442,11 +442,11 @@ def _is_text(media_type: str) -> bool:
     return media_type.startswith("text/") or media_type.endswith(("json", "xml"))
 
 
-def _hop_error(hops: list[Address], why: str, kind: WebErrorKind = "refused") -> WebError:
-    return web_error(hops[0].url, why, kind)
+def _hop_error(hops: list[WebAddress], reason: str, kind: WebErrorKind = "refused") -> WebError:
+    return web_error(hops[0].url, reason, kind)
 
 
-def _resolver_of(found: list[str]) -> Any:
+def _resolver_of(ips: list[str]) -> Any:
     """Return a resolver that knows these addresses only: those that were judged."""
     from aiohttp.abc import AbstractResolver, ResolveResult
 
@@ -457,13 +457,13 @@ def _resolver_of(found: list[str]) -> Any:
             return [
                 ResolveResult(
                     hostname=host,
-                    host=one,
+                    host=ip,
                     port=port,
-                    family=socket.AF_INET6 if ":" in one else socket.AF_INET,
+                    family=socket.AF_INET6 if ":" in ip else socket.AF_INET,
                     proto=0,
                     flags=socket.AI_NUMERICHOST,
                 )
-                for one in found
+                for ip in ips
             ]
 
         async def close(self) -> None:

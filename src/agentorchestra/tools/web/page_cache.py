@@ -56,15 +56,15 @@ class _Kept:
     def _sweep(self, but: Path) -> None:
         """Remove what was not used for longest, where there is too much."""
         assert self._folder is not None
-        found = []
+        entries = []
         for path in self._folder.glob("*/*"):
             with contextlib.suppress(OSError):
                 stat = path.stat()
-                found.append((stat.st_mtime_ns, stat.st_size, path))
-        total = sum(size for _, size, _ in found)
+                entries.append((stat.st_mtime_ns, stat.st_size, path))
+        total = sum(size for _, size, _ in entries)
         if total <= self._max_bytes:
             return
-        for _, size, path in sorted(found):
+        for _, size, path in sorted(entries):
             if total <= self._max_bytes * 0.8:  # so that not each new one removes another
                 break
             if path != but:
@@ -77,9 +77,9 @@ class _Kept:
         return self._folder / name[:2] / name
 
 
-def _is_young(made: str, max_age_s: float) -> bool:
+def _is_young(moment: str, max_age_s: float) -> bool:
     """Return whether a moment lies at most so many seconds back, give or take one; ValueError for no moment."""
-    age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(made)
+    age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(moment)
     return 0 <= age.total_seconds() + 1 <= max_age_s + 1
 
 
@@ -116,20 +116,20 @@ class KeptResults(_Kept):
         super().__init__(folder if max_age_s > 0 else None, _MOST_RESULTS)
         self._max_age_s = max_age_s
 
-    def get(self, engine: str, asked: Mapping[str, JsonValue]) -> list[JsonValue] | None:
+    def get(self, engine: str, query: Mapping[str, JsonValue]) -> list[JsonValue] | None:
         """Return what an engine gave when it was asked the same; None where it is not kept, or for too long. Blocks."""
-        data = self._read(_asked(engine, asked))
+        data = self._read(_key(engine, query))
         try:
-            kept = json.loads(data) if data is not None else None
-            return kept["results"] if kept is not None and _is_young(kept["at"], self._max_age_s) else None
+            entry = json.loads(data) if data is not None else None
+            return entry["results"] if entry is not None and _is_young(entry["at"], self._max_age_s) else None
         except (ValueError, KeyError, TypeError):
             return None
 
-    def put(self, engine: str, asked: Mapping[str, JsonValue], results: Sequence[JsonValue]) -> None:
+    def put(self, engine: str, query: Mapping[str, JsonValue], results: Sequence[JsonValue]) -> None:
         """Keep what an engine gave. Blocks."""
         at = datetime.datetime.now(datetime.UTC).isoformat()
-        self._write(_asked(engine, asked), json.dumps({"at": at, "results": [*results]}).encode())
+        self._write(_key(engine, query), json.dumps({"at": at, "results": [*results]}).encode())
 
 
-def _asked(engine: str, asked: Mapping[str, JsonValue]) -> str:
-    return f"search {engine}\n{json.dumps(asked, sort_keys=True)}"
+def _key(engine: str, query: Mapping[str, JsonValue]) -> str:
+    return f"search {engine}\n{json.dumps(query, sort_keys=True)}"

@@ -15,13 +15,13 @@ from urllib.parse import unquote, urlsplit
 from agentorchestra.core.errors import FileInputError, UnknownComponentError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.tools.files.documents import Document, TextDocument, document_from_json, is_media
-from agentorchestra.tools.files.worker import Limits, Request, run_async
+from agentorchestra.tools.files.worker import ReadLimits, Request, run_async
 from agentorchestra.tools.web.addresses import parse_address, shown_address
 from agentorchestra.tools.web.http import Answer
 
 FORMAT = 2  # of a kept page. 1: the first. 2: with the addresses of its pictures.
 # On one page. What a page is made of is read in a process of its own.
-LIMITS = Limits(max_bytes=100_000_000, seconds=30.0)
+LIMITS = ReadLimits(max_bytes=100_000_000, seconds=30.0)
 
 
 @dataclass(frozen=True)
@@ -56,37 +56,37 @@ class Page:
         return cls(links=links, pictures=pictures, redirects=redirects, notes=notes, **data)
 
 
-def _pairs(given: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
-    return tuple((str(words), str(target)) for words, target in given)
+def _pairs(rows: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
+    return tuple((str(words), str(target)) for words, target in rows)
 
 
 async def page_of(answer: Answer, url: str, reader: str, encoding: str = "") -> Page:
     """Read what a site answered, in a bounded process; WebError (`bad_answer`) for what cannot be read."""
-    shown = shown_address(answer.url)
+    label = shown_address(answer.url)
     with tempfile.TemporaryDirectory(prefix="agentorchestra-page-") as folder:
         path = Path(folder) / file_name(answer.url)
         path.write_bytes(answer.body)
-        declared = answer.media_type
-        asked = {
+        media_type = answer.media_type
+        options = {
             "url": answer.url,
-            "media_type": "text/markdown" if reader == "service" and not declared else declared,
+            "media_type": "text/markdown" if reader == "service" and not media_type else media_type,
             "charset": answer.charset,
             "raw": reader == "raw",
         }
         try:
-            result, _ = await run_async(Request(path, "page", asked=asked, encoding=encoding), LIMITS)
+            result, _ = await run_async(Request(path, "page", options=options, encoding=encoding), LIMITS)
         except FileInputError as error:
             raise WebError(
-                str(error).replace(str(path.absolute()), shown), kind="bad_answer", url=shown, status=answer.status
+                str(error).replace(str(path.absolute()), label), kind="bad_answer", url=label, status=answer.status
             ) from None
     about = dict(result["page"])
     notes = []
-    if answer.downgraded:
+    if answer.is_downgraded:
         notes.append("a redirect led from https to http: what came could have been changed on the way")
     if answer.cut:
         notes.append("it is longer; only its beginning was read")
-    if answer.broken:
-        notes.append(f"{answer.broken}: this is what came of it; fresh=true tries again")
+    if answer.truncation:
+        notes.append(f"{answer.truncation}: this is what came of it; fresh=true tries again")
     notes += about.pop("notes", ())
     return Page(
         url=url,
@@ -147,9 +147,9 @@ def is_text(page: Page) -> bool:
 def outline(document: Document, most: int = 30) -> Sequence[str]:
     if not isinstance(document, TextDocument):
         return ()
-    found = [
+    headings = [
         f"line {number}: {line.strip('# ')[:100]}"
         for number, line in enumerate(document.text.split("\n"), start=1)
         if re.match(r"#{1,4} \S", line)
     ]
-    return [*found[:most], f"and {len(found) - most} more headings"] if len(found) > most else found
+    return [*headings[:most], f"and {len(headings) - most} more headings"] if len(headings) > most else headings

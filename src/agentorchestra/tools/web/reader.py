@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
-from agentorchestra.tools.web.addresses import Address, parse_address, web_error
+from agentorchestra.tools.web.addresses import WebAddress, parse_address, web_error
 from agentorchestra.tools.web.http import Answer, WebClient
 from agentorchestra.tools.web.page_cache import KeptPages
 from agentorchestra.tools.web.pages import Page, page_of
@@ -24,7 +24,7 @@ _WORKERS = 4  # processes that read pages at the same time; each may take a giga
 _ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.8"
 
 
-class PageReader:
+class WebPageReader:
     """Reads pages, and keeps them in the folder of the workspace; SettingsError for a reading service that is none.
 
     `copies` gives what this machine has of an address, and its media type; None where it has nothing.
@@ -58,10 +58,10 @@ class PageReader:
                 page = await page_of(answer, address.url, "raw" if reader == "raw" else "text", encoding)
             return replace(page, notes=(*page.notes, _COPY)), answer.body, False
         if not fresh:
-            kept = await asyncio.to_thread(self._kept.get, address.url, reader, encoding)
-            if kept is not None:
-                self.client.denied.refuse(kept[0].final_url)
-                return (*kept, True)
+            cached = await asyncio.to_thread(self._kept.get, address.url, reader, encoding)
+            if cached is not None:
+                self.client.denied.refuse(cached[0].final_url)
+                return (*cached, True)
         if reader == "service":
             answer = await self._by_service(address, secret)
         else:
@@ -75,20 +75,20 @@ class PageReader:
             page = await page_of(answer, address.url, reader, encoding)
         if reader == "service":
             page = replace(page, final_url=address.url, redirects=())
-        if not answer.broken:
+        if not answer.truncation:
             await asyncio.to_thread(self._kept.put, page, answer.body, encoding)
         return page, answer.body, False
 
-    async def linked(self, first: Page, *, fresh: bool = False) -> AsyncIterator[Page | WebError]:
+    async def linked_pages(self, first: Page, *, fresh: bool = False) -> AsyncIterator[Page | WebError]:
         """Give the pages of its site that a crawler reads besides the first, in order, or why not; else none."""
         if self.settings.reader != "crawler":
             return
         loop = asyncio.get_running_loop()
         until = loop.time() + self.settings.timeout_s
-        known = {first.url, first.final_url}
-        wanted = [url for url in _same_site(first) if url not in known][: self.settings.crawl_pages - 1]
-        for found in await asyncio.gather(*(self._by(until, url, fresh) for url in wanted)):
-            yield found
+        own_urls = {first.url, first.final_url}
+        urls = [url for url in _same_site(first) if url not in own_urls][: self.settings.crawl_pages - 1]
+        for page in await asyncio.gather(*(self._by(until, url, fresh) for url in urls)):
+            yield page
 
     async def _by(self, until: float, url: str, fresh: bool) -> Page | WebError:
         try:
@@ -99,40 +99,40 @@ class PageReader:
         except TimeoutError:
             return WebError(f"{url} was not read in the time there was; fetch it by itself", kind="timeout", url=url)
 
-    async def _by_service(self, address: Address, secret: Callable[[str], str] | None) -> Answer:
+    async def _by_service(self, address: WebAddress, secret: Callable[[str], str] | None) -> Answer:
         """Return what the service makes of a page: the page's address is sent to it."""
         # The service is asked for nothing that would not be read from here.
         await self.client.addresses(address, frozenset())
         if self.settings.robots:
             await self._robots.check(address)
         template = self.settings.service_url
-        spelled = address.url if template.endswith("/{url}") else quote(address.url, safe="")
+        page_url = address.url if template.endswith("/{url}") else quote(address.url, safe="")
         headers = {"accept": "text/markdown, text/plain, text/html;q=0.5"}
         if self.settings.service_key_env and secret is not None:
             headers["authorization"] = f"Bearer {secret(self.settings.service_key_env)}"
         service = template.partition("{url}")[0]
-        return await self.client.get(template.replace("{url}", spelled), headers=headers, allowed=(service,))
+        return await self.client.get(template.replace("{url}", page_url), headers=headers, allowed=(service,))
 
 
 def _same_site(page: Page) -> list[str]:
     """Return the addresses of the same site that the text of a page links to, in its order, each once."""
     here = parse_address(page.final_url)
-    found: dict[str, None] = {}
+    urls: dict[str, None] = {}
     for match in re.finditer(r"\]\((https?://[^\s()]+(?:\([^\s()]*\)[^\s()]*)*)\)", str(page.document.get("text", ""))):
         try:
             address = parse_address(match[1])
         except WebError:
             continue
         if address.origin == here.origin:
-            found[address.url] = None
-    return list(found)
+            urls[address.url] = None
+    return list(urls)
 
 
 def _no_success(answer: Answer) -> WebError:
     try:
-        said = http.HTTPStatus(answer.status).phrase
+        phrase = http.HTTPStatus(answer.status).phrase
     except ValueError:
-        said = "no known status"
+        phrase = "no known status"
     ways = {
         401: "it wants a login; read another source",
         403: "it does not let programs in; read another source",
@@ -141,4 +141,4 @@ def _no_success(answer: Answer) -> WebError:
         429: "it asks to be left alone for a while; read another source, or try it later",
     }
     way_out = ways.get(answer.status, "try it later" if answer.status >= 500 else "read another source")
-    return web_error(answer.url, f"answered {answer.status} ({said}): {way_out}", "bad_answer", answer.status)
+    return web_error(answer.url, f"answered {answer.status} ({phrase}): {way_out}", "bad_answer", answer.status)

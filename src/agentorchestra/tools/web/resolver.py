@@ -12,5 +12,5 @@ Resolver = Callable[[str], Awaitable[Sequence[str]]]
 
 async def system_names(host: str) -> list[str]:
     """Return the addresses that this system's resolver knows, each once; OSError where there is none."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    infos = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in infos))

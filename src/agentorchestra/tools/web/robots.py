@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from agentorchestra.core.errors import WebError
-from agentorchestra.tools.web.addresses import Address, web_error
+from agentorchestra.tools.web.addresses import WebAddress, web_error
 from agentorchestra.tools.web.http import WebClient
 
 KEPT_S = 3_600.0
@@ -27,7 +27,7 @@ class Robots:
         self._client = client
         self._known: dict[tuple[str, str, int], _Rules] = {}
 
-    async def check(self, address: Address) -> None:
+    async def check(self, address: WebAddress) -> None:
         """Refuse a page by RFC 9309: a site without rules allows everything, one that fails nothing."""
         rules = self._known.get(address.origin)
         if rules is None or rules.until < time.monotonic():
@@ -35,21 +35,21 @@ class Robots:
             if len(self._known) >= 500:
                 self._known.clear()
             self._known[address.origin] = rules
-        why = ""
+        reason = ""
         if rules.status >= 500:
-            said = f"which says what programs may read, answered {rules.status}; try it later, or read another source"
-            why = f"is not read: the site's robots.txt, {said}"
+            text = f"which says what programs may read, answered {rules.status}; try it later, or read another source"
+            reason = f"is not read: the site's robots.txt, {text}"
         elif rules.text:
             from protego import Protego
 
             if not Protego.parse(rules.text).can_fetch(address.url, self._client.settings.user_agent):
                 way_out = "read another source (the user can set web.robots = false)"
-                why = f"is not read: the site's robots.txt asks programs not to; {way_out}"
-        if why:
-            raise web_error(address.url, why, "refused")
+                reason = f"is not read: the site's robots.txt asks programs not to; {way_out}"
+        if reason:
+            raise web_error(address.url, reason, "refused")
 
-    async def _ask(self, address: Address) -> _Rules:
-        place = Address(address.scheme, address.host, address.port, "/robots.txt")
+    async def _ask(self, address: WebAddress) -> _Rules:
+        place = WebAddress(address.scheme, address.host, address.port, "/robots.txt")
         try:
             answer = await self._client.get(place.url, max_bytes=MOST_BYTES, cut=True, timeout_s=10.0, retry=False)
         except WebError:

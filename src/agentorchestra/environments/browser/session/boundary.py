@@ -15,7 +15,7 @@ from typing import Literal
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
-from agentorchestra.tools.web.addresses import Address, allowed_places, parse_address, plain_host, shown_address
+from agentorchestra.tools.web.addresses import WebAddress, allowed_places, parse_address, plain_host, shown_address
 from agentorchestra.tools.web.http import WebClient, refuse_private
 from agentorchestra.tools.web.resolver import Resolver
 
@@ -116,7 +116,7 @@ def _pattern(pattern: str, setting: str) -> tuple[str, int]:
         not plain
         or port > 65_535
         or (port == 0 and text.endswith(":0"))
-        or (below and Address("http", plain, 80, "/").ip is not None)
+        or (below and WebAddress("http", plain, 80, "/").ip is not None)
     ):
         raise SettingsError(
             f"{setting} holds {pattern!r}, which is no host; write 'example.org', '*.example.org' for all below it, or "
@@ -167,7 +167,7 @@ class Boundary:
         self.count += 1
         self.log.append(Visit(self.count, host[:255], port, verdict, reason))
 
-    async def judge(self, authority: str) -> tuple[Address, list[str]]:
+    async def judge(self, authority: str) -> tuple[WebAddress, list[str]]:
         """Return `HOST:PORT` in its one form and its judged IP addresses; a refusal is noted, and a WebError."""
         try:
             address = parse_address(f"http://{authority}/")
@@ -183,7 +183,7 @@ class Boundary:
             raise self._note_refusal(address, error) from None
         return address, ips
 
-    def check_peer(self, address: Address, ip: str) -> None:
+    def check_peer(self, address: WebAddress, ip: str) -> None:
         """Judge the other end of a connection once more; a refusal is written down and raised as a WebError."""
         if (address.host, address.port) in self._private:
             return
@@ -192,13 +192,13 @@ class Boundary:
         except WebError as error:
             raise self._note_refusal(address, error) from None
 
-    def _note_refusal(self, address: Address, error: WebError) -> WebError:
+    def _note_refusal(self, address: WebAddress, error: WebError) -> WebError:
         """Write down what is not reached; the message names the place, as the scheme is not known here."""
         message = str(error).replace(shown_address(address.url), address.place, 1)
         self.note(address.host, address.port, "refused" if error.kind == "refused" else "failed", message)
         return WebError(message, kind=error.kind, url=address.place)
 
-    def _check_lists(self, address: Address, host: str) -> None:
+    def _check_lists(self, address: WebAddress, host: str) -> None:
         """Judge by the lists: a name, and of its addresses those that are denied."""
         reason = ""
         if self._deny.hold(host, address.port):

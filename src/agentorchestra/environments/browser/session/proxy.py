@@ -20,7 +20,7 @@ import h11  # also without the extra: openai's client brings it
 
 from agentorchestra.core.errors import WebError
 from agentorchestra.environments.browser.session.boundary import Boundary
-from agentorchestra.tools.web.addresses import Address
+from agentorchestra.tools.web.addresses import WebAddress
 
 if TYPE_CHECKING:
     from playwright.async_api import ProxySettings
@@ -116,7 +116,9 @@ class BoundaryProxy:
             self.boundary.note(host, int(port) if port.isdecimal() else 0, "failed", reason)
             raise WebError(reason, kind="timeout", url=authority[:80]) from None
 
-    async def _connect(self, address: Address, ips: Sequence[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(
+        self, address: WebAddress, ips: Sequence[str]
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         problem = ""
         for ip in ips:
             if address.port == self.port and ipaddress.ip_address(ip).is_loopback:

@@ -23,7 +23,7 @@ class Refused(Exception):
         self.code, self.detail = code, detail
 
 
-Convert = Callable[["Job", bytes, str, int], dict[str, Any]]  # converts a member: job, bytes, name, depth
+Convert = Callable[["ReadJob", bytes, str, int], dict[str, Any]]  # converts a member: job, bytes, name, depth
 
 
 @contextmanager
@@ -34,32 +34,32 @@ def refusing(code: str) -> Iterator[None]:
     except (Refused, MemoryError, RecursionError):
         raise
     except Exception as error:
-        said = re.sub(r"<([\w. ]+) at 0x[0-9a-fA-F]+>", r"\1", str(error))  # where an object lies tells nobody anything
-        raise Refused(code, f"{type(error).__name__}: {one_line(said)}") from None
+        text = re.sub(r"<([\w. ]+) at 0x[0-9a-fA-F]+>", r"\1", str(error))  # where an object lies tells nobody anything
+        raise Refused(code, f"{type(error).__name__}: {one_line(text)}") from None
 
 
 @dataclass
-class Job:
+class ReadJob:
     """One file that is read, and what is left of its bounds; members of archives share those of the whole."""
 
     check: bool  # only look whether it can be read
     deadline: float  # (monotonic clock) after which what may be left out is left out
-    numbers: dict[str, int]  # the bounds, see `Limits`
+    numbers: dict[str, int]  # the bounds, see `ReadLimits`
     encoding: str = ""  # of its text, as whoever reads it says; "" to look
     notes: list[str] = field(default_factory=list)  # what was left out, for the reader
-    _spent: Counter[str] = field(default_factory=Counter)
+    _usage: Counter[str] = field(default_factory=Counter)
 
-    def spend(self, what: str, count: int = 1, where: str = "") -> None:
-        """Count what was read or unpacked, by the names of `Limits`; Refused when it exceeds the bound."""
-        self._spent[what] += count
-        if self._spent[what] > self.numbers[what]:
-            raise Refused(what.removesuffix("_bytes"), where)
+    def spend(self, limit: str, count: int = 1, place: str = "") -> None:
+        """Count what was read or unpacked, by the names of `ReadLimits`; Refused when it exceeds the bound."""
+        self._usage[limit] += count
+        if self._usage[limit] > self.numbers[limit]:
+            raise Refused(limit.removesuffix("_bytes"), place)
 
     def take_cells(self, count: int) -> bool:
         """Return True if so many more cells may be kept."""
-        if self._spent["cells"] + count > self.numbers["cells"]:
+        if self._usage["cells"] + count > self.numbers["cells"]:
             return False
-        self._spent["cells"] += count
+        self._usage["cells"] += count
         return True
 
     def late(self) -> bool:
@@ -89,12 +89,12 @@ def clean(text: str) -> str:
 
 def one_line(text: str, most: int = 200) -> str:
     """Return a name from outside without control characters and line breaks, and not long."""
-    shown = "".join(char if char.isprintable() else "?" for char in text)
-    return shown if len(shown) <= most else shown[:most] + "…"
+    line = "".join(char if char.isprintable() else "?" for char in text)
+    return line if len(line) <= most else line[:most] + "…"
 
 
 def text_document(
-    job: Job,
+    job: ReadJob,
     text: str,
     media_type: str,
     form: str | None = None,
@@ -110,9 +110,9 @@ def text_document(
     if form is not None:
         document["form"] = form
     if tables:
-        kept = [table for table in tables if job.take_cells(sum(map(len, [table["header"], *table["rows"]])))]
-        document["tables"] = kept
-        if left := len(tables) - len(kept):
+        survivors = [table for table in tables if job.take_cells(sum(map(len, [table["header"], *table["rows"]])))]
+        document["tables"] = survivors
+        if left := len(tables) - len(survivors):
             document["notes"].append(f"{left} of its tables have no addresses, as it has too many cells")
     return document
 
@@ -126,7 +126,7 @@ def table_document(
     return table | {"delimiter": delimiter, "form": form}
 
 
-class Parts:
+class PartList:
     """Collects the parts of a document under names that differ."""
 
     def __init__(self, media_type: str) -> None:

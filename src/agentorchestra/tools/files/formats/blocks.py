@@ -21,7 +21,7 @@ _APART = ("p", "div", "li", "tr", *_CELLS)  # between what they hold and what fo
 _AREAS = 12  # merged cells of a table that are named above it
 _IN_NO_TABLE = ("table", "pre", "form", "h1", "h2", "h3", "h4", "h5", "h6", "textarea", "iframe")
 _TABLE = re.compile(r"<table\b", re.IGNORECASE)
-_DECLARED = re.compile(r"^\s*<\?xml[^>]*\?>")
+_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 _TAG = re.compile(r"<[a-zA-Z!/][^<>]{0,2000}>")
 
 
@@ -50,18 +50,18 @@ class Blocks:
                 self._put(node, self._mark(f"{fence}\n{text}\n{fence}", text))
         self._mark_tables(tree)
 
-    def marked(self, source: str, *, every: bool) -> str:
+    def with_marks(self, source: str, *, every: bool) -> str:
         """Return HTML with the places of its tables marked: `every` one, or those of facts alone."""
         if not self._signs or not _TABLE.search(source):
             return source
         lxml = need("lxml.html")
-        tree = lxml.document_fromstring(_DECLARED.sub("", source), parser=lxml.HTMLParser(huge_tree=True))
+        tree = lxml.document_fromstring(_DECLARATION.sub("", source), parser=lxml.HTMLParser(huge_tree=True))
         self._mark_tables(tree, every=every)
         return str(lxml.tostring(tree, encoding="unicode"))
 
     def _mark_tables(self, tree: Any, *, every: bool = False) -> None:
         for node in tree.xpath("//table[not(ancestor::table)]" if every else "//table"):
-            caption = " ".join("".join("".join(one.itertext()) for one in node.iterchildren("caption")).split())
+            caption = " ".join("".join("".join(child.itertext()) for child in node.iterchildren("caption")).split())
             rows = _rows(node, every)
             if rows is not None and (mark := self.table(rows, caption, every=every)):
                 self._put(node, mark)
@@ -70,23 +70,23 @@ class Blocks:
         self, rows: Iterable[Iterable[tuple[str, int, int]]], caption: str = "", *, every: bool = True
     ) -> str | None:
         """Return the mark of a table whose rows are as `grid` takes them; None for one that is left as it is."""
-        records, merged = grid(rows)
+        records, merges = grid(rows)
         width = len(records[0]) if records else 0
         if not width or not (every or (1 < len(records) <= _ROWS and 1 < width <= _COLUMNS)):
             return None
-        found: dict[str, Any] = {}
+        table: dict[str, Any] = {}
         if self._media_type:
             header = records[0] if has_header([records[0]]) else []
-            found = table_document(self._media_type, header, records[1:] if header else records)
-            found |= {"traits": [["merged", "", sorted(merged)]] if merged else [], "area": [1, 1, len(records), width]}
+            table = table_document(self._media_type, header, records[1:] if header else records)
+            table |= {"traits": [["merged", "", sorted(merges)]] if merges else [], "area": [1, 1, len(records), width]}
         else:
-            for top, left, bottom, _ in merged:
+            for top, left, bottom, _ in merges:
                 for below in records[top:bottom]:
                     below[left - 1] = records[top - 1][left - 1]
             records = [record for record in records if any(record)]
             if len(records) < 2:
                 return None
-        return self._mark(markdown_table(records, caption), " ".join(" ".join(record) for record in records), found)
+        return self._mark(markdown_table(records, caption), " ".join(" ".join(record) for record in records), table)
 
     def _mark(self, text: str, words: str, table: dict[str, Any] | None = None) -> str:
         self._texts.append((text, table or {}))
@@ -95,8 +95,8 @@ class Blocks:
 
     @staticmethod
     def _put(node: Any, mark: str) -> None:
-        for one in list(node):
-            node.remove(one)
+        for child in list(node):
+            node.remove(child)
         node.tag = "pre"  # which readers of pages keep, where a short paragraph may go
         node.attrib.clear()
         node.text = mark
@@ -107,29 +107,29 @@ class Blocks:
         if not self._signs:
             return text, tables
 
-        def lines(found: re.Match[str]) -> str:
-            text, table = self._texts[int(found[1])]
+        def lines(match: re.Match[str]) -> str:
+            text, table = self._texts[int(match[1])]
             if not table:
                 return f"\n\n{text}\n\n"
             tables.append(table)
-            named = [_area(one) for kind in table["traits"] for one in kind[2]]
-            more = f" and {len(named) - _AREAS} more" if len(named) > _AREAS else ""
-            merged = f"; merged: {', '.join(named[:_AREAS])}{more}" if named else ""
-            return f"\n\nTable {len(tables)} ({_area(table['area'])}{merged})\n\n{text}\n\n"
+            areas = [_area(area) for kind in table["traits"] for area in kind[2]]
+            more = f" and {len(areas) - _AREAS} more" if len(areas) > _AREAS else ""
+            merges = f"; merged: {', '.join(areas[:_AREAS])}{more}" if areas else ""
+            return f"\n\nTable {len(tables)} ({_area(table['area'])}{merges})\n\n{text}\n\n"
 
         begin, end = self._signs
         # The fence that a reader of pages may have put around it goes: a block has its own.
-        marked = re.compile(rf"\s*(?:`{{1,3}}\s*)?{begin}(\d+)[^{begin}{end}]*{end}(?:\s*`{{1,3}})?\s*")
-        return marked.sub(lines, text).strip("\n"), tables
+        pattern = re.compile(rf"\s*(?:`{{1,3}}\s*)?{begin}(\d+)[^{begin}{end}]*{end}(?:\s*`{{1,3}})?\s*")
+        return pattern.sub(lines, text).strip("\n"), tables
 
 
 def _out_of_numbers(table: Any) -> None:
     """Put code in the place of a table that only shows the numbers of its lines beside it."""
-    codes = [one for one in table.iter("pre") if re.search(r"[^\d\s]", "".join(one.itertext()))]
-    if len(codes) != 1 or any(one.tail and one.tail.strip() for one in table.iter("pre")):
+    codes = [code for code in table.iter("pre") if re.search(r"[^\d\s]", "".join(code.itertext()))]
+    if len(codes) != 1 or any(code.tail and code.tail.strip() for code in table.iter("pre")):
         return
-    others = "".join(table.itertext()).replace("".join(codes[0].itertext()), "", 1)
-    if table.getparent() is not None and not re.search(r"[^\d\s]", others):
+    rest = "".join(table.itertext()).replace("".join(codes[0].itertext()), "", 1)
+    if table.getparent() is not None and not re.search(r"[^\d\s]", rest):
         codes[0].tail = table.tail
         table.getparent().replace(table, codes[0])
 
@@ -137,32 +137,32 @@ def _out_of_numbers(table: Any) -> None:
 def _code(node: Any) -> str:
     """Return the text of code: its lines as they stand, with those that elements make."""
     out: list[str] = []
-    for event, one in _walk(node):
-        tag = one.tag if isinstance(one.tag, str) else ""
+    for event, element in _walk(node):
+        tag = element.tag if isinstance(element.tag, str) else ""
         if event == "end":
-            if one is not node:
+            if element is not node:
                 out.append("\n" if tag in ("div", "li", "p", "tr") and not _at_line(out) else "")
-                out.append(one.tail or "")
+                out.append(element.tail or "")
             continue
         out.append("\n" if tag == "br" else "")
-        out.append((one.text or "") if tag else "")
+        out.append((element.text or "") if tag else "")
     lines = "".join(out).replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ").split("\n")
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _at_line(out: list[str]) -> bool:
-    return next((one for one in reversed(out) if one), "\n").endswith("\n")
+    return next((piece for piece in reversed(out) if piece), "\n").endswith("\n")
 
 
 def _walk(node: Any) -> Any:
     """Yield (start or end, element) of all in it; without recursion: pages nest without end."""
     pending = [("start", node)]
     while pending:
-        event, one = pending.pop()
-        yield event, one
+        event, element = pending.pop()
+        yield event, element
         if event == "start":
-            pending.append(("end", one))
-            pending.extend(("start", child) for child in reversed(one))
+            pending.append(("end", element))
+            pending.extend(("start", child) for child in reversed(element))
 
 
 def _rows(table: Any, every: bool) -> list[list[tuple[str, int, int]]] | None:
@@ -170,14 +170,15 @@ def _rows(table: Any, every: bool) -> list[list[tuple[str, int, int]]] | None:
     if not every:
         if any(True for _ in table.iterdescendants(*_IN_NO_TABLE)):
             return None
-        everything = len("".join(table.itertext()).strip())
-        linked = sum(len("".join(one.itertext())) for one in table.iter("a"))
-        if linked * 3 > everything * 2:  # a menu, most likely: whoever looks for the main part knows better
+        chars = len("".join(table.itertext()).strip())
+        link_chars = sum(len("".join(link.itertext())) for link in table.iter("a"))
+        if link_chars * 3 > chars * 2:  # a menu, most likely: whoever looks for the main part knows better
             return None
     own = table.xpath("./tr | ./thead/tr | ./tbody/tr | ./tfoot/tr") if every else table.iter("tr")
-    cells = ([one for one in row if one.tag in _CELLS] for row in own)
+    cells = ([cell for cell in row if cell.tag in _CELLS] for row in own)
     return [
-        [(_cell(one), _span(one, "rowspan", _ROWS), _span(one, "colspan", _COLUMNS)) for one in row] for row in cells
+        [(_cell(cell), _span(cell, "rowspan", _ROWS), _span(cell, "colspan", _COLUMNS)) for cell in row]
+        for row in cells
     ]
 
 
@@ -188,7 +189,7 @@ def grid(rows: Iterable[Iterable[tuple[str, int, int]]]) -> tuple[list[list[str]
     others. All rows have one length.
     """
     records: list[list[str]] = []
-    merged: list[list[int]] = []
+    merges: list[list[int]] = []
     until: dict[int, int] = {}  # by column: the last row that a cell above reaches down to
     for y, cells in enumerate(rows, 1):
         record: list[str] = []
@@ -198,32 +199,32 @@ def grid(rows: Iterable[Iterable[tuple[str, int, int]]]) -> tuple[list[list[str]
                 x += 1
             record += [""] * (x - 1 - len(record)) + [text]
             until |= dict.fromkeys(range(x, x + across), y + down - 1)
-            merged += [[y, x, y + down - 1, x + across - 1]] if down > 1 or across > 1 else []
+            merges += [[y, x, y + down - 1, x + across - 1]] if down > 1 or across > 1 else []
             x += across
         records.append(record)
-    merged = [[top, left, min(bottom, len(records)), right] for top, left, bottom, right in merged]
-    width = max([*map(len, records), *(area[3] for area in merged)], default=0)
-    return [record + [""] * (width - len(record)) for record in records], merged
+    merges = [[top, left, min(bottom, len(records)), right] for top, left, bottom, right in merges]
+    width = max([*map(len, records), *(area[3] for area in merges)], default=0)
+    return [record + [""] * (width - len(record)) for record in records], merges
 
 
 def _span(cell: Any, name: str, most: int) -> int:
-    given = str(cell.get(name) or "").strip()
-    return min(max(int(given), 1), most) if given.isascii() and given.isdigit() and len(given) < 6 else 1
+    value = str(cell.get(name) or "").strip()
+    return min(max(int(value), 1), most) if value.isascii() and value.isdigit() and len(value) < 6 else 1
 
 
 def _cell(cell: Any) -> str:
     """Return what a cell says, with its links, in one line."""
     out: list[str] = []
-    for event, one in _walk(cell):
-        tag = one.tag if isinstance(one.tag, str) else ""
+    for event, element in _walk(cell):
+        tag = element.tag if isinstance(element.tag, str) else ""
         if event == "end":
-            target = one.get("href") if tag == "a" else None
+            target = element.get("href") if tag == "a" else None
             out.append(f"]({target})" if target else "")
             out.append(" " if tag in _APART else "")
-            out.append((one.tail or "") if one is not cell else "")
+            out.append((element.tail or "") if element is not cell else "")
         else:
-            out.append(" " if tag in ("br", *_APART) else "[" if tag == "a" and one.get("href") else "")
-            out.append((one.text or "") if tag not in ("", "script", "style") else "")
+            out.append(" " if tag in ("br", *_APART) else "[" if tag == "a" and element.get("href") else "")
+            out.append((element.text or "") if tag not in ("", "script", "style") else "")
     return " ".join("".join(out).split())
 
 
@@ -257,5 +258,5 @@ def bare_words(source: str) -> str:
         else:
             words = " ".join(piece.split())
             words = re.sub(r"(?i)<tr\b", "\n<tr", re.sub(r"(?i)<(?=t[dh]\b)", " | <", words))
-            out.append("\n".join(" ".join(one.split()) for one in unescape(_TAG.sub(" ", words)).split("\n")))
+            out.append("\n".join(" ".join(line.split()) for line in unescape(_TAG.sub(" ", words)).split("\n")))
     return "".join(out)

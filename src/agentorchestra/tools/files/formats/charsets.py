@@ -63,39 +63,39 @@ _SMALL = "ascii utf-16 iso8859-1 iso8859-8 iso8859-9 iso8859-11 tis-620 gb2312 g
 _LARGE = "cp1252 cp1255 cp1254 cp874 cp874 gb18030 gb18030 big5hkscs big5hkscs cp932 cp949"  # none for the first two
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # half the bytes of UTF-16 are, for most scripts
 _SAMPLE = 8_192  # bytes that are weighed
-DECLARED = 12.0  # how much likelier the encoding is that a text says it is in; so are the numbers above (nats)
+DECLARATION = 12.0  # how much likelier the encoding is that a text says it is in; so are the numbers above (nats)
 FAR = 60.0  # one of two bytes that it says it is in, and in which its bytes are valid, is overruled by more than this
 NEAR = 4.0  # an encoding that is less likely than the best by no more than this could as well be right
 
 
-def known(name: str) -> str:
+def codec_name(name: str) -> str:
     """Return Python's name of an encoding of text, "" for one that it does not know."""
     plain = re.sub(r"^x-|-i$", "", name.strip().lower())
     try:
-        found = codecs.lookup(re.sub(r"^windows-(?=\d)", "cp", plain))
-        b"\xff".decode(found.name, "replace")  # some codecs are none of text
+        codec = codecs.lookup(re.sub(r"^windows-(?=\d)", "cp", plain))
+        b"\xff".decode(codec.name, "replace")  # some codecs are none of text
     except (LookupError, UnicodeError):
         return ""
-    return found.name
+    return codec.name
 
 
-def meant(name: str) -> str:
+def declared_codec(name: str) -> str:
     """Return the encoding that a declaration means, "" where it tells nothing."""
-    found = known(name)
-    return dict(zip(_SMALL.split(), ["", "", *_LARGE.split()], strict=True)).get(found, found)
+    codec = codec_name(name)
+    return dict(zip(_SMALL.split(), ["", "", *_LARGE.split()], strict=True)).get(codec, codec)
 
 
-def ranked(data: bytes, declared: Sequence[str] = ()) -> list[tuple[float, str]]:
-    """Return encodings with how unlikely the bytes are in them (nats), the likeliest first, `declared` favoured."""
+def ranking(data: bytes, declarations: Sequence[str] = ()) -> list[tuple[float, str]]:
+    """Return encodings with how unlikely the bytes are in them (nats), the likeliest first, `declarations` favoured."""
     sample = _sample(data)
     pages = {name: (rarity, of) for names, of in _PAGES.items() for rarity, name in enumerate(names.split())}
     even = len(sample) % 2 == 0 or len(sample) > 99  # more than a few characters, then the last one is cut
     wide = ("utf-16-le", "utf-16-be") if even and _CONTROLS.search(sample) else ()
-    others = ("utf-8", *wide, *(name for name in declared if not name.startswith("utf")))
-    pages = dict.fromkeys(others, (0, " ".join(_PAGES.values()))) | pages
+    candidates = ("utf-8", *wide, *(name for name in declarations if not name.startswith("utf")))
+    pages = dict.fromkeys(candidates, (0, " ".join(_PAGES.values()))) | pages
     costs = {name: rarity + _cost(sample.decode(name, "replace"), of) for name, (rarity, of) in pages.items()}
-    for name in {*declared} & {*costs} - {"utf-8"}:  # bytes that are not valid UTF-8 speak against it
-        costs[name] -= DECLARED + costs[name] / 10
+    for name in {*declarations} & {*costs} - {"utf-8"}:  # bytes that are not valid UTF-8 speak against it
+        costs[name] -= DECLARATION + costs[name] / 10
     common = sorted(costs, key=lambda name: pages[name][0])
     return [(costs[name], name) for name in sorted(common, key=costs.__getitem__)]
 
@@ -114,7 +114,7 @@ def _frequencies(alphabet: str) -> dict[str, float]:
     weights = [math.exp(-4 * rank / len(alphabet)) + 0.004 for rank in range(len(alphabet))]
     own = {letter: -math.log(weight / sum(weights)) for letter, weight in zip(alphabet, weights, strict=True)}
     # Texts in other scripts hold English names and words.
-    return own if alphabet[0].isascii() else {one: cost + 1 for one, cost in _frequencies(_ENGLISH).items()} | own
+    return own if alphabet[0].isascii() else {letter: cost + 1 for letter, cost in _frequencies(_ENGLISH).items()} | own
 
 
 def _cost(text: str, languages: str) -> float:
@@ -125,7 +125,7 @@ def _cost(text: str, languages: str) -> float:
         small = char.lower()
         letters[small if len(small) == 1 else char] += count
         cost += 1.5 * count if char > "\x7f" and char.isupper() else 0
-    return cost + min(sum(_char(one, of) * count for one, count in letters.items()) for of in languages.split())
+    return cost + min(sum(_char(letter, of) * count for letter, count in letters.items()) for of in languages.split())
 
 
 @lru_cache(maxsize=65_536)
@@ -135,8 +135,8 @@ def _beside(before: str, after: str) -> float:
     if max(before, after) >= "\u2e80":  # Chinese, Japanese, Korean
         return 0
     if first and second:
-        mixed = max(before, after) >= "\u0250" and ord(before) >> 8 != ord(after) >> 8
-        return (5 if before.islower() and after.isupper() else 0) + (4 if mixed else 0)
+        two_scripts = max(before, after) >= "\u0250" and ord(before) >> 8 != ord(after) >> 8
+        return (5 if before.islower() and after.isupper() else 0) + (4 if two_scripts else 0)
     sign, odd = (after, _OPENING) if first else (before, _CLOSING)
     if sign < "\x80" or not (first or second):
         return 0

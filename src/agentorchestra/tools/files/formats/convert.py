@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .archives import UNPACKERS, convert_packed, convert_tar, convert_zip, member_named, open_zip, unpack, unpacked_name
-from .base import Job, Refused, clean, table_document, text_document
+from .base import ReadJob, Refused, clean, table_document, text_document
 from .emails import MARK_OF_MSG, attachment_of, check_compound, convert_eml, convert_msg
 from .markup import convert_html, convert_json, convert_xml
 from .media import describe_media
@@ -22,7 +22,7 @@ _OLD_WORKBOOK = tuple(f"{name}\0".encode("utf-16-le") for name in ("Workbook", "
 _OLD_TEXT = "WordDocument\0".encode("utf-16-le")
 
 
-def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
+def convert(job: ReadJob, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
     """Return a document as JSON has it; to check, its media type only. `depth` counts the archives around it."""
     if not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
         raise Refused("empty")
@@ -54,33 +54,33 @@ def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
     return _plain(job, data, media_type)
 
 
-def _compound(job: Job, data: bytes, depth: int) -> dict[str, Any]:
+def _compound(job: ReadJob, data: bytes, depth: int) -> dict[str, Any]:
     check_compound(data)
     if MARK_OF_MSG in data:
         return convert_msg(job, data, depth, convert)
-    if any(one in data for one in _OLD_WORKBOOK):
+    if any(mark in data for mark in _OLD_WORKBOOK):
         return convert_values(job, data, XLS)
     if _OLD_TEXT in data:
         return convert_doc(job, data)
     raise Refused("encrypted_office" if _ENCRYPTED_OFFICE in data else "ole")
 
 
-def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
+def _plain(job: ReadJob, data: bytes, media_type: str) -> dict[str, Any]:
     if (other := foreign(data)) is not None:
         raise Refused("foreign", "|".join(other))
     found_text = decoded(data, encoding=job.encoding)
     text = clean(found_text.text)
     if media_type in TABLE_SUFFIXES.values():
-        found = table_of(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None)
-        if found is not None and job.take_cells(sum(map(len, found[1]))):
-            header, rows, delimiter = found
+        table = table_of(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None)
+        if table is not None and job.take_cells(sum(map(len, table[1]))):
+            header, rows, delimiter = table
             job.spend("chars", len(text), "the table")
             return table_document(media_type, header, rows, delimiter, encoding_of(found_text))
         media_type = "text/plain"
     return text_document(job, text, media_type, form_of(found_text))
 
 
-def member_of(job: Job, data: bytes, name: str, path: list[str]) -> bytes:
+def member_of(job: ReadJob, data: bytes, name: str, path: list[str]) -> bytes:
     """Return the bytes of a member, by the names of the parts that lead to it."""
     media_type = sniff(data, name)
     if media_type in UNPACKERS:

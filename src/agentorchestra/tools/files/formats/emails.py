@@ -8,7 +8,7 @@ import io
 from email.message import EmailMessage
 from typing import Any
 
-from .base import MOST_DEPTH, Convert, Job, Parts, Refused, need, one_line, reason_of, refusing, text_document
+from .base import MOST_DEPTH, Convert, PartList, ReadJob, Refused, need, one_line, reason_of, refusing, text_document
 from .markup import html_text
 from .text import Decoded, decoded, encoding_of, with_newlines
 
@@ -23,20 +23,20 @@ _BYTES = "iso8859-15"  # in which each byte is a character
 MARK_OF_MSG = "__substg1.0_".encode("utf-16-le")
 
 
-def convert_eml(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
+def convert_eml(job: ReadJob, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
     """Return the message with its main headers, then each attachment as what it is."""
     message = _parsed(data)
-    parts = Parts(EML)
+    parts = PartList(EML)
     body = message.get_body(("plain", "html"))
     payload = body.get_payload(decode=True) if body is not None else b""
     charset = str(body.get_content_charset("")) if body is not None else ""
-    found = decoded(payload if isinstance(payload, bytes) else b"", charset, job.encoding)
-    text = with_newlines(found.text)
+    reading = decoded(payload if isinstance(payload, bytes) else b"", charset, job.encoding)
+    text = with_newlines(reading.text)
     if body is not None and body.get_content_type() == "text/html":
         text = html_text(need("markitdown.converters"), text)
-    headers = [(name, _header(message, name, found, job.encoding)) for name in _HEADERS if message[name]]
+    headers = [(name, _header(message, name, reading, job.encoding)) for name in _HEADERS if message[name]]
     text = "\n".join(f"{name}: {one_line(value, 2_000)}" for name, value in headers) + f"\n\n{text.strip()}\n"
-    parts.add("message", text_document(job, text, EML, doubt=encoding_of(found, doubtful=True)))
+    parts.add("message", text_document(job, text, EML, doubt=encoding_of(reading, doubtful=True)))
     if not job.check:
         _attachments(job, parts, _files(message), depth, convert)
     return parts.document()
@@ -51,12 +51,12 @@ def _header(message: EmailMessage, name: str, body: Decoded, encoding: str) -> s
     value = next(str(value) for key, value in message.raw_items() if key.lower() == name.lower())
     if value.isascii():
         return str(message[name])
-    found = decoded(value.encode("ascii", "surrogateescape"), body.encoding, encoding)
-    return str(email.policy.default.header_factory(name, found.text))
+    reading = decoded(value.encode("ascii", "surrogateescape"), body.encoding, encoding)
+    return str(email.policy.default.header_factory(name, reading.text))
 
 
 def _files(message: EmailMessage) -> list[tuple[str, bytes]]:
-    found = []
+    files = []
     for number, part in enumerate(message.iter_attachments(), 1):
         name = part.get_filename() or f"attachment {number}"
         if part.get_content_type() == EML:
@@ -66,19 +66,19 @@ def _files(message: EmailMessage) -> list[tuple[str, bytes]]:
         else:
             payload = part.get_payload(decode=True)
             data = payload if isinstance(payload, bytes) else b""
-        found.append((name, data))
-    return found
+        files.append((name, data))
+    return files
 
 
 def attachment_of(data: bytes, name: str) -> bytes:
     """Raises: Refused: if the message has no such attachment."""
-    for one, content in _files(_parsed(data)):
-        if one_line(one).strip() == name:
+    for file_name, content in _files(_parsed(data)):
+        if one_line(file_name).strip() == name:
             return content
     raise Refused("no_member", name)
 
 
-def _attachments(job: Job, parts: Parts, files: list[tuple[str, bytes]], depth: int, convert: Convert) -> None:
+def _attachments(job: ReadJob, parts: PartList, files: list[tuple[str, bytes]], depth: int, convert: Convert) -> None:
     for name, data in files:
         job.spend("members")
         job.spend("unpacked_bytes", len(data))
@@ -110,36 +110,37 @@ def _page_of(properties: Any, *tags: int) -> str:
     return next((name for tag in tags if (name := names.get(properties.int_prop_value(tag)))), "")
 
 
-def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
+def convert_msg(job: ReadJob, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
     oxmsg = need("oxmsg")
-    parts = Parts(MSG)
+    parts = PartList(MSG)
     with refusing("mail"):
         message = oxmsg.Message.load(io.BytesIO(data))
         # Its code pages may lie, and the library knows not all: it is to read each byte as a character
         vars(message.properties).update(_str_prop_encoding=_BYTES, body_encoding=_BYTES)
-        sent = message.sent_date
+        date = message.sent_date
         texts = [
             f"From: {message.sender or message.message_headers.get('From', '')}",
             "To: " + ", ".join(f"{recipient.name} <{recipient.email_address}>" for recipient in message.recipients),
-            *([f"Date: {sent.isoformat(sep=' ')}"] if sent is not None else []),
+            *([f"Date: {date.isoformat(sep=' ')}"] if date is not None else []),
             f"Subject: {message.subject}",
-            *(one.file_name or f"attachment {number}" for number, one in enumerate(message.attachments, 1)),
+            *(file.file_name or f"attachment {number}" for number, file in enumerate(message.attachments, 1)),
             message.body or "",
         ]
-        doubt, kinds = "", {one.pid: one.ptyp for one in message.properties}
+        doubt, kinds = "", {entry.pid: entry.ptyp for entry in message.properties}
         if _STRING8 in map(kinds.get, _TEXTS):
-            raw = [one.encode(_BYTES, "replace") for one in texts]
+            raw = [text.encode(_BYTES, "replace") for text in texts]
             page = _page_of(message.properties, _CODE_PAGE, _INTERNET_PAGE)
-            found = decoded(b"\n".join(raw), page, job.encoding)
-            texts, doubt = [one.decode(found.encoding, "replace") for one in raw], encoding_of(found, doubtful=True)
+            reading = decoded(b"\n".join(raw), page, job.encoding)
+            texts = [line.decode(reading.encoding, "replace") for line in raw]
+            doubt = encoding_of(reading, doubtful=True)
         names, body = texts[len(texts) - 1 - len(message.attachments) : -1], texts[-1]
         if not body.strip() and (page := message.html_body):
             if kinds.get(_HTML) != _STRING:
-                declared = _page_of(message.properties, _INTERNET_PAGE, _CODE_PAGE)
-                found = decoded(page.encode(_BYTES), declared, job.encoding)
-                page, doubt = found.text, encoding_of(found, doubtful=True) or doubt
+                charset = _page_of(message.properties, _INTERNET_PAGE, _CODE_PAGE)
+                reading = decoded(page.encode(_BYTES), charset, job.encoding)
+                page, doubt = reading.text, encoding_of(reading, doubtful=True) or doubt
             body = html_text(need("markitdown.converters"), with_newlines(page))
-        files = [(name, one.file_bytes or b"") for name, one in zip(names, message.attachments, strict=True)]
+        files = [(name, file.file_bytes or b"") for name, file in zip(names, message.attachments, strict=True)]
     text = "\n".join(map(one_line, texts[: len(texts) - 1 - len(names)])) + "\n\n" + body.strip() + "\n"
     parts.add("message", text_document(job, text, MSG, doubt=doubt))
     if not job.check:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from .base import Job, Refused, need, one_line
+from .base import ReadJob, Refused, need, one_line
 
 _FORMATS = {
     "audio/wav": "wav",
@@ -58,7 +58,7 @@ _READ_BY = {
     "image/bmp": ("BMP",),
     "image/avif": ("AVIF",),
 }
-_PAGED = ("application/pdf", "image/tiff", "image/gif")
+_PAGED_TYPES = ("application/pdf", "image/tiff", "image/gif")
 
 
 def describe_media(data: bytes, media_type: str) -> str:
@@ -82,18 +82,18 @@ def _about_picture(data: bytes) -> list[str]:
             frames = getattr(picture, "n_frames", 1)
             if frames > 1:
                 lines.append(f"{frames} frames")
-            found = {str(key): value for key, value in picture.info.items() if isinstance(value, str)}
+            metadata = {str(key): value for key, value in picture.info.items() if isinstance(value, str)}
             exif = picture.getexif()
-            named: list[tuple[dict[int, str], Any]] = [
+            groups: list[tuple[dict[int, str], Any]] = [
                 (ExifTags.TAGS, exif),
                 (ExifTags.TAGS, exif.get_ifd(ExifTags.IFD.Exif)),
                 (ExifTags.GPSTAGS, exif.get_ifd(ExifTags.IFD.GPSInfo)),
             ]
-            for names, values in named:
+            for names, values in groups:
                 for tag, value in values.items():
                     if tag in names and (isinstance(value, str | int | float | tuple) or hasattr(value, "numerator")):
-                        found[names[tag]] = value
-            lines += [f"{key}: {one_line(str(value))}" for key, value in list(found.items())[:_MOST_METADATA]]
+                        metadata[names[tag]] = value
+            lines += [f"{key}: {one_line(str(value))}" for key, value in list(metadata.items())[:_MOST_METADATA]]
             return lines
     except MemoryError:
         raise
@@ -106,13 +106,13 @@ def _about_picture(data: bytes) -> list[str]:
 
 def _about_recording(data: bytes, media_type: str) -> list[str]:
     try:
-        probed = _probe(data, media_type)
+        probe = _probe(data, media_type)
     except Refused as error:
         return [f"its length is not known: {error.detail}"]
     lines = []
-    if duration := _seconds(probed.get("format", {}).get("duration")):
+    if duration := _seconds(probe.get("format", {}).get("duration")):
         lines.append(f"{clock(duration)} long ({duration:.2f} s)")
-    for stream in probed.get("streams", ())[:_MOST_METADATA]:
+    for stream in probe.get("streams", ())[:_MOST_METADATA]:
         kind, codec = stream.get("codec_type", "data"), stream.get("codec_name", "unknown")
         more = ""
         if kind == "video":
@@ -120,7 +120,7 @@ def _about_recording(data: bytes, media_type: str) -> list[str]:
         elif kind == "audio":
             more = f", {stream.get('sample_rate')} Hz, {stream.get('channels')} channel(s)"
         lines.append(f"stream: {kind}, {codec}{more}")
-    tags = probed.get("format", {}).get("tags", {})
+    tags = probe.get("format", {}).get("tags", {})
     lines += [f"{one_line(key)}: {one_line(str(value))}" for key, value in list(tags.items())[:_MOST_METADATA]]
     return lines
 
@@ -138,7 +138,7 @@ def clock(seconds: float) -> str:
     return f"{hours:02}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
 
 
-def frames(job: Job, data: bytes, media_type: str, at: list[float], count: int) -> list[dict[str, Any]]:
+def frames(job: ReadJob, data: bytes, media_type: str, at: list[float], count: int) -> list[dict[str, Any]]:
     """Return frames of a video: those at some seconds, or `count` of them evenly over its length."""
     if not media_type.startswith("video/"):
         raise Refused("no_frames", f"it is {media_type}")
@@ -146,11 +146,11 @@ def frames(job: Job, data: bytes, media_type: str, at: list[float], count: int) 
     if count:
         count = min(count, MOST_FRAMES)
         at = [duration * (number + 0.5) / count for number in range(count)]
-    found: list[dict[str, Any]] = []
+    pictures: list[dict[str, Any]] = []
     for second in at[:MOST_FRAMES]:
         if duration and second > duration:
             raise Refused("no_frames", f"it ends at {clock(duration)}")
-        if job.late() and found:
+        if job.late() and pictures:
             break
         arguments = ["-ss", f"{second:.3f}", *_only(media_type), "-i", "{file}", "-frames:v", "1", "-an"]
         scale = ["-vf", f"scale='min({_FRAME_WIDTH},iw)':-2", "-f", "image2pipe", "-c:v", "mjpeg", "-q:v", "3", "-"]
@@ -158,10 +158,10 @@ def frames(job: Job, data: bytes, media_type: str, at: list[float], count: int) 
         if picture:
             tenth = int(second * 10) % 10  # of a short video several frames are of one second
             at_time = f"{clock(second)}.{tenth}" if tenth else clock(second)
-            found.append({"at": at_time, "data": base64.b64encode(picture).decode(), "media_type": "image/jpeg"})
-    if not found:
+            pictures.append({"at": at_time, "data": base64.b64encode(picture).decode(), "media_type": "image/jpeg"})
+    if not pictures:
         raise Refused("no_frames", "no frame could be decoded")
-    return found
+    return pictures
 
 
 def _probe(data: bytes, media_type: str) -> dict[str, Any]:
@@ -221,28 +221,28 @@ def in_memory(data: bytes) -> Iterator[tuple[str, int]]:
 # --- in the forms of models -----------------------------------------------------------------------------------------
 
 
-def shaped(job: Job, data: bytes, media_type: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """Return one file in the form `asked["form"]`: "pictures", "sound", "frames", "clip", or "facts" on what it is.
+def shape(job: ReadJob, data: bytes, media_type: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return a file in the form `options["form"]`: "pictures", "sound", "frames", "clip", or "facts" on what it is.
 
-    `asked` has what that needs: `region` (fractions: left, top, right, bottom), `pages`, `from_s`, `to_s`, `count`. Of
+    `options` has `region` (fractions: left, top, right, bottom), `pages`, `from_s`, `to_s`, `count`. Of
     forms there are `pieces` (each with `place`, `media_type` and `data` in base64) and `notes`.
     """
-    form = asked["form"]
+    form = options["form"]
     if form == "facts":
         return _facts(data, media_type)
     if form == "pictures":
-        found = _pages(data, asked) if media_type == "application/pdf" else _pictures(data, media_type, asked)
+        result = _pages(data, options) if media_type == "application/pdf" else _pictures(data, media_type, options)
     else:
-        first, last, notes = _range(data, media_type, asked)
+        first, last, notes = _range(data, media_type, options)
         if form == "frames":
-            count = max(1, min(asked["count"], MOST_FRAMES))
+            count = max(1, min(options["count"], MOST_FRAMES))
             at = [first + (last - first) * (number + 0.5) / count for number in range(count)]
-            shown = frames(job, data, media_type, at, 0)
-            found = [{**one, "place": f"frame {one['at']}"} for one in shown], notes
+            stills = frames(job, data, media_type, at, 0)
+            result = [{**still, "place": f"frame {still['at']}"} for still in stills], notes
         else:
-            whole = not (asked["from_s"] or asked["to_s"])
-            found = [_recording(data, media_type, first, last, form, whole=whole)], notes
-    pieces, notes = found
+            whole = not (options["from_s"] or options["to_s"])
+            result = [_recording(data, media_type, first, last, form, whole=whole)], notes
+    pieces, notes = result
     return {"pieces": pieces, "notes": notes}
 
 
@@ -252,18 +252,18 @@ def _facts(data: bytes, media_type: str) -> dict[str, Any]:
         kind = "image"
     if kind not in ("image", "audio", "video"):
         raise Refused("medium", f"it is {media_type}; read_file reads it")
-    facts: dict[str, Any] = {"kind": kind, "media_type": media_type, "paged": media_type in _PAGED}
+    facts: dict[str, Any] = {"kind": kind, "media_type": media_type, "paged": media_type in _PAGED_TYPES}
     facts |= {"sound": kind == "audio", "pages": 0, "seconds": 0.0}
     if media_type == "application/pdf":
         pypdfium2 = need("pypdfium2")
         with suppress(pypdfium2.PdfiumError):  # who wants to see a page is told why
             facts["pages"] = len(pypdfium2.PdfDocument(data))
     if kind != "image":
-        probed = _probed(data, media_type)
-        facts["seconds"] = _seconds(probed.get("format", {}).get("duration"))
-        held = {one.get("codec_type") for one in probed.get("streams", ())}
-        facts["sound"] = "audio" in held
-        if not held & {"audio", "video"}:
+        probe = _probe_medium(data, media_type)
+        facts["seconds"] = _seconds(probe.get("format", {}).get("duration"))
+        kinds = {stream.get("codec_type") for stream in probe.get("streams", ())}
+        facts["sound"] = "audio" in kinds
+        if not kinds & {"audio", "video"}:
             raise Refused("medium", "it holds neither sound nor pictures")
     return facts
 
@@ -275,7 +275,7 @@ def _piece(place: str, media_type: str, data: bytes) -> dict[str, Any]:
 # --- pictures in those forms ----------------------------------------------------------------------------------------
 
 
-def _pictures(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+def _pictures(data: bytes, media_type: str, options: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the picture, or the pages of one that has several (TIFF, GIF)."""
     image = _pillow()
     if media_type not in _READ_BY:
@@ -283,16 +283,16 @@ def _pictures(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[list
     pieces, notes = [], []
     try:
         with image.open(io.BytesIO(data), formats=_READ_BY[media_type]) as picture:
-            wanted = asked["pages"] or [1]
-            for number in wanted[:MOST_PAGES]:
+            numbers = options["pages"] or [1]
+            for number in numbers[:MOST_PAGES]:
                 try:
                     picture.seek(number - 1)
                 except EOFError:
                     raise Refused("medium", f"it has no page {number}") from None
-                _bounded(picture, asked["region"])
-                place = f"p. {number}" if asked["pages"] else ""
-                pieces.append(_piece(_placed(place, asked), *_drawn(picture, asked["region"])))
-            if not asked["pages"] and getattr(picture, "is_animated", False):
+                _check_size(picture, options["region"])
+                place = f"p. {number}" if options["pages"] else ""
+                pieces.append(_piece(_place(place, options), *_drawing(picture, options["region"])))
+            if not options["pages"] and getattr(picture, "is_animated", False):
                 notes.append("it has several pages or frames, of which the first is shown: name others by pages")
     except (MemoryError, Refused):
         raise
@@ -301,7 +301,7 @@ def _pictures(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[list
     return pieces, notes
 
 
-def _pages(data: bytes, asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+def _pages(data: bytes, options: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
     _pillow()
     pypdfium2 = need("pypdfium2")
     try:
@@ -312,20 +312,20 @@ def _pages(data: bytes, asked: dict[str, Any]) -> tuple[list[dict[str, Any]], li
         raise Refused("pdf", one_line(str(error))) from None
     pieces, notes = [], []
     count = len(document)
-    wanted = asked["pages"] or list(range(1, min(count, MOST_PAGES // 2) + 1))
-    for number in wanted[:MOST_PAGES]:
+    numbers = options["pages"] or list(range(1, min(count, MOST_PAGES // 2) + 1))
+    for number in numbers[:MOST_PAGES]:
         if number > count:
             raise Refused("medium", f"it has no page {number}; it has {count}")
         page = document[number - 1]
         width, height = page.get_size()
         longer = max(width, height, 1.0)
-        region = asked["region"]
+        region = options["region"]
         # A region is drawn as large as a whole page would be; four times is where small print is read.
         zoom = min(4.0, 1 / max(region[2] - region[0], region[3] - region[1])) if region else 1.0
         picture = page.render(scale=LONGEST * zoom / longer).to_pil()
-        pieces.append(_piece(_placed(f"p. {number}", asked), *_drawn(picture, region)))
+        pieces.append(_piece(_place(f"p. {number}", options), *_drawing(picture, region)))
         page.close()
-    if not asked["pages"] and count > len(pieces):
+    if not options["pages"] and count > len(pieces):
         notes.append(f"the first {len(pieces)} of {count} pages are shown: name others by pages")
     return pieces, notes
 
@@ -339,7 +339,7 @@ def _pillow() -> Any:
     return Image
 
 
-def _bounded(picture: Any, region: list[float] | None) -> None:
+def _check_size(picture: Any, region: list[float] | None) -> None:
     """Refuse a picture of more pixels than there is room for, before any of them is decoded."""
     if picture.format in ("JPEG", "MPO"):
         part = min(region[2] - region[0], region[3] - region[1]) if region else 1.0
@@ -349,34 +349,34 @@ def _bounded(picture: Any, region: list[float] | None) -> None:
         raise Refused("medium", f"it has {picture.width:,} x {picture.height:,} pixels; scale it down first")
 
 
-def _placed(place: str, asked: dict[str, Any]) -> str:
-    region = asked["region"]
-    return " ".join(filter(None, (place, "region " + ",".join(f"{one:g}" for one in region) if region else "")))
+def _place(place: str, options: dict[str, Any]) -> str:
+    region = options["region"]
+    return " ".join(filter(None, (place, "region " + ",".join(f"{edge:g}" for edge in region) if region else "")))
 
 
-def _drawn(picture: Any, region: list[float] | None) -> tuple[str, bytes]:
+def _drawing(picture: Any, region: list[float] | None) -> tuple[str, bytes]:
     """Return it upright, cut to the region, on white, within `LONGEST`: as PNG where that is small, else as JPEG."""
     from PIL import Image, ImageOps
 
     ImageOps.exif_transpose(picture, in_place=True)
-    drawn = picture
+    drawing = picture
     if region:
         left, top, right, bottom = region
-        box = (int(left * drawn.width), int(top * drawn.height), right * drawn.width, bottom * drawn.height)
-        drawn = drawn.crop((box[0], box[1], max(box[0] + 1, round(box[2])), max(box[1] + 1, round(box[3]))))
-    drawn = _in_colour(drawn)
-    longer = max(drawn.size)
+        box = (int(left * drawing.width), int(top * drawing.height), right * drawing.width, bottom * drawing.height)
+        drawing = drawing.crop((box[0], box[1], max(box[0] + 1, round(box[2])), max(box[1] + 1, round(box[3]))))
+    drawing = _in_colour(drawing)
+    longer = max(drawing.size)
     if longer > LONGEST or (region and longer < SMALLEST):
         ratio = (LONGEST if longer > LONGEST else SMALLEST) / longer
-        size = (max(1, round(drawn.width * ratio)), max(1, round(drawn.height * ratio)))
-        drawn = drawn.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0 if ratio < 1 else None)
+        size = (max(1, round(drawing.width * ratio)), max(1, round(drawing.height * ratio)))
+        drawing = drawing.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0 if ratio < 1 else None)
     if picture.format not in ("JPEG", "MPO"):
         out = io.BytesIO()
-        drawn.save(out, "PNG")
+        drawing.save(out, "PNG")
         if out.tell() <= _PNG_BYTES:
             return "image/png", out.getvalue()
     out = io.BytesIO()
-    drawn.save(out, "JPEG", quality=90)
+    drawing.save(out, "JPEG", quality=90)
     return "image/jpeg", out.getvalue()
 
 
@@ -399,22 +399,22 @@ def _in_colour(picture: Any) -> Any:
 # --- recordings in those forms --------------------------------------------------------------------------------------
 
 
-def _probed(data: bytes, media_type: str) -> dict[str, Any]:
+def _probe_medium(data: bytes, media_type: str) -> dict[str, Any]:
     try:
         return _probe(data, media_type)
     except Refused as error:
         raise Refused("medium", error.detail) from None
 
 
-def _range(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[float, float, list[str]]:
+def _range(data: bytes, media_type: str, options: dict[str, Any]) -> tuple[float, float, list[str]]:
     """Return the seconds that are asked for, within the recording, and what is left out of them."""
-    duration = _seconds(_probed(data, media_type).get("format", {}).get("duration"))
-    first, last = asked["from_s"] or 0.0, asked["to_s"] or duration or MOST_SOUND_S
+    duration = _seconds(_probe_medium(data, media_type).get("format", {}).get("duration"))
+    first, last = options["from_s"] or 0.0, options["to_s"] or duration or MOST_SOUND_S
     if duration and first >= duration:
         raise Refused("medium", f"it ends at {clock(duration)} ({duration:.1f} s)")
     if duration:
         last = min(last, duration)
-    most = {"sound": MOST_SOUND_S, "clip": MOST_CLIP_S}.get(asked["form"])
+    most = {"sound": MOST_SOUND_S, "clip": MOST_CLIP_S}.get(options["form"])
     if most is None or last - first <= most:
         return first, last, []
     end = first + most
@@ -424,19 +424,19 @@ def _range(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[float, 
 
 def _recording(data: bytes, media_type: str, first: float, last: float, form: str, *, whole: bool) -> dict[str, Any]:
     """Return its sound, or a short video; as it is where that is what models take."""
-    kind, container, plain, bound, most_s, what = _RECORDINGS[form]
+    kind, container, plain, most_bytes, most_s, noun = _RECORDINGS[form]
     place = f"{clock(first)}-{clock(last)}"
-    if whole and media_type in plain and len(data) <= bound and last <= most_s:
+    if whole and media_type in plain and len(data) <= most_bytes and last <= most_s:
         return _piece(place, media_type, data)
-    taken = ["-ss", f"{first:.3f}", "-t", f"{last - first:.3f}", *_only(media_type), "-i", "{file}"]
-    written = ["-fs", str(MOST_BYTES), "-f", container, "-"]
-    made = _run("ffmpeg", ["-nostdin", "-threads", "1", *taken, *_CODED[form], *written], data)
-    if not made:
-        raise Refused("medium", f"no {what} of it can be decoded")
-    return _piece(place, kind, made)
+    cut = ["-ss", f"{first:.3f}", "-t", f"{last - first:.3f}", *_only(media_type), "-i", "{file}"]
+    output = ["-fs", str(MOST_BYTES), "-f", container, "-"]
+    recording = _run("ffmpeg", ["-nostdin", "-threads", "1", *cut, *_CODECS[form], *output], data)
+    if not recording:
+        raise Refused("medium", f"no {noun} of it can be decoded")
+    return _piece(place, kind, recording)
 
 
-_CODED = {
+_CODECS = {
     "sound": [
         *("-vn", "-map", "0:a:0", "-map_metadata", "-1", "-ac", "1", "-ar", "24000", "-c:a", "libmp3lame"),
         *("-b:a", "64k"),

@@ -8,14 +8,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from .base import Job, Refused, text_document
+from .base import ReadJob, Refused, text_document
 from .media import in_memory
 
 DOC = "application/msword"
 _READERS = {"antiword": ("-m", "UTF-8.txt", "-w", "0", "-i", "1"), "catdoc": ("-d", "utf-8", "-w")}
 
 
-def convert_doc(job: Job, data: bytes) -> dict[str, Any]:
+def convert_doc(job: ReadJob, data: bytes) -> dict[str, Any]:
     """Return the text that the first of the programs gives which can read it."""
     programs = [path for name in _READERS if (path := shutil.which(name))]
     if not programs or shutil.which("bwrap") is None:
@@ -29,12 +29,12 @@ def convert_doc(job: Job, data: bytes) -> dict[str, Any]:
 def _read(program: Path, data: bytes) -> str:
     """Return what a program makes of a file, "" where it fails: it sees itself, its files and this one."""
     home = str(program.parent.parent)
-    shown = [word for one in ("/usr", "/lib", "/lib64", home) for word in ("--ro-bind-try", one, one)]
+    mounts = [word for path in ("/usr", "/lib", "/lib64", home) for word in ("--ro-bind-try", path, path)]
     with in_memory(data) as (_, fd):
         os.lseek(fd, 0, os.SEEK_SET)
         command = [
             *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"),
-            *(*shown, "--setenv", "ANTIWORDHOME", f"{home}/share/antiword", "--ro-bind-data", str(fd), "/a.doc"),
+            *(*mounts, "--setenv", "ANTIWORDHOME", f"{home}/share/antiword", "--ro-bind-data", str(fd), "/a.doc"),
             *(str(program), *_READERS[program.name], "/a.doc"),
         ]
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, pass_fds=(fd,), check=False)

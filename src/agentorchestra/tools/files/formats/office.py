@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .archives import check_zip, read_member
-from .base import Job, Parts, Refused, check_installed, clean, need, one_line, refusing, text_document
+from .base import PartList, ReadJob, Refused, check_installed, clean, need, one_line, refusing, text_document
 from .blocks import Blocks
 from .markup import check_entities, html_document, html_text
 from .opendocument import convert_open_document
@@ -42,14 +42,14 @@ def office_type(archive: zipfile.ZipFile) -> str | None:
     names = set(archive.namelist())
     if "mimetype" in names:
         with archive.open("mimetype") as file:
-            said = file.read(200).decode("ascii", "replace").strip()
-        if said == EPUB:
+            mimetype = file.read(200).decode("ascii", "replace").strip()
+        if mimetype == EPUB:
             return EPUB
-        kind = said.removeprefix(_OPEN_DOCUMENT).removesuffix("-template")
-        if said.startswith(_OPEN_DOCUMENT) and kind in _OPEN:
+        kind = mimetype.removeprefix(_OPEN_DOCUMENT).removesuffix("-template")
+        if mimetype.startswith(_OPEN_DOCUMENT) and kind in _OPEN:
             return _OPEN[kind]
-        if said.startswith(_OPEN_DOCUMENT):
-            raise Refused("open_document", one_line(said.removeprefix(_OPEN_DOCUMENT)))
+        if mimetype.startswith(_OPEN_DOCUMENT):
+            raise Refused("open_document", one_line(mimetype.removeprefix(_OPEN_DOCUMENT)))
     if "[Content_Types].xml" in names:
         for main, media_type in _MAIN.items():
             if main in names:
@@ -57,7 +57,7 @@ def office_type(archive: zipfile.ZipFile) -> str | None:
     return None
 
 
-def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: str) -> dict[str, Any]:
+def convert_office(job: ReadJob, data: bytes, archive: zipfile.ZipFile, media_type: str) -> dict[str, Any]:
     with archive:  # every part is unpacked once, within bounds, before a library does so without any
         check_zip(job, archive)
         for info in archive.infolist():
@@ -70,7 +70,7 @@ def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: 
     if media_type in _OPEN.values():
         return convert_open_document(job, data, media_type)
     if job.check:
-        return Parts(media_type).document()
+        return PartList(media_type).document()
     if media_type in (XLSX, XLSB):
         return convert_xlsx(job, data) if media_type == XLSX else convert_values(job, data, XLSB)
     if media_type == EPUB:
@@ -86,12 +86,12 @@ def _markdown(converter: Any, data: bytes, media_type: str) -> str:
     return str(converter.convert(io.BytesIO(data), StreamInfo(mimetype=media_type)).markdown)
 
 
-def _word(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
+def _word(job: ReadJob, data: bytes, converters: Any) -> dict[str, Any]:
     blocks = Blocks("", DOCX)
     converter = converters.DocxConverter()
-    written = converter._html_converter.convert_string  # what makes Markdown of the HTML that mammoth gives
-    converter._html_converter.convert_string = lambda source, **_: written(blocks.marked(source, every=True))
-    text, tables = blocks.back(_markdown(converter, _replaced(data, "word/document.xml", _with_gaps), DOCX))
+    to_markdown = converter._html_converter.convert_string  # what makes Markdown of the HTML that mammoth gives
+    converter._html_converter.convert_string = lambda source, **_: to_markdown(blocks.with_marks(source, every=True))
+    text, tables = blocks.back(_markdown(converter, _with_member(data, "word/document.xml", _with_gaps), DOCX))
     text = "\n\n".join(filter(None, (text.strip(), _margins(data))))
     if not text:
         raise Refused("no_text", "this document has no text")
@@ -112,7 +112,7 @@ def _with_gaps(source: bytes) -> bytes:
     return bytes(need("lxml.etree").tostring(root))
 
 
-def _replaced(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
+def _with_member(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
     """Return an archive with one member changed."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(out, "w") as after:
@@ -126,7 +126,7 @@ def _replaced(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes
 
 def _margins(data: bytes) -> str:
     tree = need("defusedxml.ElementTree")
-    found: list[str] = []
+    lines: list[str] = []
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in sorted(archive.namelist()):
             match = re.fullmatch(r"word/(header|footer)\d*\.xml", name)
@@ -135,13 +135,13 @@ def _margins(data: bytes) -> str:
             root = tree.fromstring(archive.read(name))
             text = " ".join(node.text or "" for node in root.iter() if node.tag.endswith("}t")).strip()
             line = f"{match[1].capitalize()}: {text}"
-            if text and line not in found:
-                found.append(line)
-    return "\n\n".join(found)
+            if text and line not in lines:
+                lines.append(line)
+    return "\n\n".join(lines)
 
 
-def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
-    parts = Parts(PPTX)
+def _slides(job: ReadJob, data: bytes, converters: Any) -> dict[str, Any]:
+    parts = PartList(PPTX)
     blocks = Blocks("", PPTX)
 
     class Converter(converters.PptxConverter):  # type: ignore[misc]
@@ -160,10 +160,10 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
                 reach = (of.span_height, of.span_width) if of.is_merge_origin else (1, 1)
                 return " ".join(of.text.split()), *reach
 
-            rows = [[cell(one) for one in row.cells if not one.is_spanned] for row in table.rows]
+            rows = [[cell(entry) for entry in row.cells if not entry.is_spanned] for row in table.rows]
             return f"\n{blocks.table(rows) or ''}\n"
 
-    data = _replaced(data, "[Content_Types].xml", lambda types: _SHOW.sub(rb"\1.presentation.", types))
+    data = _with_member(data, "[Content_Types].xml", lambda types: _SHOW.sub(rb"\1.presentation.", types))
     pieces = _SLIDE.split(_markdown(Converter(), data, PPTX))
     for number, content in zip(pieces[1::2], pieces[2::2], strict=True):
         text, tables = blocks.back(content)
@@ -174,11 +174,11 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
     return parts.document()
 
 
-def _book(job: Job, data: bytes) -> dict[str, Any]:
+def _book(job: ReadJob, data: bytes) -> dict[str, Any]:
     """Return the chapters in the order of reading."""
     tree = need("defusedxml.ElementTree")
     converters = need("markitdown.converters")
-    parts = Parts(EPUB)
+    parts = PartList(EPUB)
     with refusing("office"), zipfile.ZipFile(io.BytesIO(data)) as archive:
         container = tree.fromstring(archive.read("META-INF/container.xml"))
         package = next(node.get("full-path") for node in container.iter() if node.tag.endswith("}rootfile"))
@@ -204,5 +204,5 @@ def _book(job: Job, data: bytes) -> dict[str, Any]:
         ]
     if not len(parts):
         raise Refused("no_text", "this book has no chapter with text")
-    parts.notes[:0] = [one_line(one, 2_000) for one in about]
+    parts.notes[:0] = [one_line(line, 2_000) for line in about]
     return parts.document()

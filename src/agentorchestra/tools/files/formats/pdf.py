@@ -9,7 +9,7 @@ import logging
 import re
 from typing import Any
 
-from .base import Job, Refused, clean, table_document
+from .base import ReadJob, Refused, clean, table_document
 from .text import has_header
 
 _RULES = re.compile(rb"(?:\bre|\bl)\s")
@@ -29,16 +29,16 @@ def correct_space_widths() -> None:
 
         original = Font.from_font_resource
 
-        def corrected(*args: Any, **kwargs: Any) -> Any:
+        def from_font_resource(*args: Any, **kwargs: Any) -> Any:
             font = original(*args, **kwargs)
             if font.space_width > 600:  # no font that is read has a space wider than a typewriter's
                 font.space_width = 250
             return font
 
-        Font.from_font_resource = staticmethod(corrected)  # type: ignore[method-assign]
+        Font.from_font_resource = staticmethod(from_font_resource)  # type: ignore[method-assign]
 
 
-def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
+def convert_pdf(job: ReadJob, data: bytes) -> dict[str, Any]:
     """Return the pages' texts and tables, and which pages are pictures; to check, up to the first page with text."""
     if b"%%EOF" not in data[-8192:]:
         # Without its end a PDF has no table of objects: readers guess, and pages go missing silently.
@@ -47,15 +47,15 @@ def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
 
     correct_space_widths()
     logging.disable(logging.CRITICAL)  # pypdf logs a line per oddity of the file
-    reader = _opened(job, pypdf, data)
+    reader = _reader(job, pypdf, data)
     count = len(reader.pages)
     if count == 0:
         raise Refused("pdf", "it has no pages")
     if count > job.numbers["pages"]:
         raise Refused("pages", str(count))
     pages: list[str] = []
-    ruled: list[int] = []
-    pictured: list[int] = []
+    table_pages: list[int] = []
+    picture_pages: list[int] = []
     failures = 0
     for number in range(count):
         if job.check and number >= 3 and (job.late() or any(map(str.strip, pages))):
@@ -71,37 +71,37 @@ def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
         job.spend("chars", len(text), f"page {number + 1}")
         pages.append(text)
         if _is_picture(page, text.strip()):
-            pictured.append(number + 1)
+            picture_pages.append(number + 1)
         if not job.check and text.strip() and _is_ruled(page):
-            ruled.append(number)
+            table_pages.append(number)
     if failures == len(pages):
         raise Refused("pdf", "none of its pages can be decoded")
     textless = len(pages) == count and not any(map(str.strip, pages))
-    if textless and not pictured:
+    if textless and not picture_pages:
         raise Refused("pdf_blank", str(count))
-    tables, notes = _tables(job, data, ruled)
+    tables, notes = _tables(job, data, table_pages)
     return {
         "kind": "pdf",
         "media_type": "application/pdf",
         "pages": pages,
         "tables": tables,
-        "pictured": pictured,
+        "pictured": picture_pages,
         "notes": notes,
         "textless": textless,
     }
 
 
-def _opened(job: Job, pypdf: Any, data: bytes) -> Any:
+def _reader(job: ReadJob, pypdf: Any, data: bytes) -> Any:
     try:
         reader = pypdf.PdfReader(io.BytesIO(data), strict=False)
-        opened = not reader.is_encrypted
+        readable = not reader.is_encrypted
         with contextlib.suppress(Exception):
-            opened = opened or bool(reader.decrypt(""))
-        if not opened:
+            readable = readable or bool(reader.decrypt(""))
+        if not readable:
             raise Refused("encrypted_pdf")
-        said = reader.root_object["/Pages"].get("/Count", 0)  # counting pages takes seconds when there are many
-        if isinstance(said, int) and said > job.numbers["pages"]:
-            raise Refused("pages", str(int(said)))
+        count = reader.root_object["/Pages"].get("/Count", 0)  # counting pages takes seconds when there are many
+        if isinstance(count, int) and count > job.numbers["pages"]:
+            raise Refused("pages", str(int(count)))
         len(reader.pages)
     except (MemoryError, Refused):
         raise
@@ -116,12 +116,12 @@ def _is_picture(page: Any, text: str) -> bool:
         return False
     try:
         contents = page.get_contents()
-        drawn = b"" if contents is None else contents.get_data()
+        commands = b"" if contents is None else contents.get_data()
         if not text:  # notes and filled-in forms are drawn beside the contents
-            return bool(page.get("/Annots")) or _PAINTS.search(drawn) is not None
+            return bool(page.get("/Annots")) or _PAINTS.search(commands) is not None
         objects = page["/Resources"].get("/XObject", {})
-        shown = {f"/{name.decode('latin-1')}" for name in _SHOWS.findall(drawn)}
-        sizes = [one for name in objects if name in shown and (one := objects[name]).get("/Subtype") == "/Image"]
+        names = {f"/{name.decode('latin-1')}" for name in _SHOWS.findall(commands)}
+        sizes = [image for name in objects if name in names and (image := objects[name]).get("/Subtype") == "/Image"]
         return any(int(size.get("/Width", 0)) * int(size.get("/Height", 0)) >= _PAGE_PIXELS for size in sizes)
     except MemoryError:
         raise
@@ -140,13 +140,13 @@ def _is_ruled(page: Any) -> bool:
         return False
 
 
-def _tables(job: Job, data: bytes, numbers: list[int]) -> tuple[list[list[Any]], list[str]]:
+def _tables(job: ReadJob, data: bytes, numbers: list[int]) -> tuple[list[list[Any]], list[str]]:
     """Return the tables of pages; what there was no time for is said."""
     if not numbers or importlib.util.find_spec("pdfplumber") is None:
         return [], []
     import pdfplumber
 
-    found: list[list[Any]] = []
+    results: list[list[Any]] = []
     notes: list[str] = []
     with pdfplumber.open(io.BytesIO(data)) as pdf:
         for count, number in enumerate(numbers):
@@ -162,11 +162,11 @@ def _tables(job: Job, data: bytes, numbers: list[int]) -> tuple[list[list[Any]],
                 notes.append(f"the tables of p. {number + 1} cannot be told apart from its text")
                 tables = []
             page.close()  # it keeps every character
-            found.extend([number + 1, table] for table in filter(None, (_table(job, rows) for rows in tables)))
-    return found, notes
+            results.extend([number + 1, table] for table in filter(None, (_table(job, rows) for rows in tables)))
+    return results, notes
 
 
-def _table(job: Job, rows: list[list[str | None]]) -> dict[str, Any] | None:
+def _table(job: ReadJob, rows: list[list[str | None]]) -> dict[str, Any] | None:
     records = [[clean(cell or "").replace("\n", " ").strip() for cell in row] for row in rows]
     width = max((len(record) for record in records), default=0)
     if len(records) < 2 or width < 2 or not any(cell for record in records for cell in record):

@@ -55,7 +55,7 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     (b"%!PS", "PostScript", "convert it to .pdf"),
 )
 
-_PACKED = ((b"\x1f\x8b", "application/gzip"), (b"BZh", "application/x-bzip2"), (b"\xfd7zXZ\x00", "application/x-xz"))
+_PACKERS = ((b"\x1f\x8b", "application/gzip"), (b"BZh", "application/x-bzip2"), (b"\xfd7zXZ\x00", "application/x-xz"))
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]{1,40}):[ \t]")
@@ -84,11 +84,11 @@ def media_type_of(data: bytes) -> str | None:
 
 def foreign(data: bytes) -> tuple[str, str] | None:
     """Return what a file of a format that is not read is, and the way out."""
-    for magic, what, way_out in _FOREIGN:
+    for magic, kind, way_out in _FOREIGN:
         # Text may begin with the same letters: then a zero byte decides.
         letters = magic.isascii() and magic.decode().isprintable() and not magic.startswith(b"%")
         if data.startswith(magic) and (not letters or b"\x00" in data[:4096]):
-            return what, way_out
+            return kind, way_out
     return None
 
 
@@ -105,7 +105,7 @@ def sniff(data: bytes, name: str) -> str:
         return "application/zip"
     if data.startswith(OLE):
         return "application/x-ole-storage"
-    for magic, media_type in _PACKED:
+    for magic, media_type in _PACKERS:
         if data.startswith(magic):
             return media_type
     if data[257:262] == b"ustar":
@@ -133,13 +133,13 @@ def _text_type(start: bytes, suffix: str) -> str:
 
 def _is_mail(start: bytes, suffix: str) -> bool:
     """Return True if text begins with the headers of a mail: nothing but headers, three of them a mail's."""
-    found = set()
+    names = set()
     for number, line in enumerate(start.decode("latin-1").splitlines()):
         if not line.strip():
             break
         match = _HEADER.match(line)
         if match is not None:
-            found.add(match[1].lower())
+            names.add(match[1].lower())
         elif not (number and line[0] in " \t") and number + 1 < len(start.splitlines()):
             return False
-    return len(found & _MAIL_HEADERS) >= (2 if suffix == ".eml" else 3)
+    return len(names & _MAIL_HEADERS) >= (2 if suffix == ".eml" else 3)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from unicodedata import category
 
 from .base import Refused
-from .charsets import DECLARED, FAR, NEAR, WIDE, known, meant, ranked
+from .charsets import DECLARATION, FAR, NEAR, WIDE, codec_name, declared_codec, ranking
 
 NUL = "␀"  # shows a NUL byte in text: models and databases refuse the character itself
 _MARKS = (
@@ -39,8 +39,8 @@ class Decoded:
     text: str  # with the line ends that it has; NUL characters are shown as `NUL`
     encoding: str  # Python's name of it
     mark: bytes = b""  # the byte order mark in front
-    undecoded: int = 0  # stretches of bytes that mean nothing in this encoding; each shows as U+FFFD
-    first_undecoded: int = 0  # where the first of them stands in the text
+    misfits: int = 0  # stretches of bytes that mean nothing in this encoding; each shows as U+FFFD
+    first_misfit: int = 0  # where the first of them stands in the text
     nuls: int = 0  # how many NUL characters there were
     doubt: str = ""  # why the encoding could be another, "" where its bytes or a declaration that fits tell it
 
@@ -51,30 +51,30 @@ class Decoded:
     @property
     def exact(self) -> bool:
         """True if the text, encoded again, is what was decoded."""
-        return not self.undecoded and not self.nuls
+        return not self.misfits and not self.nuls
 
 
-def decoded(data: bytes, declared: str = "", encoding: str = "") -> Decoded:
+def decoded(data: bytes, charset: str = "", encoding: str = "") -> Decoded:
     """Decode text, and say how; Refused if the bytes are not text.
 
-    In this order: a byte order mark; UTF-8, if it is that beyond doubt; what is declared (by `declared`, a server's
+    In this order: a byte order mark; UTF-8, if it is that beyond doubt; what is declared (by `charset`, a server's
     word, or by the text itself as HTML and XML do), unless the bytes are far likelier in another encoding; the
     encoding in which they are likeliest. `encoding` is taken without a look, whatever was declared.
     """
-    found = _decoded(data, declared, encoding)
-    sample = found.text[: 8_192 if found.doubt else 200_000]
+    reading = _decoded(data, charset, encoding)
+    sample = reading.text[: 8_192 if reading.doubt else 200_000]
     strange = _CONTROLS.findall(sample)
     # Binary data has many kinds of them; texts that use some as separators have few.
     odd = len(strange) * 100 > len(sample) and len({*strange}) > 3
-    unassigned = sum(category(one) in ("Cn", "Co") for one in sample) if found.doubt else 0
-    if odd or len(strange) * 2 > len(sample) or sample.count("�") + unassigned > max(2, len(sample) / 20):
+    unknown = sum(category(char) in ("Cn", "Co") for char in sample) if reading.doubt else 0
+    if odd or len(strange) * 2 > len(sample) or sample.count("�") + unknown > max(2, len(sample) / 20):
         raise Refused("binary")
-    nuls = found.text.count("\x00")
-    return replace(found, text=found.text.replace("\x00", NUL), nuls=nuls) if nuls else found
+    nuls = reading.text.count("\x00")
+    return replace(reading, text=reading.text.replace("\x00", NUL), nuls=nuls) if nuls else reading
 
 
 def name_of(encoding: str) -> str:
-    """Return an encoding as people call it; `known` takes that name too."""
+    """Return an encoding as people call it; `codec_name` takes that name too."""
     name = re.sub(r"^cp(?=125\d$)", "Windows-", encoding).replace("iso8859", "ISO-8859").replace("_", "-")
     name = {"cp932": "Shift_JIS", "cp949": "EUC-KR", "big5hkscs": "Big5", "cp874": "Windows-874"}.get(encoding, name)
     name = re.sub(r"^(utf-(?:16|32))-", r"\1 ", name)
@@ -88,74 +88,74 @@ def with_newlines(text: str) -> str:
 
 def form_of(decoded: Decoded) -> str:
     """Return how a text stands in its file, in sentences; "" where that is as usual: UTF-8 with bare newlines."""
-    said = [one] if (one := encoding_of(decoded)) else []
+    sentences = [sentence] if (sentence := encoding_of(decoded)) else []
     if decoded.encoding == "utf-8" and decoded.mark:
-        said.append("It begins with a byte order mark.")
-    if decoded.undecoded:
-        line = _lines_before(decoded.text, decoded.first_undecoded) + 1
-        places = "1 place" if decoded.undecoded == 1 else f"{decoded.undecoded:,} places, the first"
-        said.append(f"Bytes that are not {decoded.name} show as � (in {places} in line {line:,}).")
+        sentences.append("It begins with a byte order mark.")
+    if decoded.misfits:
+        line = _lines_before(decoded.text, decoded.first_misfit) + 1
+        places = "1 place" if decoded.misfits == 1 else f"{decoded.misfits:,} places, the first"
+        sentences.append(f"Bytes that are not {decoded.name} show as � (in {places} in line {line:,}).")
     if decoded.nuls:
         line = _lines_before(decoded.text, decoded.text.index(NUL)) + 1
-        said.append(f"{decoded.nuls:,} NUL characters show as {NUL} (the first in line {line:,}).")
+        sentences.append(f"{decoded.nuls:,} NUL characters show as {NUL} (the first in line {line:,}).")
     if "\r" in decoded.text:
-        both = decoded.text.count("\r\n")
-        ends = {"CRLF": both, "LF": decoded.text.count("\n") - both, "CR": decoded.text.count("\r") - both}
+        crlf = decoded.text.count("\r\n")
+        ends = {"CRLF": crlf, "LF": decoded.text.count("\n") - crlf, "CR": decoded.text.count("\r") - crlf}
         used = [f"{count:,} {name}" for name, count in ends.items() if count]
         kind = next(name for name, count in ends.items() if count)
-        said.append(f"Line ends: mixed ({', '.join(used)})." if len(used) > 1 else f"Line ends: {kind}.")
-    return " ".join(said)
+        sentences.append(f"Line ends: mixed ({', '.join(used)})." if len(used) > 1 else f"Line ends: {kind}.")
+    return " ".join(sentences)
 
 
 def encoding_of(decoded: Decoded, *, doubtful: bool = False) -> str:
     """Return what a text was read as, with the doubt, "" for UTF-8; `doubtful`: only where there is doubt."""
     if decoded.doubt:
         return f"Read as {decoded.name}, {decoded.doubt}; if words look wrong, read it again with another `encoding`."
-    marked = " with a byte order mark" if decoded.mark else ""
-    return "" if doubtful or decoded.encoding == "utf-8" else f"Read as {decoded.name}{marked}."
+    mark = " with a byte order mark" if decoded.mark else ""
+    return "" if doubtful or decoded.encoding == "utf-8" else f"Read as {decoded.name}{mark}."
 
 
 def _lines_before(text: str, offset: int) -> int:
     return sum(1 for _ in _LINE_END.finditer(text, 0, offset))
 
 
-def _decoded(data: bytes, declared: str, encoding: str) -> Decoded:
-    own = meant(encoding) or known(encoding)
+def _decoded(data: bytes, charset: str, encoding: str) -> Decoded:
+    own = declared_codec(encoding) or codec_name(encoding)
     if encoding and not own:
         raise Refused("encoding", f"the encoding {encoding!r} is unknown")
-    for mark, marked in _MARKS:
-        if data.startswith(mark) and own in ("", marked, marked[:6], "utf-8-sig"):
-            return _lenient(data[len(mark) :], marked, mark)
+    for mark, codec in _MARKS:
+        if data.startswith(mark) and own in ("", codec, codec[:6], "utf-8-sig"):
+            return _lenient(data[len(mark) :], codec, mark)
     if own:
         return _lenient(data, own)
     head = data[:4096]
     own_words = (match[1].decode() for pattern in (_META, _XML) if (match := pattern.search(head)) is not None)
-    names = [name for word in (declared, *own_words) if (name := meant(word))]
-    escaped = next((name for name in names if name.startswith(_SEVEN_BITS)), "")
-    escaped = escaped or next((name for escape, name in _ESCAPES if escape in data[:200_000]), "")
-    guessed = "" if escaped or not _HZ.search(data[:200_000]) else "hz"
+    names = [name for word in (charset, *own_words) if (name := declared_codec(word))]
+    seven_bit = next((name for name in names if name.startswith(_SEVEN_BITS)), "")
+    seven_bit = seven_bit or next((name for escape, name in _ESCAPES if escape in data[:200_000]), "")
+    guess = "" if seven_bit or not _HZ.search(data[:200_000]) else "hz"
     valid = ""
-    for name in filter(None, (escaped or guessed, "utf-8")):
+    for name in filter(None, (seven_bit or guess, "utf-8")):
         with suppress(UnicodeDecodeError):
-            found = Decoded(data.decode(name), name)
+            reading = Decoded(data.decode(name), name)
             # Bytes of other encodings are next to never valid UTF-8, but for UTF-16 of some scripts.
-            if name == escaped or not _CONTROLS.search(found.text[:200_000]):
-                return replace(found, doubt="a guess by its letters") if name == guessed else found
+            if name == seven_bit or not _CONTROLS.search(reading.text[:200_000]):
+                return replace(reading, doubt="a guess by its letters") if name == guess else reading
             valid = "utf"
-    costs = [one for one in ranked(data, names) if one[1].startswith(valid)]
+    costs = [pair for pair in ranking(data, names) if pair[1].startswith(valid)]
     # A text may mix scripts; bytes of other encodings are seldom valid in one of two bytes.
     fits = [name for name in names if name in WIDE and "\ufffd" not in data.decode(name, "replace")]
-    (best, name), *others = sorted(costs, key=lambda one: one[0] - FAR * (one[1] in fits))
-    found = _lenient(data, name)
-    told = name in names and name != "utf-8"
-    most = DECLARED - NEAR if told else NEAR
-    near = [one for cost, one in others[:6] if cost - best < most and data.decode(one, "replace") != found.text][:2]
+    (best, name), *rest = sorted(costs, key=lambda pair: pair[0] - FAR * (pair[1] in fits))
+    reading = _lenient(data, name)
+    is_declared = name in names and name != "utf-8"
+    most = DECLARATION - NEAR if is_declared else NEAR
+    near = [name for cost, name in rest[:6] if cost - best < most and data.decode(name, "replace") != reading.text][:2]
     likely = f"{' and '.join(map(name_of, near))} {'is' if len(near) == 1 else 'are'}" if near else ""
-    if told or (name == "utf-8" and not near):
-        return replace(found, doubt=f"as it says, though {likely} likelier by its letters") if near else found
-    why = [f"it says {name_of(names[0])}, which does not fit"] if names else []
-    why += [f"{likely} nearly as likely"] if near else []
-    return replace(found, doubt="a guess by its letters" + (f" ({'; '.join(why)})" if why else ""))
+    if is_declared or (name == "utf-8" and not near):
+        return replace(reading, doubt=f"as it says, though {likely} likelier by its letters") if near else reading
+    reasons = [f"it says {name_of(names[0])}, which does not fit"] if names else []
+    reasons += [f"{likely} nearly as likely"] if near else []
+    return replace(reading, doubt="a guess by its letters" + (f" ({'; '.join(reasons)})" if reasons else ""))
 
 
 def _lenient(data: bytes, encoding: str, mark: bytes = b"") -> Decoded:

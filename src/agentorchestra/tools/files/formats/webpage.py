@@ -8,7 +8,7 @@ import re
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from .base import Job, Refused, clean, one_line, text_document
+from .base import ReadJob, Refused, clean, one_line, text_document
 from .blocks import Blocks, bare_words
 from .convert import convert
 from .markup import convert_html
@@ -34,17 +34,17 @@ _HIDDEN = f"//*[@hidden or contains({_BARE}, 'display:none') or contains({_BARE}
 _TAG = re.compile(r"<[a-zA-Z!/][^<>]{0,2000}>")
 
 
-def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """Return a document, and what is known of the page; `asked` has what the server says, and `raw` to leave HTML."""
+def read_page(job: ReadJob, data: bytes, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return a document, and what is known of the page; `options` has what the server says, and `raw` to leave HTML."""
     if not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
         raise Refused("empty")
-    declared = str(asked.get("media_type", ""))
+    content_type = str(options.get("media_type", ""))
     media_type = sniff(data, name)
     textual = media_type.startswith("text/") or media_type in ("application/json", "application/xml", "message/rfc822")
     page: dict[str, Any] = {"charset": "", "links": [], "pictures": []}
     if not textual:
         return {"document": convert(job, data, name), "page": page}
-    text = decoded(data, str(asked.get("charset", "")), job.encoding)
+    text = decoded(data, str(options.get("charset", "")), job.encoding)
     job.encoding = ""  # what is read below is UTF-8
     source, page["charset"] = clean(text.text), text.encoding
     notes = [doubt] if (doubt := encoding_of(text, doubtful=True).removesuffix(".")) else []
@@ -52,21 +52,21 @@ def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[s
     if longer:
         end = 1 + max(source.rfind("\n", 0, _MOST_SOURCE), source.rfind(">", 0, _MOST_SOURCE))
         source = source[: end if 2 * end > _MOST_SOURCE else _MOST_SOURCE]
-    alike = declared in _HTML_TYPES and media_type in ("text/plain", "application/xml", "text/markdown")
+    alike = content_type in _HTML_TYPES and media_type in ("text/plain", "application/xml", "text/markdown")
     if media_type == "text/html" or (alike and _TAG.search(source[:20_000])):
-        if asked.get("raw"):
-            found = {"document": text_document(job, source, "text/html"), "page": page}
+        if options.get("raw"):
+            result = {"document": text_document(job, source, "text/html"), "page": page}
         else:
-            found = _html(job, source, str(asked.get("url", "")), page)
+            result = _html(job, source, str(options.get("url", "")), page)
     else:
-        found = {"document": convert(job, source.encode(), name), "page": page}
+        result = {"document": convert(job, source.encode(), name), "page": page}
     if longer:
         notes.append(f"it is longer; only its first {len(source):,} characters were read")
-    found["document"]["notes"] = [*found["document"].get("notes", ()), *notes]
-    return found
+    result["document"]["notes"] = [*result["document"].get("notes", ()), *notes]
+    return result
 
 
-def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, Any]:
+def _html(job: ReadJob, source: str, url: str, page: dict[str, Any]) -> dict[str, Any]:
     try:
         import trafilatura
     except ImportError:
@@ -76,22 +76,22 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
     tree = _parsed(trafilatura, source)
     if tree is None:
         return {"document": text_document(job, source, "text/html"), "page": page}
-    based = tree.xpath("//base/@href")
-    base = urljoin(url, str(based[0])) if based else url
+    bases = tree.xpath("//base/@href")
+    base = urljoin(url, str(bases[0])) if bases else url
     try:
         small = len(source) <= _MOST_CHARS and sum(1 for _ in tree.iter()) <= _MOST_ELEMENTS
         if small:
             about = trafilatura.extract_metadata(tree, default_url=url, extensive=False)
-            said = {name: getattr(about, name, None) for name in ("title", "author", "date", "sitename")}
-            page |= {name: one_line(" ".join(str(value).split()), 300) for name, value in said.items() if value}
-        page |= {name: value for name, value in _marked(tree).items() if name == "title" or name not in page}
+            facts = {name: getattr(about, name, None) for name in ("title", "author", "date", "sitename")}
+            page |= {name: one_line(" ".join(str(value).split()), 300) for name, value in facts.items() if value}
+        page |= {name: value for name, value in _marks(tree).items() if name == "title" or name not in page}
         _drop_hidden(tree)
         page["links"] = _links(tree, base)
         page["pictures"] = _pictures(tree, base)
         blocks.mark(tree)
         main = ""
         if small:
-            found = trafilatura.extract(
+            extract = trafilatura.extract(
                 copy.deepcopy(tree),  # it takes the page apart
                 url=base,
                 output_format="markdown",
@@ -101,16 +101,16 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
                 include_comments=False,
                 favor_recall=True,
             )
-            main = found or ""
+            main = extract or ""
         if len(main) < _SHORT:
             parts = tree.xpath("//main | //article[not(ancestor::main)]")
             whole = _whole(parts[0] if len(parts) == 1 else tree)
-            marked = len(parts) == 1 and len(whole) * 5 >= len(main) * 4
-            if marked or len(whole) > len(main) + 40 or len(whole) < _SHORT:
+            has_main = len(parts) == 1 and len(whole) * 5 >= len(main) * 4
+            if has_main or len(whole) > len(main) + 40 or len(whole) < _SHORT:
                 main = whole
                 if len(parts) != 1 and len(whole) > _SHORT:
-                    why = "no main part was found" if small else "it is too large to look for its main part"
-                    notes.append(f"{why}; this is the whole page")
+                    reason = "no main part was found" if small else "it is too large to look for its main part"
+                    notes.append(f"{reason}; this is the whole page")
         text, _ = blocks.back(_tidy(main))
     except RecursionError:
         text = clean(bare_words(source)).strip()
@@ -135,22 +135,22 @@ def _parsed(trafilatura: Any, source: str) -> Any:
         return None
 
 
-def _without_library(job: Job, source: str) -> dict[str, Any]:
+def _without_library(job: ReadJob, source: str) -> dict[str, Any]:
     try:
         return convert_html(job, source.encode())
     except Refused as error:
         raise Refused("extra_reading" if error.code == "extra" else error.code, error.detail) from None
 
 
-def _marked(tree: Any) -> dict[str, str]:
+def _marks(tree: Any) -> dict[str, str]:
     """Return the title, the site and the date of a page as its own marks name them."""
-    found = {
+    marks = {
         "title": tree.xpath("//title/text()"),  # the heading, which readers take for it, stands in the text
         "sitename": tree.xpath("//meta[@property='og:site_name']/@content"),
         "date": tree.xpath("//meta[@property='article:published_time']/@content | //time/@datetime")
         or re.findall(r'"datePublished"\s*:\s*"([^"]+)"', " ".join(tree.xpath("//script/text()"))),
     }
-    return {name: one_line(" ".join(str(said[0]).split()), 300) for name, said in found.items() if said}
+    return {name: one_line(" ".join(str(values[0]).split()), 300) for name, values in marks.items() if values}
 
 
 def _drop_hidden(tree: Any) -> None:
@@ -169,25 +169,25 @@ def _drop_hidden(tree: Any) -> None:
 
 def _links(tree: Any, base: str) -> list[list[str]]:
     """Return [words, address] of each link, in order, each address once; make them absolute in the tree."""
-    found: dict[str, str] = {}
+    links: dict[str, str] = {}
     for number, node in enumerate(tree.iter("a")):
         target = _absolute(str(node.get("href") or ""), base) if number < 20 * MOST_LINKS else ""
         node.set("href", target)
-        if target and target not in found and len(found) < MOST_LINKS:
-            found[target] = one_line(" ".join("".join(node.itertext()).split()), 200)
-    return [[words, target] for target, words in found.items()]
+        if target and target not in links and len(links) < MOST_LINKS:
+            links[target] = one_line(" ".join("".join(node.itertext()).split()), 200)
+    return [[words, target] for target, words in links.items()]
 
 
 def _pictures(tree: Any, base: str) -> list[list[str]]:
     """Return [words, address] of the pictures of the main part, of the whole page where it names none."""
     parts = tree.xpath("//main | //article[not(ancestor::main)]")
-    found: dict[str, str] = {}
+    pictures: dict[str, str] = {}
     for node in (parts[0] if len(parts) == 1 else tree).iter("img"):
         target = _absolute(str(node.get("src") or node.get("data-src") or ""), base)
-        if target and len(found) < MOST_PICTURES:
+        if target and len(pictures) < MOST_PICTURES:
             words = one_line(" ".join(str(node.get("alt") or node.get("title") or "").split()), 200)
-            found.setdefault(target, words)
-    return [[words, target] for target, words in found.items()]
+            pictures.setdefault(target, words)
+    return [[words, target] for target, words in pictures.items()]
 
 
 def _absolute(href: str, base: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from .base import Job, Parts, Refused, clean, need, one_line, table_document
+from .base import PartList, ReadJob, Refused, clean, need, one_line, table_document
 from .text import has_header
 
 LAST_ROW, LAST_COLUMN = 1_048_576, 16_384
@@ -43,7 +43,7 @@ class Areas:
         self._open[first, last] = area = [row, first, row, last]
         self._done.append(area)
 
-    def listed(self) -> list[list[int]]:
+    def to_json(self) -> list[list[int]]:
         return sorted(self._done)
 
 
@@ -64,9 +64,9 @@ class CellTraits:
     def row(self, number: int, cells: Sequence[dict[str, Any]]) -> int:
         """Take a row; return the last of its columns with a fill, 0 for none."""
         styles = [(cell, look) for cell in cells if (look := self._look(cell["style_id"])) != _USUAL]
-        filled = 0
+        width = 0
         if not styles:
-            return filled
+            return width
         for at, kind in enumerate(self._counts):
             seen = [
                 (cell["column"], look[at])
@@ -74,10 +74,10 @@ class CellTraits:
                 if look[at] and (look[at] != "FFFFFF" if kind == "fill" else cell["value"] is not None)
             ]
             if seen and self._takes(kind, number, len(seen)):
-                filled = seen[-1][0] if kind == "fill" else filled
+                width = seen[-1][0] if kind == "fill" else width
                 for first, last, value in _runs(seen):
                     self._areas.setdefault((kind, value), Areas()).add(number, first, last)
-        return filled
+        return width
 
     def _takes(self, kind: str, row: int, count: int) -> bool:
         if kind in self._full or self._counts[kind] + count > MOST_CELLS:
@@ -105,28 +105,28 @@ class CellTraits:
         return self._comments <= MOST_COMMENTS
 
     def other(self, kind: str, value: str, areas: Iterable[Sequence[int]]) -> None:
-        found = [list(area) for area in areas if area[0] <= LAST_ROW and area[1] <= LAST_COLUMN]
-        if len(found) > MOST_AREAS:
-            self.notes.append(f"of {len(found):,} areas that are {kind}, the first {MOST_AREAS:,} are told")
-        if found:
-            self._others.append((kind, value, sorted(found[:MOST_AREAS])))
+        spans = [list(area) for area in areas if area[0] <= LAST_ROW and area[1] <= LAST_COLUMN]
+        if len(spans) > MOST_AREAS:
+            self.notes.append(f"of {len(spans):,} areas that are {kind}, the first {MOST_AREAS:,} are told")
+        if spans:
+            self._others.append((kind, value, sorted(spans[:MOST_AREAS])))
 
-    def listed(self) -> list[list[Any]]:
+    def to_json(self) -> list[list[Any]]:
         """Return all of them as JSON has them; what was left out is in `notes`."""
         for kind, row in self._full.items():
-            said = f"the {kind}s are told of the first {self._counts[kind]:,} cells that have one, up to row {row - 1}"
-            self.notes.append(said)
+            note = f"the {kind}s are told of the first {self._counts[kind]:,} cells that have one, up to row {row - 1}"
+            self.notes.append(note)
         if self._more_formulas:
             last = self._formulas[-1][0]
             self.notes.append(f"the formulas are told of the first {MOST_FORMULAS:,} cells with one, up to row {last}")
-        found = [[kind, value, areas.listed()] for (kind, value), areas in self._areas.items()]
-        found += [[*other] for other in self._others]
-        found += [["formula", text, [area]] for text, area in filled_down(self._formulas)]
-        return sorted(found, key=lambda one: (_KINDS.index(one[0]), one[2][0]))
+        traits = [[kind, value, areas.to_json()] for (kind, value), areas in self._areas.items()]
+        traits += [[*other] for other in self._others]
+        traits += [["formula", text, [area]] for text, area in filled_down(self._formulas)]
+        return sorted(traits, key=lambda trait: (_KINDS.index(trait[0]), trait[2][0]))
 
 
 def _runs(cells: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
-    for (value, _), run in groupby(enumerate(cells), lambda one: (one[1][1], one[1][0] - one[0])):
+    for (value, _), run in groupby(enumerate(cells), lambda pair: (pair[1][1], pair[1][0] - pair[0])):
         columns = [column for _, (column, _) in run]
         yield columns[0], columns[-1], value
 
@@ -135,10 +135,10 @@ def filled_down(formulas: Iterable[tuple[int, int, str]]) -> Iterator[tuple[str,
     """Give formulas with their areas: one for those that were filled down from the first cell."""
     formula = need("openpyxl.formula.translate")
     open_: tuple[str, list[int], Any] | None = None
-    for row, column, text in sorted(formulas, key=lambda one: (one[1], one[0])):
+    for row, column, text in sorted(formulas, key=lambda cell: (cell[1], cell[0])):
         if open_ is not None:
             first, area, translator = open_
-            if area[1] == column and area[2] == row - 1 and _moved(translator, row, column) == text:
+            if area[1] == column and area[2] == row - 1 and _translation(translator, row, column) == text:
                 area[2] = row
                 continue
             yield first, area
@@ -151,7 +151,7 @@ def filled_down(formulas: Iterable[tuple[int, int, str]]) -> Iterator[tuple[str,
         yield open_[0], open_[1]
 
 
-def _moved(translator: Any, row: int, column: int) -> str | None:
+def _translation(translator: Any, row: int, column: int) -> str | None:
     try:
         return str(translator.translate_formula(_address(row, column))) if translator is not None else None
     except Exception:  # a formula that cannot stand there
@@ -168,7 +168,7 @@ def _address(row: int, column: int) -> str:
 class Sheet:
     """One sheet as it is read, row by row, within the bounds of the job."""
 
-    def __init__(self, job: Job, traits: CellTraits) -> None:
+    def __init__(self, job: ReadJob, traits: CellTraits) -> None:
         self._job = job
         self.traits = traits
         self.records: list[list[str]] = []
@@ -184,9 +184,9 @@ class Sheet:
             return self._stop("for lack of time")
         if hidden:
             self.traits.hidden_row(number)
-        filled = self.traits.row(number, cells)
-        held = (cell["column"] for cell in cells if cell["text"] or cell["value"] is not None)
-        record = [""] * max([filled, *held])
+        width = self.traits.row(number, cells)
+        columns = (cell["column"] for cell in cells if cell["text"] or cell["value"] is not None)
+        record = [""] * max([width, *columns])
         if not self._job.take_cells(len(record) + 1):
             return self._stop(self._all_cells)
         for cell in cells:
@@ -202,13 +202,13 @@ class Sheet:
     def _all_cells(self) -> str:
         return f"{self._job.numbers['cells']:,} cells in all"
 
-    def _stop(self, why: str) -> bool:
-        self.notes.append(f"only the rows up to {len(self.records)} were read, {why}")
+    def _stop(self, reason: str) -> bool:
+        self.notes.append(f"only the rows up to {len(self.records)} were read, {reason}")
         return False
 
-    def add_to(self, parts: Parts, name: str, kind: str, *, hidden: bool) -> None:
+    def add_to(self, parts: PartList, name: str, kind: str, *, hidden: bool) -> None:
         """Add the sheet as a table; of one that is empty a note."""
-        records, traits = self.records, self.traits.listed()
+        records, traits = self.records, self.traits.to_json()
         notes = [*self.notes, *self.traits.notes, *(["this sheet is hidden"] if hidden else [])]
         while records and not records[-1]:
             records.pop()
@@ -219,11 +219,11 @@ class Sheet:
         last = max((at for at, cell in enumerate(records[0], 1) if cell), default=0) if records else 0
         header = records[0] if records and has_header([records[0][:last]]) else []
         table = table_document(kind, header, records[1:] if header else records or [[]])
-        taken = parts.add(name, table | {"traits": traits, "notes": notes})
-        parts.notes.extend(f"{taken}: {note}" for note in notes)
+        label = parts.add(name, table | {"traits": traits, "notes": notes})
+        parts.notes.extend(f"{label}: {note}" for note in notes)
 
 
-def workbook(parts: Parts, note: str = "") -> dict[str, Any]:
+def workbook(parts: PartList, note: str = "") -> dict[str, Any]:
     """Return the document of a workbook; Refused if no sheet has content."""
     if not len(parts):
         raise Refused("no_text", "this workbook has no sheet with content")
@@ -231,7 +231,7 @@ def workbook(parts: Parts, note: str = "") -> dict[str, Any]:
     return parts.document()
 
 
-def shown(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """Return a value as text: dates as ISO writes them, whole numbers without a point."""
     if value is None:
         return ""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from .base import Job, Parts, Refused, clean, need, refusing
-from .workbook import CellTraits, Sheet, shown, workbook
+from .base import PartList, ReadJob, Refused, clean, need, refusing
+from .workbook import CellTraits, Sheet, cell_text, workbook
 
 XLS = "application/vnd.ms-excel"
 _LACKS = "only values and merged cells are told, errors (#N/A) as empty cells; save it as .xlsx to have all of it"
 
 
-def convert_values(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
+def convert_values(job: ReadJob, data: bytes, media_type: str) -> dict[str, Any]:
     """Return the sheets, with formulas as the values saved with them."""
     calamine = need("python_calamine")
-    parts = Parts(media_type)
+    parts = PartList(media_type)
     if job.check:
         return parts.document()
     try:
@@ -26,19 +26,19 @@ def convert_values(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
                 hidden = about.visible != calamine.SheetVisibleEnum.Visible
                 sheet.add_to(parts, clean(about.name), media_type, hidden=hidden)
     except Refused as error:
-        encrypted = error.code == "office" and error.detail.startswith("PasswordError")
-        raise Refused("encrypted_office" if encrypted else error.code, error.detail) from None
+        needs_password = error.code == "office" and error.detail.startswith("PasswordError")
+        raise Refused("encrypted_office" if needs_password else error.code, error.detail) from None
     return workbook(parts, _LACKS)
 
 
-def _read(sheet: Any, found: Sheet) -> None:
+def _read(sheet: Any, table: Sheet) -> None:
     first = sheet.start[1] + 1 if sheet.start else 1
     for number, row in enumerate(sheet.iter_rows(), 1):
-        texts = ((column, shown(value)) for column, value in enumerate(row, first))
+        texts = ((column, cell_text(value)) for column, value in enumerate(row, first))
         cells = [{"column": at, "value": text, "text": text, "style_id": 0} for at, text in texts if text]
-        if not found.row(number, cells):
+        if not table.row(number, cells):
             break
     spans = (
         (top + 1, left + 1, bottom + 1, right + 1) for (top, left), (bottom, right) in sheet.merged_cell_ranges or ()
     )
-    found.traits.other("merged", "", spans)
+    table.traits.other("merged", "", spans)

@@ -10,28 +10,28 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from .base import Job, Parts, clean, need, refusing
+from .base import PartList, ReadJob, clean, need, refusing
 from .sniff import XLSX
-from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
+from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, cell_text, workbook
 
 _YES = ("1", "true")
 _HEX = re.compile(r"[0-9A-Fa-f]{6,8}")
 
 
-def convert_xlsx(job: Job, data: bytes) -> dict[str, Any]:
+def convert_xlsx(job: ReadJob, data: bytes) -> dict[str, Any]:
     """Return the sheets; a formula as the value saved with it, as itself where none was saved."""
     openpyxl = need("openpyxl")
     _trust_no_dimensions()
-    parts = Parts(XLSX)
+    parts = PartList(XLSX)
     with refusing("office"):
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         look = cache(_Styles(book).of)
         for sheet in book.worksheets:
-            found = Sheet(job, CellTraits(look))
-            _read(sheet, found)
-            _comments(job, book, sheet, found.traits)
-            _text_boxes(job, book, sheet, found.traits)
-            found.add_to(parts, clean(str(sheet.title)), XLSX, hidden=sheet.sheet_state != "visible")
+            table = Sheet(job, CellTraits(look))
+            _read(sheet, table)
+            _comments(job, book, sheet, table.traits)
+            _text_boxes(job, book, sheet, table.traits)
+            table.add_to(parts, clean(str(sheet.title)), XLSX, hidden=sheet.sheet_state != "visible")
     return workbook(parts)
 
 
@@ -42,33 +42,33 @@ def _trust_no_dimensions() -> None:
         sheet._get_size = lambda self: None
 
 
-def _read(sheet: Any, found: Sheet) -> None:
+def _read(sheet: Any, table: Sheet) -> None:
     """Read the rows of a sheet, and what stands behind them."""
-    unsaved = astray = 0
+    bare_formulas = astray = 0
     complete = True
     with sheet._get_source() as source:
         parser = _parser(sheet, source)
         for number, cells in parser.parse():
             size = parser.row_dimensions.pop(str(number), {})
-            if len(found.records) >= number:
+            if len(table.records) >= number:
                 astray += 1
                 continue
             cells = [cell for cell in cells if 1 <= cell["column"] <= LAST_COLUMN]
             for cell in cells:
-                cell["text"] = shown(cell["value"])
+                cell["text"] = cell_text(cell["value"])
                 if cell["value"] is None and cell.get("formula"):
                     cell["text"] = cell.pop("formula")
-                    unsaved += 1
-            complete = found.row(number, cells, hidden=size.get("hidden") in _YES)
+                    bare_formulas += 1
+            complete = table.row(number, cells, hidden=size.get("hidden") in _YES)
             if not complete:
                 break
-        _areas(parser, found.traits)
+        _areas(parser, table.traits)
     if not complete:
-        found.notes.append("merged cells and colours by rule are not told: the file lists them behind its rows")
+        table.notes.append("merged cells and colours by rule are not told: the file lists them behind its rows")
     if astray:
-        found.notes.append(f"{astray} row(s) that the file holds twice, or behind later ones, were left out")
-    if unsaved:
-        found.notes.append(f"{unsaved} formula(s) without a saved value are given as formulas")
+        table.notes.append(f"{astray} row(s) that the file holds twice, or behind later ones, were left out")
+    if bare_formulas:
+        table.notes.append(f"{bare_formulas} formula(s) without a saved value are given as formulas")
 
 
 def _parser(sheet: Any, source: Any) -> Any:
@@ -86,18 +86,18 @@ def _parser(sheet: Any, source: Any) -> Any:
     values = parser.parse_cell
 
     def parse_cell(element: Any) -> dict[str, Any]:
-        found: dict[str, Any] = values(element)
+        cell: dict[str, Any] = values(element)
         if element.find(reader.FORMULA_TAG) is not None:
-            found["formula"] = _formula(parser.parse_formula(element))
-        return found
+            cell["formula"] = _formula(parser.parse_formula(element))
+        return cell
 
     parser.parse_cell = parse_cell
     return parser
 
 
-def _formula(written: Any) -> str:
+def _formula(formula: Any) -> str:
     """Return a formula as a cell shows it; that of an array stands in its first cell."""
-    text = written if isinstance(written, str) else str(getattr(written, "text", None) or "")
+    text = formula if isinstance(formula, str) else str(getattr(formula, "text", None) or "")
     text = text if text.startswith("=") else f"={text}"
     return clean(text) if text != "=" else ""
 
@@ -107,17 +107,17 @@ def _areas(parser: Any, traits: CellTraits) -> None:
     columns = [dimension for dimension in parser.column_dimensions.values() if dimension.get("hidden") in _YES]
     spans = ((1, int(column["min"]), LAST_ROW, min(int(column["max"]), LAST_COLUMN)) for column in columns)
     traits.other("hidden columns", "", spans)
-    merged = parser.merged_cells.mergeCell if parser.merged_cells is not None else ()
-    traits.other("merged", "", (_area(one) for one in merged))
-    ruled = [part for one in parser.formatting for part in one.cells.ranges]
-    traits.other("coloured by rule", "", (_area(one) for one in ruled))
+    merges = parser.merged_cells.mergeCell if parser.merged_cells is not None else ()
+    traits.other("merged", "", (_area(area) for area in merges))
+    ranges = [part for rule in parser.formatting for part in rule.cells.ranges]
+    traits.other("coloured by rule", "", (_area(area) for area in ranges))
 
 
-def _area(found: Any) -> tuple[int, int, int, int]:
-    return found.min_row, found.min_col, found.max_row, found.max_col
+def _area(span: Any) -> tuple[int, int, int, int]:
+    return span.min_row, span.min_col, span.max_row, span.max_col
 
 
-def _related(book: Any, sheet: Any, kind: str) -> Iterator[Any]:
+def _relations(book: Any, sheet: Any, kind: str) -> Iterator[Any]:
     """Give the XML of the parts of a kind that belong to a sheet."""
     relations = need("openpyxl.packaging.relationship")
     path = relations.get_rels_path(sheet._worksheet_path)
@@ -126,22 +126,22 @@ def _related(book: Any, sheet: Any, kind: str) -> Iterator[Any]:
             yield need("openpyxl.xml.functions").fromstring(book._archive.read(relation.target))
 
 
-def _text_boxes(job: Job, book: Any, sheet: Any, traits: CellTraits) -> None:
+def _text_boxes(job: ReadJob, book: Any, sheet: Any, traits: CellTraits) -> None:
     """Take the words of shapes, with the cell at their upper left corner."""
-    for root in _related(book, sheet, f"{need('openpyxl.xml.constants').REL_NS}/drawing"):
+    for root in _relations(book, sheet, f"{need('openpyxl.xml.constants').REL_NS}/drawing"):
         for anchor in root:
-            lines = ["".join(one.text or "" for one in line.iter("{*}t")) for line in anchor.iter("{*}p")]
+            lines = ["".join(run.text or "" for run in line.iter("{*}t")) for line in anchor.iter("{*}p")]
             row, column = (int(anchor.findtext(f"{{*}}from/{{*}}{name}", "0")) + 1 for name in ("row", "col"))
             if text := clean("\n".join(lines)).strip():
                 traits.other("text box", text, [(row, column, row, column)])
                 job.spend("chars", len(text), "a text box")
 
 
-def _comments(job: Job, book: Any, sheet: Any, traits: CellTraits) -> None:
+def _comments(job: ReadJob, book: Any, sheet: Any, traits: CellTraits) -> None:
     """Take the comments of a sheet, which stand in a part of their own."""
-    said = need("openpyxl.comments.comment_sheet")
-    for root in _related(book, sheet, need("openpyxl.xml.constants").COMMENTS_NS):
-        for address, comment in said.CommentSheet.from_tree(root).comments:
+    comments = need("openpyxl.comments.comment_sheet")
+    for root in _relations(book, sheet, need("openpyxl.xml.constants").COMMENTS_NS):
+        for address, comment in comments.CommentSheet.from_tree(root).comments:
             row, column = need("openpyxl.utils.cell").coordinate_to_tuple(address)
             text = clean(str(comment.text or "")).strip()
             if not traits.comment(row, column, text):
@@ -165,10 +165,10 @@ class _Styles:
         """Return fill, font colour and number format of a style, each "" where it is the usual one."""
         try:
             cell = self._cell(self._sheet, 1, 1, None, style_id=number)
-            fill, font, written = self._fill(cell.fill), self._font(cell.font), str(cell.number_format)
+            fill, font, number_format = self._fill(cell.fill), self._font(cell.font), str(cell.number_format)
         except (IndexError, KeyError, AttributeError):  # a style that the file does not have
             return "", "", ""
-        return fill, font, "" if written in ("General", "@", "") else written
+        return fill, font, "" if number_format in ("General", "@", "") else number_format
 
     def _fill(self, fill: Any) -> str:
         kind = getattr(fill, "fill_type", None)
@@ -197,7 +197,7 @@ class _Styles:
             value = self._theme[colour.theme]
         if not isinstance(value, str) or not _HEX.fullmatch(value):
             return ""
-        return _tinted(value[-6:].upper(), float(colour.tint or 0.0))
+        return _tint(value[-6:].upper(), float(colour.tint or 0.0))
 
 
 def _theme(xml: bytes | None) -> list[str]:
@@ -207,15 +207,15 @@ def _theme(xml: bytes | None) -> list[str]:
     root = need("openpyxl.xml.functions").fromstring(xml)
     scheme = next((node for node in root.iter() if node.tag.endswith("}clrScheme")), None)
     colours = []
-    for one in scheme if scheme is not None else ():
-        said = next(iter(one), None)
-        colours.append((said.get("lastClr") or said.get("val") or "") if said is not None else "")
+    for entry in scheme if scheme is not None else ():
+        colour = next(iter(entry), None)
+        colours.append((colour.get("lastClr") or colour.get("val") or "") if colour is not None else "")
     if len(colours) >= 4:  # cells count light before dark
         colours[:4] = [colours[1], colours[0], colours[3], colours[2]]
     return colours
 
 
-def _tinted(colour: str, tint: float) -> str:
+def _tint(colour: str, tint: float) -> str:
     if not tint:
         return colour
     red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4))

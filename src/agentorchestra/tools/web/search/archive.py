@@ -90,8 +90,8 @@ def address_in(query: Query) -> str:
     """Return the address of a page in the words of a query, or the site's; "" where there is none."""
     match = _ADDRESS.search(query.text)
     if match is not None:
-        found = match[0].rstrip(".,;:!?]}")
-        return found if found.count("(") >= found.count(")") else found.rstrip(".,;:!?)")
+        address = match[0].rstrip(".,;:!?]}")
+        return address if address.count("(") >= address.count(")") else address.rstrip(".,;:!?)")
     return query.site
 
 

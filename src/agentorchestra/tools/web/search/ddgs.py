@@ -55,8 +55,8 @@ class Ddgs(Service):
         super().__init__(name, web, settings, environ, base=NAMES[name], traits=traits)
 
     def missing(self) -> str:
-        there = importlib.util.find_spec("ddgs") is not None
-        return "" if there else "needs the extra `search`: pip install 'agentorchestra[search]'"
+        is_installed = importlib.util.find_spec("ddgs") is not None
+        return "" if is_installed else "needs the extra `search`: pip install 'agentorchestra[search]'"
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
         if problem := self.missing():
@@ -69,11 +69,11 @@ class Ddgs(Service):
             answer = await self.ask("POST", path, form=payload, headers=headers)
         else:
             answer = await self.ask("GET", path, params=payload, headers=headers)
-        found = await asyncio.to_thread(self._read, engine, answer.text)
-        if not found and not re.search("no results|no pages found|did not find results", answer.text, re.IGNORECASE):
+        entries = await asyncio.to_thread(self._read, engine, answer.text)
+        if not entries and not re.search("no results|no pages found|did not find results", answer.text, re.IGNORECASE):
             # An empty list and a puzzle for robots look alike to the library.
             raise EngineError("answered HTML that is no list of results (it may take us for a robot)")
-        return results(found, ("title", "address", "snippet", "date"), query)
+        return results(entries, ("title", "address", "snippet", "date"), query)
 
     def _request(self, query: Query) -> tuple[Any, str, dict[str, str], dict[str, str]]:
         from ddgs.engines import ENGINES
@@ -91,26 +91,26 @@ class Ddgs(Service):
 
     def _read(self, engine: Any, text: str) -> list[dict[str, str]]:
         try:
-            listed = engine.post_extract_results(_extracted(engine, text))
+            entries = engine.post_extract_results(_extract(engine, text))
         except Exception as error:  # of lxml, on pages that are none
             raise EngineError(f"answered HTML that cannot be read ({type(error).__name__})") from None
-        return [{"title": one.title, "address": _unwrapped(one.href), "snippet": one.body} for one in listed]
+        return [{"title": entry.title, "address": _direct_link(entry.href), "snippet": entry.body} for entry in entries]
 
 
-def _extracted(engine: Any, text: str) -> list[Any]:
+def _extract(engine: Any, text: str) -> list[Any]:
     """Do as the library's `extract_results`, but of a page made to be large: so many items, so much of each."""
     tree = engine.extract_tree(engine.pre_process_html(text[:_MOST_CHARS]))
-    found = []
+    entries = []
     for item in tree.xpath(engine.items_xpath)[:_MOST_ITEMS]:
-        one = engine.result_type()
+        entry = engine.result_type()
         for name, path in engine.elements_xpath.items():
             words = "".join(islice((str(piece)[:_MOST_WORDS] for piece in item.xpath(path)), 200))
-            setattr(one, name, " ".join(words[:_MOST_WORDS].split()))
-        found.append(one)
-    return found
+            setattr(entry, name, " ".join(words[:_MOST_WORDS].split()))
+        entries.append(entry)
+    return entries
 
 
-def _unwrapped(href: str) -> str:
+def _direct_link(href: str) -> str:
     """Return the address behind a link that leads through the engine's own counter."""
     text = f"https:{href}" if href.startswith("//") else href
     if "/l/?" in text and "uddg=" in text:

@@ -52,41 +52,41 @@ def engines_of(
     makers: dict[str, Any] = {service.name: partial(ServiceEngine, service) for service in SERVICES}
     makers |= {"wikipedia": Wikipedia, "archive": Archive, "model": AskedModel}
     makers |= {name: partial(Ddgs, name) for name in NAMES}
-    installed = {one.name: one for one in _installed(tuple(sys.path))}
-    own = {_checked(one).name: one for one in engines}
+    plugins = {plugin.name: plugin for plugin in _plugins(tuple(sys.path))}
+    own = {_valid_engine(engine).name: engine for engine in engines}
     # The order of `auto`: this machine, one's own, what one has a key for, the rest.
-    known = ["local", *(one.name for one in engines), *sorted(installed), *(service.name for service in SERVICES)]
-    known += ["model", "wikipedia", *NAMES, "archive"]
-    if twice := [name for name in known if known.count(name) > 1]:
+    names = ["local", *(engine.name for engine in engines), *sorted(plugins), *(service.name for service in SERVICES)]
+    names += ["model", "wikipedia", *NAMES, "archive"]
+    if twice := [name for name in names if names.count(name) > 1]:
         raise SettingsError(f"two search engines are called {twice[0]!r}; give one of them another name")
     for name in (*settings.engines, *settings.engine):
-        if name not in known and name != AUTO:
-            raise SettingsError(f"search names the engine {name!r}; it can be one of: {AUTO}, {', '.join(known)}")
-    for name, said in settings.engine.items():
-        _check(name, said, () if name in own else None if name in installed else _USED.get(name, _ALL))
+        if name not in names and name != AUTO:
+            raise SettingsError(f"search names the engine {name!r}; it can be one of: {AUTO}, {', '.join(names)}")
+    for name, options in settings.engine.items():
+        _check(name, options, () if name in own else None if name in plugins else _USED.get(name, _ALL))
 
     def make(name: str) -> SearchEngine:
-        said = settings.engine.get(name, SearchEngineSettings())
+        options = settings.engine.get(name, SearchEngineSettings())
         if name == "local":
-            return Local(folder, settings.folders, said, near=near)
+            return Local(folder, settings.folders, options, near=near)
         if name in own:
             return own[name]
-        if name in installed:
-            return _checked(installed[name].load()(web, said, environ))
-        engine: SearchEngine = makers[name](web, said, environ)
+        if name in plugins:
+            return _valid_engine(plugins[name].load()(web, options, environ))
+        engine: SearchEngine = makers[name](web, options, environ)
         return engine
 
-    wanted: list[str] = []
+    selection: list[str] = []
     for name in settings.engines:
-        wanted += known if name == AUTO else [name]
-    made = [make(name) for name in dict.fromkeys(wanted)]
-    lacking = {one.name: one.missing() for one in made if one.missing()}
+        selection += names if name == AUTO else [name]
+    members = [make(name) for name in dict.fromkeys(selection)]
+    lacking = {engine.name: engine.missing() for engine in members if engine.missing()}
     results = KeptResults(folder / "web", settings.cache_s)
-    return Engines(tuple(made), lacking, settings.choice, settings.most, settings.timeout_s, web.denied, results)
+    return Engines(tuple(members), lacking, settings.choice, settings.most, settings.timeout_s, web.denied, results)
 
 
 @functools.lru_cache(maxsize=1)
-def _installed(places: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+def _plugins(places: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     """Return the engines of other distributions: looking for them opens a file of every one."""
     return tuple(entry_points(group=GROUP))
 
@@ -104,16 +104,16 @@ def _check(name: str, settings: SearchEngineSettings, used: tuple[str, ...] | No
             raise SettingsError(f"search.engine.{name}.base_url: {error}") from None
 
 
-def _checked(one: Any) -> SearchEngine:
-    if not isinstance(one, SearchEngine) or not _NAME.fullmatch(one.name):
+def _valid_engine(engine: Any) -> SearchEngine:
+    if not isinstance(engine, SearchEngine) or not _NAME.fullmatch(engine.name):
         raise SettingsError(
-            f"{one!r} is no search engine: it needs a name of lower case letters, digits and '_', traits, "
+            f"{engine!r} is no search engine: it needs a name of lower case letters, digits and '_', traits, "
             "missing() and search(query, ctx) (docs/web-search.md)"
         )
-    return one
+    return engine
 
 
 def key_variables(settings: SearchSettings) -> tuple[str, ...]:
-    theirs = {service.name: service.key_env for service in SERVICES if service.key_env}
-    theirs |= {name: one.key_env for name, one in settings.engine.items() if one.key_env}
-    return tuple(sorted({*theirs.values()}))
+    variables = {service.name: service.key_env for service in SERVICES if service.key_env}
+    variables |= {name: options.key_env for name, options in settings.engine.items() if options.key_env}
+    return tuple(sorted({*variables.values()}))

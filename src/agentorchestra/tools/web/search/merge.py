@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from agentorchestra.tools.web.search.types import INVENTIVE, SearchResult, Source
+from agentorchestra.tools.web.search.types import INVENTIVE, EngineRank, SearchResult
 
 _K = 60  # of reciprocal rank fusion: how little the first places count more than the next
 _TRACKING = re.compile(
@@ -15,7 +15,7 @@ _TRACKING = re.compile(
     r"|_hs(enc|mi)|mkt_tok|vero_id|spm|scm|oly_\w+_id|ref_src|ref_url|referrer|cmpid|ncid|sr_share|share_\w+|amp|output)",
     re.IGNORECASE,
 )
-_MEANT = {"amp": {"", "1", "true"}, "output": {"amp"}}  # parameters that are only noise with these values
+_NOISE_VALUES = {"amp": {"", "1", "true"}, "output": {"amp"}}  # parameters that are only noise with these values
 _INDEX = re.compile(r"/(index|default)\.(html?|php|aspx?)$", re.IGNORECASE)
 _OTHER_HOSTS = re.compile(r"^(www\d?|m|mobile|amp|wap|touch)\.(?=[^.]+\.)")
 
@@ -40,7 +40,7 @@ def page_key(address: str) -> str:
     if re.fullmatch(r"[\w.-]+\.cdn\.ampproject\.org", host) or (
         host.endswith("google.com") and parts.path.startswith("/amp/")
     ):
-        return _unpacked(parts.path) or text
+        return _page_behind(parts.path) or text
     host = _OTHER_HOSTS.sub("", host)
     # The mobile pages of Wikipedia: en.m.wikipedia.org.
     host = re.sub(r"^([a-z-]{2,12})\.m\.(?=wiki)", r"\1.", host)
@@ -53,50 +53,50 @@ def page_key(address: str) -> str:
 
 
 def _is_tracking(name: str, value: str) -> bool:
-    meant = _MEANT.get(name.lower())
-    return bool(_TRACKING.fullmatch(name)) and (meant is None or value.lower() in meant)
+    noise = _NOISE_VALUES.get(name.lower())
+    return bool(_TRACKING.fullmatch(name)) and (noise is None or value.lower() in noise)
 
 
-def _unpacked(path: str) -> str:
+def _page_behind(path: str) -> str:
     """Return the page behind `/c/s/example.org/news/` of an AMP cache."""
     match = re.match(r"/(?:amp/|[cv]/)(?:s/)?([\w-]+(?:\.[\w-]+)+/?.*)", path)
     return page_key(f"https://{match[1]}") if match else ""
 
 
-def merged(lists: Mapping[str, Sequence[SearchResult]]) -> list[SearchResult]:
+def merge(lists: Mapping[str, Sequence[SearchResult]]) -> list[SearchResult]:
     """Return one list by reciprocal rank fusion: a result's score is the sum of 1 / (60 + rank) over the engines.
 
     Title, address and snippet are those of the engine that ranks it best, of one that may make them up only where no
     other lists it; a date is taken from whoever knows one.
     """
-    found: dict[str, list[tuple[int, str, SearchResult]]] = {}
+    groups: dict[str, list[tuple[int, str, SearchResult]]] = {}
     for engine, results in lists.items():
         seen: set[str] = set()
         for result in results:
             key = page_key(result.address)
             if key not in seen:  # the same page twice in one list counts once
                 seen.add(key)
-                found.setdefault(key, []).append((len(seen), engine, result))
-    scored: list[tuple[float, int, SearchResult]] = []
-    for order, listed in enumerate(found.values()):
-        best = min(listed, key=lambda each: (each[1] == INVENTIVE, each[0]))[2]
-        sources = tuple(Source(engine=engine, rank=rank) for rank, engine, _ in listed)
-        known = next((each.date for _, _, each in sorted(listed, key=lambda it: it[0]) if each.date), None)
-        snippet = best.snippet or next((each.snippet for _, _, each in listed if each.snippet), "")
-        place = best.place or next((each.place for _, _, each in listed if each.place), None)
+                groups.setdefault(key, []).append((len(seen), engine, result))
+    scores: list[tuple[float, int, SearchResult]] = []
+    for order, group in enumerate(groups.values()):
+        best = min(group, key=lambda entry: (entry[1] == INVENTIVE, entry[0]))[2]
+        sources = tuple(EngineRank(engine=engine, rank=rank) for rank, engine, _ in group)
+        day = next((result.date for _, _, result in sorted(group, key=lambda it: it[0]) if result.date), None)
+        snippet = best.snippet or next((result.snippet for _, _, result in group if result.snippet), "")
+        place = best.place or next((result.place for _, _, result in group if result.place), None)
         # What has a copy in an archive is that copy: it is found as such.
-        archived = next(((e.archived, e.archived_date) for _, _, e in listed if e.archived), (None, None))
+        copy = next(((e.archived, e.archived_date) for _, _, e in group if e.archived), (None, None))
         update = {
             "sources": sources,
-            "date": known,
+            "date": day,
             "snippet": snippet,
             "place": place,
-            "archived": archived[0],
-            "archived_date": archived[1],
+            "archived": copy[0],
+            "archived_date": copy[1],
         }
-        score = sum(1 / (_K + rank) for rank, _, _ in listed)
-        scored.append((-score, order, best.model_copy(update=update)))
-    return [one for _, _, one in sorted(scored, key=lambda each: each[:2])]
+        score = sum(1 / (_K + rank) for rank, _, _ in group)
+        scores.append((-score, order, best.model_copy(update=update)))
+    return [result for _, _, result in sorted(scores, key=lambda score: score[:2])]
 
 
 def first(results: Sequence[SearchResult], limit: int) -> list[SearchResult]:
@@ -105,13 +105,13 @@ def first(results: Sequence[SearchResult], limit: int) -> list[SearchResult]:
     for at, result in enumerate(results):
         for source in result.sources:
             best[source.engine] = min(best.get(source.engine, (source.rank, at)), (source.rank, at))
-    wanted = sorted({at for _, at in best.values()})[:limit]
+    indices = sorted({at for _, at in best.values()})[:limit]
     for at in range(len(results)):
-        if len(wanted) >= limit:
+        if len(indices) >= limit:
             break
-        if at not in wanted:
-            wanted.append(at)
-    return [results[at] for at in sorted(wanted)]
+        if at not in indices:
+            indices.append(at)
+    return [results[at] for at in sorted(indices)]
 
 
 def between(
@@ -121,5 +121,5 @@ def between(
     if since is None and until is None:
         return list(results), 0, 0
     first_day, last_day = (since or date.min).isoformat(), (until or date.max).isoformat()
-    kept = [result for result in results if result.date is None or first_day <= result.date <= last_day]
-    return kept, len(results) - len(kept), sum(one.date is None for one in kept)
+    matches = [result for result in results if result.date is None or first_day <= result.date <= last_day]
+    return matches, len(results) - len(matches), sum(result.date is None for result in matches)

@@ -13,7 +13,7 @@ from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.service import results, rows
 from agentorchestra.tools.web.search.types import INVENTIVE, EngineError, Query, SearchResult, Traits
 
-_LISTED: dict[str, Any] = {
+_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"results": {"type": "array", "items": {"type": "object"}}},
     "required": ["results"],
@@ -56,7 +56,7 @@ class AskedModel:
         if not outcome.ok:
             raise EngineError(f"could not be asked: {outcome.error}")
         try:
-            listed = read_output(outcome.response.text, _LISTED)
+            output = read_output(outcome.response.text, _SCHEMA)
         except OutputError:
             raise EngineError("answered something that is no list of results") from None
-        return results(rows(listed, "results"), ("title", "address", "snippet", "date"), query)
+        return results(rows(output, "results"), ("title", "address", "snippet", "date"), query)

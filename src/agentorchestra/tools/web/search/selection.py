@@ -26,7 +26,7 @@ _YEAR = re.compile(
     r"(1[5-9]\d\d|20\d\d)\b|(1[5-9]\d\d|20\d\d)\s*年",
     re.IGNORECASE,
 )
-_CHOSEN: dict[str, Any] = {
+_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "engines": {
@@ -53,12 +53,12 @@ def by_rules(query: Query, ready: Sequence[SearchEngine], *, files: bool, most: 
     What the question calls for comes first (`files`: there are some to search), then engines of the whole web in the
     order of the settings, `most` in all.
     """
-    chosen: dict[str, str] = {}
+    reasons: dict[str, str] = {}
 
-    def take(strength: Strength, why: str, *, unless: frozenset[str] = frozenset()) -> None:
-        for one in ready:
-            if strength in one.traits.strengths and one.name not in chosen and one.name not in unless:
-                chosen[one.name] = why
+    def take(strength: Strength, reason: str, *, unless: frozenset[str] = frozenset()) -> None:
+        for engine in ready:
+            if strength in engine.traits.strengths and engine.name not in reasons and engine.name not in unless:
+                reasons[engine.name] = reason
 
     if files:
         take("local", "there are files to search")
@@ -71,12 +71,12 @@ def by_rules(query: Query, ready: Sequence[SearchEngine], *, files: bool, most: 
         take("scholarly", f"the question names {match[0].lower()!r}")
     if not query.site or query.site.endswith("wikipedia.org"):
         take("encyclopedia", "an encyclopedia may have an article on it")
-    special = [*chosen]
+    special = [*reasons]
     take("general", f"the whole web{f', of {query.site}' if query.site else ''}")
     # The web has its share even where much else fits.
-    general = [name for name in chosen if name not in special]
-    kept = [*special[: max(1, most - min(2, len(general)))], *general][:most] if special else general[:most]
-    return {name: chosen[name] for name in kept}
+    general = [name for name in reasons if name not in special]
+    names = [*special[: max(1, most - min(2, len(general)))], *general][:most] if special else general[:most]
+    return {name: reasons[name] for name in names}
 
 
 def _past(query: Query) -> str:
@@ -109,22 +109,22 @@ async def by_model(
     if not outcome.ok:
         raise ToolError(f"the model that chooses could not be asked: {outcome.error}")
     try:
-        said = read_output(outcome.response.text, _CHOSEN)
+        output = read_output(outcome.response.text, _SCHEMA)
     except OutputError as error:
         raise ToolError(f"the model that chooses answered something else: {error}") from None
-    assert isinstance(said, dict)
-    engines: Any = said["engines"]
-    chosen = {engine["name"]: str(engine.get("reason") or "")[:200] for engine in engines if engine["name"] in ready}
-    if not chosen:
+    assert isinstance(output, dict)
+    engines: Any = output["engines"]
+    reasons = {engine["name"]: str(engine.get("reason") or "")[:200] for engine in engines if engine["name"] in ready}
+    if not reasons:
         raise ToolError("the model that chooses named no engine that there is")
-    return dict([*chosen.items()][:most])
+    return dict([*reasons.items()][:most])
 
 
-def named(asked: Sequence[str], ready: Mapping[str, SearchEngine], others: Mapping[str, str]) -> dict[str, str]:
+def by_call(names: Sequence[str], ready: Mapping[str, SearchEngine], lacking: Mapping[str, str]) -> dict[str, str]:
     """Return the engines that the caller named; ToolError for one that is not there, or lacks something."""
-    for name in asked:
+    for name in names:
         if name not in ready:
-            known = ", ".join(sorted(ready)) or "none"
-            why = f"{name} {others[name]}" if name in others else f"there is no search engine {name[:40]!r}"
-            raise ToolError(f"{why}; those that can be asked: {known}")
-    return dict.fromkeys(asked, "it was named in the call")
+            choices = ", ".join(sorted(ready)) or "none"
+            problem = f"{name} {lacking[name]}" if name in lacking else f"there is no search engine {name[:40]!r}"
+            raise ToolError(f"{problem}; those that can be asked: {choices}")
+    return dict.fromkeys(names, "it was named in the call")

@@ -77,8 +77,8 @@ class Service:
         except (ValueError, RecursionError):
             start = answer.body[:200].lstrip().lower()
             html = start.startswith(b"<")
-            said = "HTML that is no list of results" if html else "broken JSON" if start else "nothing"
-            raise EngineError(f"answered {said}") from None
+            kind = "HTML that is no list of results" if html else "broken JSON" if start else "nothing"
+            raise EngineError(f"answered {kind}") from None
 
     async def ask(
         self,
@@ -94,21 +94,21 @@ class Service:
         """Return what it answers to a path below `base` (its own by default); EngineError if it did not, or refused."""
         if (left := self._again - time.monotonic()) > 0:
             raise EngineError(f"asked to wait; {left:.0f} s of that are left", wait_s=left)
-        given = {name: str(value) for name, value in (params or {}).items() if value not in (None, "")}
-        url = f"{(base or self.base).rstrip('/')}{path}" + (f"?{urlencode(given)}" if given else "")
-        sent = dict(headers or {})
+        query = {name: str(value) for name, value in (params or {}).items() if value not in (None, "")}
+        url = f"{(base or self.base).rstrip('/')}{path}" + (f"?{urlencode(query)}" if query else "")
+        fields = dict(headers or {})
         data = urlencode(form).encode() if form is not None else None
         if form is not None:
-            sent["content-type"] = "application/x-www-form-urlencoded"
+            fields["content-type"] = "application/x-www-form-urlencoded"
         try:
             answer = await self._web.request(
-                method, url, headers=sent, json=json, data=data, allowed=self._own, max_bytes=MAX_BYTES, retry=False
+                method, url, headers=fields, json=json, data=data, allowed=self._own, max_bytes=MAX_BYTES, retry=False
             )
         except WebError as error:
-            raise EngineError(_unread(error)) from None
-        return self._checked(answer)
+            raise EngineError(_failure(error)) from None
+        return self._check(answer)
 
-    def _checked(self, answer: Answer) -> Answer:
+    def _check(self, answer: Answer) -> Answer:
         if answer.ok:
             return answer
         status = answer.status
@@ -126,7 +126,7 @@ class Service:
         raise EngineError(f"refused to answer ({status})" if status < 500 else f"failed ({status})")
 
 
-def _unread(error: WebError) -> str:
+def _failure(error: WebError) -> str:
     # Its sentence names the address, which may hold the key.
     return {
         "refused": "leads to an address that is not asked (not on the public network, or redirected)",
@@ -145,25 +145,25 @@ def rows(data: Any, *path: str) -> list[dict[str, Any]]:
         if data is None:
             if error := answer.get("error") or answer.get("errors") or answer.get("code"):
                 code = str(error.get("code", "") if isinstance(error, dict) else error)
-                named = code if re.fullmatch(r"[\w.-]{1,60}", code) else ""
-                raise EngineError(f"answered with an error {named}".rstrip())
+                label = code if re.fullmatch(r"[\w.-]{1,60}", code) else ""
+                raise EngineError(f"answered with an error {label}".rstrip())
             return []
     if not isinstance(data, list):
         raise EngineError("answered JSON that is no list of results")
-    return [one for one in data if isinstance(one, dict)]
+    return [row for row in data if isinstance(row, dict)]
 
 
-def results(found: Iterable[Mapping[str, Any]], fields: Fields, query: Query) -> list[SearchResult]:
+def results(entries: Iterable[Mapping[str, Any]], fields: Fields, query: Query) -> list[SearchResult]:
     """Return the rows that have an address, those of the wanted host only, as many as were wanted."""
-    listed = []
-    for row in found:
-        title, address, snippet, dated = (field(row) if callable(field) else row.get(field) for field in fields)
+    hits = []
+    for row in entries:
+        title, address, snippet, moment = (field(row) if callable(field) else row.get(field) for field in fields)
         link = clean_address(address)
         if link and (not query.site or of_site(link, query.site)):
-            day = day_of(dated, query.now)
+            day = day_of(moment, query.now)
             found_title = plain(title, _TITLE) or link
-            listed.append(SearchResult(title=found_title, address=link, snippet=plain(snippet, _SNIPPET), date=day))
-    return listed[: query.limit]
+            hits.append(SearchResult(title=found_title, address=link, snippet=plain(snippet, _SNIPPET), date=day))
+    return hits[: query.limit]
 
 
 def clean_address(address: Any) -> str:
@@ -173,7 +173,7 @@ def clean_address(address: Any) -> str:
     text = address.strip()
     if not re.match(r"https?://[^\s/]", text, re.IGNORECASE) or re.search(r"[\s\x00-\x1f\x7f]", text):
         return ""
-    return re.sub(r"[\"'`<>\\]", lambda found: quote(found[0], safe=""), text)
+    return re.sub(r"[\"'`<>\\]", lambda match: quote(match[0], safe=""), text)
 
 
 def plain(text: Any, most: int = _SNIPPET) -> str:
@@ -188,9 +188,9 @@ def plain(text: Any, most: int = _SNIPPET) -> str:
 def of_site(address: str, site: str) -> bool:
     """Return True if an address is of a host or of one below it."""
     place = re.sub(r"^https?://(?:[^/@]*@)?", "", address.lower()).partition("/")[0].partition("?")[0]
-    wanted = site.removeprefix("www.")
-    host = place if ":" in wanted else place.partition(":")[0]
-    return host == wanted or host.endswith(f".{wanted}")
+    domain = site.removeprefix("www.")
+    host = place if ":" in domain else place.partition(":")[0]
+    return host == domain or host.endswith(f".{domain}")
 
 
 # -- the days that engines write beside their results, in whatever form ------------------------------------------------

@@ -13,7 +13,7 @@ from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.service import NO_KEY, NO_QUOTA, Fields, Service, results, rows
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
-Asked = tuple[str, str, dict[str, Any]]  # method, path, options of `Service.json`
+ServiceCall = tuple[str, str, dict[str, Any]]  # method, path, options of `Service.json`
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Api:
     base: str  # its maker's address of it, "" where the settings must give one
     key_env: str  # the variable that holds its key, "" for a service without one
     traits: Traits
-    ask: Callable[[Query, str, SearchEngineSettings], Asked]  # the request for a query, from the key and the settings
+    ask: Callable[[Query, str, SearchEngineSettings], ServiceCall]  # the request for a query, by key and settings
     path: tuple[str, ...]  # the way to the list of results
     fields: Fields  # where a result has its title, address, snippet and date
     needs: tuple[str, str] = ("", "")  # a setting it cannot be without, and how a message calls that
@@ -41,22 +41,22 @@ class ServiceEngine(Service):
         self._settings = settings
 
     def missing(self) -> str:
-        setting, said = self._api.needs
-        lacks = f"needs {said}" if setting and not getattr(self._settings, setting) else ""
+        setting, need = self._api.needs
+        lacks = f"needs {need}" if setting and not getattr(self._settings, setting) else ""
         return super().missing() or lacks
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
         key = self.key(ctx) if self.key_env else ""
         method, path, options = self._api.ask(query, key, self._settings)
         data = await self.json(method, path, **options)
-        found = rows(data, *self._api.path)
-        if not found and data.get("unresponsive_engines"):  # of SearXNG
+        entries = rows(data, *self._api.path)
+        if not entries and data.get("unresponsive_engines"):  # of SearXNG
             raise EngineError("found nothing, and not all of its engines answered")
-        return results(found, self._api.fields, query)
+        return results(entries, self._api.fields, query)
 
 
-def _filled(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value}
+def _nonempty(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value}
 
 
 def _bearer(key: str) -> dict[str, str]:
@@ -77,14 +77,14 @@ def _span(query: Query) -> tuple[str, ...]:
     return str(query.since or date(1990, 1, 1)), str(last)
 
 
-def _serper(query: Query, key: str, _: SearchEngineSettings) -> Asked:
+def _serper(query: Query, key: str, _: SearchEngineSettings) -> ServiceCall:
     days = google_range(query.since, query.until)
     body = {"q": query.words, "num": query.limit, "gl": query.region, "hl": query.language, "tbs": days}
-    return "POST", "/search", {"json": _filled(body), "headers": {"X-API-KEY": key}}
+    return "POST", "/search", {"json": _nonempty(body), "headers": {"X-API-KEY": key}}
 
 
-def _google(query: Query, key: str, settings: SearchEngineSettings) -> Asked:
-    days = [f"{one:%Y%m%d}" if one else "" for one in (query.since, query.until)]
+def _google(query: Query, key: str, settings: SearchEngineSettings) -> ServiceCall:
+    days = [f"{day:%Y%m%d}" if day else "" for day in (query.since, query.until)]
     params = {
         "key": key,
         "cx": settings.engine_id,
@@ -108,7 +108,7 @@ def _google_date(item: Mapping[str, Any]) -> Any:
     return next((first[name] for name in names if first.get(name)), None)
 
 
-def _brave(query: Query, key: str, _: SearchEngineSettings) -> Asked:
+def _brave(query: Query, key: str, _: SearchEngineSettings) -> ServiceCall:
     params = {
         "q": " ".join(query.words.split()[:50])[:400],
         "count": min(query.limit, 20),
@@ -120,7 +120,7 @@ def _brave(query: Query, key: str, _: SearchEngineSettings) -> Asked:
     return "GET", "/res/v1/web/search", {"params": params, "headers": headers}
 
 
-def _tavily(query: Query, key: str, _: SearchEngineSettings) -> Asked:
+def _tavily(query: Query, key: str, _: SearchEngineSettings) -> ServiceCall:
     body: dict[str, Any] = {"query": query.text[:400], "max_results": min(query.limit, 20)}
     days = {"start_date": query.since, "end_date": query.until}
     body |= {name: day.isoformat() for name, day in days.items() if day}
@@ -129,13 +129,13 @@ def _tavily(query: Query, key: str, _: SearchEngineSettings) -> Asked:
     return "POST", "/search", {"json": body, "headers": _bearer(key)}
 
 
-def _firecrawl(query: Query, key: str, _: SearchEngineSettings) -> Asked:
+def _firecrawl(query: Query, key: str, _: SearchEngineSettings) -> ServiceCall:
     days = google_range(query.since, query.until)
     body = {"query": query.words[:500], "limit": query.limit, "country": query.region.upper(), "tbs": days}
-    return "POST", "/v2/search", {"json": _filled(body), "headers": _bearer(key)}
+    return "POST", "/v2/search", {"json": _nonempty(body), "headers": _bearer(key)}
 
 
-def _bing(query: Query, key: str, _: SearchEngineSettings) -> Asked:
+def _bing(query: Query, key: str, _: SearchEngineSettings) -> ServiceCall:
     params = {
         "q": query.words,
         "count": query.limit,
@@ -146,16 +146,16 @@ def _bing(query: Query, key: str, _: SearchEngineSettings) -> Asked:
     return "GET", "/v7.0/search", {"params": params, "headers": {"Ocp-Apim-Subscription-Key": key}}
 
 
-def _baidu(query: Query, key: str, _: SearchEngineSettings) -> Asked:
+def _baidu(query: Query, key: str, _: SearchEngineSettings) -> ServiceCall:
     span = dict(zip(("gte", "lte"), _span(query), strict=False))
-    wanted = {"match": {"site": [query.site]} if query.site else None, "range": {"page_time": span} if span else None}
+    filters = {"match": {"site": [query.site]} if query.site else None, "range": {"page_time": span} if span else None}
     body = {
         "messages": [{"role": "user", "content": _beginning(query.text, 72)}],
         "search_source": "baidu_search_v2",
         "resource_type_filter": [{"type": "web", "top_k": query.limit}],
-        "search_filter": _filled(wanted),
+        "search_filter": _nonempty(filters),
     }
-    return "POST", "/v2/ai_search/web_search", {"json": _filled(body), "headers": _bearer(key)}
+    return "POST", "/v2/ai_search/web_search", {"json": _nonempty(body), "headers": _bearer(key)}
 
 
 def _beginning(text: str, most: int) -> str:
@@ -168,12 +168,12 @@ def _beginning(text: str, most: int) -> str:
     return text
 
 
-def _searxng(query: Query, key: str, _: SearchEngineSettings) -> Asked:
+def _searxng(query: Query, key: str, _: SearchEngineSettings) -> ServiceCall:
     params = {"q": query.words, "format": "json", "language": query.language}
     return "GET", "/search", {"params": params, "headers": _bearer(key)}
 
 
-def _crossref(query: Query, _key: str, _: SearchEngineSettings) -> Asked:
+def _crossref(query: Query, _key: str, _: SearchEngineSettings) -> ServiceCall:
     days = (("from-pub-date", query.since), ("until-pub-date", query.until))
     params = {
         "query.bibliographic": query.text,
@@ -199,8 +199,8 @@ def _crossref_about(work: Mapping[str, Any]) -> str:
 
 def _crossref_date(work: Mapping[str, Any]) -> str | None:
     """Return the day a work was published on; the first of the month or year where no more is known."""
-    issued = work.get("issued")
-    parts = _first(issued.get("date-parts")) if isinstance(issued, dict) else None
+    issue = work.get("issued")
+    parts = _first(issue.get("date-parts")) if isinstance(issue, dict) else None
     if not isinstance(parts, list) or not parts or not all(isinstance(part, int) for part in parts):
         return None
     year, month, day = (*parts, 1, 1)[:3]
@@ -236,7 +236,7 @@ SERVICES = (
         Traits(dated=True, about="an index of the web of its own"),
         _brave,
         ("web", "results"),
-        ("title", "url", "description", lambda one: one.get("page_age") or one.get("age")),
+        ("title", "url", "description", lambda row: row.get("page_age") or row.get("age")),
         refusals={"SUBSCRIPTION_TOKEN": NO_KEY, "QUOTA_LIMITED": NO_QUOTA},
     ),
     Api(
@@ -296,6 +296,6 @@ SERVICES = (
         Traits(frozenset({"scholarly"}), dated=True, about="scholarly works by title, author and journal"),
         _crossref,
         ("message", "items"),
-        (lambda one: _first(one.get("title")), "URL", _crossref_about, _crossref_date),
+        (lambda row: _first(row.get("title")), "URL", _crossref_about, _crossref_date),
     ),
 )

@@ -31,8 +31,8 @@ from agentorchestra.tools.web.denied import DeniedPages
 from agentorchestra.tools.web.page_cache import KeptResults
 from agentorchestra.tools.web.search.archive import Archive
 from agentorchestra.tools.web.search.local import Local
-from agentorchestra.tools.web.search.merge import between, first, merged
-from agentorchestra.tools.web.search.selection import by_model, by_rules, language_of, named
+from agentorchestra.tools.web.search.merge import between, first, merge
+from agentorchestra.tools.web.search.selection import by_call, by_model, by_rules, language_of
 from agentorchestra.tools.web.search.types import MOST_RESULTS, EngineError, Query, SearchEngine, SearchResult, query_of
 from agentorchestra.trust.arguments import INSIDE
 from agentorchestra.trust.received import OWN_SEARCH
@@ -42,11 +42,11 @@ SEARCH = "search"
 CHOICE = "choose_search_engines"  # the effect behind it, by which the packaged tool is known
 RESULTS = 8  # where nobody says another number
 COPIES = 3  # results for which a copy of the wanted day is looked for in the archive
-_SHOWN = 12_000  # characters of the snippets of one answer together
+_SNIPPET_CHARS = 12_000  # characters of the snippets of one answer together
 _RESULTS: TypeAdapter[list[SearchResult]] = TypeAdapter(list[SearchResult])
 
 # What goes to the one engine a tool was made for chooses no host, whatever it says.
-_Sought = Annotated[str, Field(json_schema_extra={"format": INSIDE})]
+_QueryText = Annotated[str, Field(json_schema_extra={"format": INSIDE})]
 
 
 @dataclass(frozen=True)
@@ -58,34 +58,34 @@ class Engines:
     choice: str = "rules"  # who chooses among them: `rules` or `model`
     most: int = 5  # that are asked for one question
     timeout_s: float = 10.0  # of those that say nothing themselves
-    denied: DeniedPages = field(default_factory=lambda: DeniedPages(()))  # that no result leads to
-    kept: KeptResults = field(default_factory=KeptResults)  # of earlier searches in the workspace
+    denylist: DeniedPages = field(default_factory=lambda: DeniedPages(()))  # that no result leads to
+    cache: KeptResults = field(default_factory=KeptResults)  # of earlier searches in the workspace
 
     @property
     def ready(self) -> tuple[SearchEngine, ...]:
-        return tuple(one for one in self.all if one.name not in self.lacking)
+        return tuple(engine for engine in self.all if engine.name not in self.lacking)
 
     @property
     def by_name(self) -> dict[str, SearchEngine]:
-        return {one.name: one for one in self.ready}
+        return {engine.name: engine for engine in self.ready}
 
 
 def search_tools(engines: Engines) -> tuple[Tool[..., Any], ...]:
     """Return `search`, and `archived_page` where the archive may be asked; nothing without engines."""
     if not engines.all:
         return ()
-    asking = {one.name: _engine_tool(one, engines.timeout_s, engines.kept) for one in engines.all}
-    archive = next((one for one in engines.all if isinstance(one, Archive)), None)
+    asking = {engine.name: _engine_tool(engine, engines.timeout_s, engines.cache) for engine in engines.all}
+    archive = next((engine for engine in engines.all if isinstance(engine, Archive)), None)
     copies = _archive_tool(archive, engines.timeout_s) if archive is not None else None
     choosing = _choice_tool(engines)
-    found = _search_tool(asking, choosing, copies, engines.denied)
+    search = _search_tool(asking, choosing, copies, engines.denylist)
     behind = (*asking.values(), choosing)
-    found.backed_by(Carried(tools=behind), uses=[one.name for one in (*behind, *([copies] if copies else []))])
-    return (found, *([copies] if copies else []))
+    search.backed_by(Carried(tools=behind), uses=[entry.name for entry in (*behind, *([copies] if copies else []))])
+    return (search, *([copies] if copies else []))
 
 
 def _search_tool(
-    asking: Mapping[str, Tool[..., Any]], choosing: Tool[..., Any], copies: Tool[..., Any] | None, denied: DeniedPages
+    asking: Mapping[str, Tool[..., Any]], choosing: Tool[..., Any], copies: Tool[..., Any] | None, denylist: DeniedPages
 ) -> Tool[..., Any]:
     async def search(
         ctx: RunContext[Any],
@@ -110,10 +110,11 @@ def _search_tool(
             site: Only this host, e.g. "docs.python.org".
             engines: Only these, e.g. ["wikipedia"].
         """
-        given = {"since": since, "until": until, "language": language, "region": region, "site": site}
-        wanted = query_of(query, limit=limit, now=ctx.now, **given)
-        asked: dict[str, JsonValue] = {name: value for name, value in given.items() if value}
-        return await _Searching(ctx, wanted, {"query": query, **asked}, asking, copies, denied).run(choosing, engines)
+        options = {"since": since, "until": until, "language": language, "region": region, "site": site}
+        request = query_of(query, limit=limit, now=ctx.now, **options)
+        arguments: dict[str, JsonValue] = {name: value for name, value in options.items() if value}
+        searching = _Searching(ctx, request, {"query": query, **arguments}, asking, copies, denylist)
+        return await searching.run(choosing, engines)
 
     return tool(
         effect="composite",
@@ -126,59 +127,59 @@ def _search_tool(
 @dataclass
 class _Searching:
     ctx: Any
-    wanted: Query
-    asked: dict[str, JsonValue]
+    query: Query
+    arguments: dict[str, JsonValue]
     asking: Mapping[str, Tool[..., Any]]
     copies: Tool[..., Any] | None
-    denied: DeniedPages
+    denylist: DeniedPages
 
     async def run(self, choosing: Tool[..., Any], engines: Sequence[str] | None) -> ToolResult:
-        chosen = await self._chosen(choosing, engines)
-        limit: dict[str, JsonValue] = {"limit": min(MOST_RESULTS, max(10, self.wanted.limit))}
-        outcomes = await self._all([(self.asking[name], {**self.asked, **limit}) for name in chosen])
+        reasons = await self._choose(choosing, engines)
+        limit: dict[str, JsonValue] = {"limit": min(MOST_RESULTS, max(10, self.query.limit))}
+        outcomes = await self._all([(self.asking[name], {**self.arguments, **limit}) for name in reasons])
         lists: dict[str, list[SearchResult]] = {}
         failed: dict[str, str] = {}
-        for name, outcome in zip(chosen, outcomes, strict=True):
+        for name, outcome in zip(reasons, outcomes, strict=True):
             if outcome.ok:
                 # An engine's outcome keeps them: what is denied is that somebody sees them.
-                listed = _RESULTS.validate_python(outcome.value)
-                lists[name] = [one for one in listed if not self.denied.holds(one.address)]
+                hits = _RESULTS.validate_python(outcome.value)
+                lists[name] = [result for result in hits if not self.denylist.holds(result.address)]
             else:
-                failed[name] = _why(outcome)
+                failed[name] = _reason(outcome)
         if not lists:
-            said = "; ".join(f"{name} {why}" for name, why in failed.items())
-            raise ToolError(f"No search engine gave results: {said}")
-        results, outside, undated = between(merged(lists), self.wanted.since, self.wanted.until)
-        results = await self._with_copies(first(results, self.wanted.limit))
-        return ToolResult(content=_shown(results, chosen, lists, failed, outside, undated))
+            failures = "; ".join(f"{name} {reason}" for name, reason in failed.items())
+            raise ToolError(f"No search engine gave results: {failures}")
+        results, outside, dateless = between(merge(lists), self.query.since, self.query.until)
+        results = await self._with_copies(first(results, self.query.limit))
+        return ToolResult(content=_answer(results, reasons, lists, failed, outside, dateless))
 
-    async def _chosen(self, choosing: Tool[..., Any], engines: Sequence[str] | None) -> dict[str, str]:
+    async def _choose(self, choosing: Tool[..., Any], engines: Sequence[str] | None) -> dict[str, str]:
         """Decide which engines are asked: an effect, so that the log has it and a fork can change it."""
-        asked: dict[str, JsonValue] = {**self.asked}
+        arguments: dict[str, JsonValue] = {**self.arguments}
         if engines:
-            asked["engines"] = [*engines]
-        (outcome,) = await self._all([(choosing, asked)])
+            arguments["engines"] = [*engines]
+        (outcome,) = await self._all([(choosing, arguments)])
         if not outcome.ok or not isinstance(outcome.value, dict):
             raise ToolError(outcome.error or "no search engine was chosen")
-        chosen = {name: str(why) for name, why in outcome.value.items() if name in self.asking}
-        if not chosen:
+        reasons = {name: str(reason) for name, reason in outcome.value.items() if name in self.asking}
+        if not reasons:
             raise ToolError("No search engine fits this search; name engines to be asked.")
-        return chosen
+        return reasons
 
     async def _with_copies(self, results: list[SearchResult]) -> list[SearchResult]:
         """Give the first results their copies of the wanted day, where that is in the past."""
-        until = self.wanted.until
-        if self.copies is None or until is None or self.wanted.now is None or until >= self.wanted.now.date():
+        until = self.query.until
+        if self.copies is None or until is None or self.query.now is None or until >= self.query.now.date():
             return results
         places = [
-            at for at, one in enumerate(results) if one.address.startswith(("http://", "https://")) and not one.archived
+            at for at, hit in enumerate(results) if hit.address.startswith(("http://", "https://")) and not hit.archived
         ][:COPIES]
         day = until.isoformat()
         outcomes = await self._all([(self.copies, {"address": results[at].address, "date": day}) for at in places])
         for at, outcome in zip(places, outcomes, strict=True):
             if outcome.ok and isinstance(outcome.value, dict):
-                found = SearchResult.model_validate(outcome.value)
-                copy = {"archived": found.address, "archived_date": found.date}
+                snapshot = SearchResult.model_validate(outcome.value)
+                copy = {"archived": snapshot.address, "archived_date": snapshot.date}
                 results[at] = results[at].model_copy(update=copy)
         return results
 
@@ -187,57 +188,57 @@ class _Searching:
             return []
         # Beside an agent's work: one that the budget has no room for is a failure among others, not the run's end.
         effects = [
-            effect_for(one, arguments, role=self.ctx.role, provenance=self.ctx.provenance).model_copy(
+            effect_for(callee, arguments, role=self.ctx.role, provenance=self.ctx.provenance).model_copy(
                 update={"purpose": "tool"}
             )
-            for one, arguments in calls
+            for callee, arguments in calls
         ]
         outcomes: list[Outcome] = await self.ctx.perform_all(effects)
         return outcomes
 
 
-def _why(outcome: Outcome) -> str:
+def _reason(outcome: Outcome) -> str:
     if outcome.status == "limited":
         return f"costs more than is left: {outcome.error}"
     return outcome.error or f"ended as {outcome.status}"
 
 
-def _shown(
+def _answer(
     results: Sequence[SearchResult],
-    chosen: Mapping[str, str],
+    reasons: Mapping[str, str],
     lists: Mapping[str, Sequence[SearchResult]],
     failed: Mapping[str, str],
     outside: int,
-    undated: int,
+    dateless: int,
 ) -> dict[str, JsonValue]:
-    room = max(120, _SHOWN // max(1, len(results)))
-    listed: list[JsonValue] = []
-    for one in results:
-        row = one.model_dump(mode="json", exclude_none=True)
-        row["snippet"] = one.snippet if len(one.snippet) <= room else f"{one.snippet[: room - 1]}…"
-        row["sources"] = {source.engine: source.rank for source in one.sources}
-        listed.append(row)
+    room = max(120, _SNIPPET_CHARS // max(1, len(results)))
+    rows: list[JsonValue] = []
+    for result in results:
+        row = result.model_dump(mode="json", exclude_none=True)
+        row["snippet"] = result.snippet if len(result.snippet) <= room else f"{result.snippet[: room - 1]}…"
+        row["sources"] = {source.engine: source.rank for source in result.sources}
+        rows.append(row)
     notes: list[JsonValue] = []
     if not results:
         notes.append("Nothing was found.")
     if outside:
         notes.append(f"{outside} results outside of the days that were asked for are left out.")
-    if undated:
-        notes.append(f"Of {undated} results it is not known when they were published.")
-    asked: dict[str, JsonValue] = {
-        name: f"{len(lists[name])} results; {why}" if name in lists else f"failed; {why}"
-        for name, why in chosen.items()
+    if dateless:
+        notes.append(f"Of {dateless} results it is not known when they were published.")
+    engines: dict[str, JsonValue] = {
+        name: f"{len(lists[name])} results; {reason}" if name in lists else f"failed; {reason}"
+        for name, reason in reasons.items()
     }
-    shown: dict[str, JsonValue] = {"results": listed, "engines": asked}
+    answer: dict[str, JsonValue] = {"results": rows, "engines": engines}
     if failed:
-        shown["failed"] = dict(failed)
+        answer["failed"] = dict(failed)
     if notes:
-        shown["notes"] = notes
-    return shown
+        answer["notes"] = notes
+    return answer
 
 
 _TEXT: dict[str, JsonValue] = {"type": ["string", "null"], "format": INSIDE}
-_ASKED: dict[str, Any] = {
+_PARAMETERS: dict[str, Any] = {
     "type": "object",
     "properties": {
         "query": {"type": "string", "format": INSIDE},
@@ -249,7 +250,7 @@ _ASKED: dict[str, Any] = {
 }
 
 
-def _engine_tool(engine: SearchEngine, timeout_s: float, kept: KeptResults) -> Tool[..., Any]:
+def _engine_tool(engine: SearchEngine, timeout_s: float, cache: KeptResults) -> Tool[..., Any]:
     """Return an engine as a tool: with its own limit of time, cost and tags."""
     traits = engine.traits
     seconds = traits.timeout_s or timeout_s
@@ -259,25 +260,25 @@ def _engine_tool(engine: SearchEngine, timeout_s: float, kept: KeptResults) -> T
         nonlocal silent_until
         if problem := engine.missing():
             raise EngineError(problem)
-        asked = {"query": query, "limit": limit, **more}
+        arguments = {"query": query, "limit": limit, **more}
         if traits.network:  # what is on this machine changes with the run
-            known = await asyncio.to_thread(kept.get, engine.name, asked)
-            if known is not None:
-                return ToolResult(content=known, cost_usd=0.0)
+            cached = await asyncio.to_thread(cache.get, engine.name, arguments)
+            if cached is not None:
+                return ToolResult(content=cached, cost_usd=0.0)
         if (left := silent_until - time.monotonic()) > 0:
             raise EngineError(f"did not answer lately; it is asked again in {left:.0f} s", wait_s=left)
-        wanted = query_of(query, limit=limit, now=ctx.now, **more)
+        request = query_of(query, limit=limit, now=ctx.now, **more)
         try:
             async with asyncio.timeout(seconds):
-                found = _listed(await engine.search(replace(wanted, language=language_of(wanted)), ctx))
+                hits = _check_results(await engine.search(replace(request, language=language_of(request)), ctx))
         except TimeoutError:
             silent_until = time.monotonic() + LEFT_ALONE
             raise EngineError(f"did not answer in {seconds:g} s", wait_s=LEFT_ALONE) from None
-        found = found[:MOST_RESULTS]
-        results = [one.model_dump(mode="json", exclude_none=True) for one in found]
+        hits = hits[:MOST_RESULTS]
+        results = [hit.model_dump(mode="json", exclude_none=True) for hit in hits]
         if traits.network:
-            await asyncio.to_thread(kept.put, engine.name, asked, results)
-        links = tuple((str(at), "address") for at, one in enumerate(found) if one.mirrored)
+            await asyncio.to_thread(cache.put, engine.name, arguments, results)
+        links = tuple((str(at), "address") for at, hit in enumerate(hits) if hit.mirrored)
         return ToolResult(content=results, links=links)
 
     name = f"{OWN_SEARCH}{engine.name}"  # nobody is offered it: a name that no tool of a user will have
@@ -286,7 +287,7 @@ def _engine_tool(engine: SearchEngine, timeout_s: float, kept: KeptResults) -> T
     # One schema for all of them: reading the signature again for each would take a workspace's opening twice as long.
     return tool_from_schema(
         ask,
-        ToolSchema(name=name, description=about, parameters=_ASKED),
+        ToolSchema(name=name, description=about, parameters=_PARAMETERS),
         effect="composite" if traits.composite else effect,
         takes_context=True,
         source=f"{without_namespace(type(engine).__module__)}.{type(engine).__qualname__}",
@@ -296,24 +297,24 @@ def _engine_tool(engine: SearchEngine, timeout_s: float, kept: KeptResults) -> T
     )
 
 
-def _listed(found: Any) -> list[SearchResult]:
+def _check_results(results: Any) -> list[SearchResult]:
     """Return what an engine gave, which may be anybody's code."""
-    if not isinstance(found, list) or not all(isinstance(one, SearchResult) for one in found):
-        raise EngineError(f"gave {type(found).__name__} in place of a list of SearchResult")
-    return found
+    if not isinstance(results, list) or not all(isinstance(result, SearchResult) for result in results):
+        raise EngineError(f"gave {type(results).__name__} in place of a list of SearchResult")
+    return results
 
 
 def _choice_tool(engines: Engines) -> Tool[..., Any]:
     ready, lacking = engines.by_name, engines.lacking
-    folders = any(isinstance(one, Local) and one.has_folders for one in engines.all)
-    choice, most, everything = engines.choice, engines.most, engines.all
+    folders = any(isinstance(engine, Local) and engine.has_folders for engine in engines.all)
+    choice, most, pool = engines.choice, engines.most, engines.all
 
     @tool(effect="pure", cut=False)
     def ready_search_engines() -> dict[str, str]:
         """The search engines that can be asked, and what each is."""
-        return {name: one.traits.about for name, one in ready.items()}
+        return {name: engine.traits.about for name, engine in ready.items()}
 
-    known = ready_search_engines
+    ready_tool = ready_search_engines
 
     async def choose_search_engines(
         ctx: RunContext[Any],
@@ -327,32 +328,32 @@ def _choice_tool(engines: Engines) -> Tool[..., Any]:
     ) -> dict[str, str]:
         """Choose the search engines for a question; each with the reason."""
         if engines:
-            return named(engines, ready, lacking)
-        wanted = query_of(query, since=since, until=until, language=language, region=region, site=site, now=ctx.now)
-        wanted = replace(wanted, language=language_of(wanted))
+            return by_call(engines, ready, lacking)
+        request = query_of(query, since=since, until=until, language=language, region=region, site=site, now=ctx.now)
+        request = replace(request, language=language_of(request))
         files = folders or bool(ctx.manifest.files)
-        there: Any = {name: one.traits.about for name, one in ready.items()}
+        about: Any = {name: engine.traits.about for name, engine in ready.items()}
         if choice == "model":
             # As recorded: a replay elsewhere, where other keys are set, asks the model the same.
-            there = (await ctx.call_tool(known.name)).result()
-        usable = [one for one in everything if one.name in there and (files or "local" not in one.traits.strengths)]
-        chosen = by_rules(wanted, usable, files=files, most=most)
+            about = (await ctx.call_tool(ready_tool.name)).result()
+        fits = [engine for engine in pool if engine.name in about and (files or "local" not in engine.traits.strengths)]
+        reasons = by_rules(request, fits, files=files, most=most)
         if choice == "model":
-            about = {one.name: str(there[one.name]) for one in usable}
+            texts = {engine.name: str(about[engine.name]) for engine in fits}
             try:
-                return await by_model(wanted, about, ctx, today=ctx.now.date(), most=most)
+                return await by_model(request, texts, ctx, today=ctx.now.date(), most=most)
             except ToolError as error:
-                return {name: f"{why} (by rules: {error})" for name, why in chosen.items()}
-        return chosen
+                return {name: f"{reason} (by rules: {error})" for name, reason in reasons.items()}
+        return reasons
 
     if choice == "model":
-        made = tool(effect="composite", cut=False)(choose_search_engines)
-        return made.backed_by(Carried(tools=(known,)), uses=[known.name])
+        chooser = tool(effect="composite", cut=False)(choose_search_engines)
+        return chooser.backed_by(Carried(tools=(ready_tool,)), uses=[ready_tool.name])
     return tool(effect="pure", cut=False)(choose_search_engines)
 
 
 def _archive_tool(archive: Archive, timeout_s: float) -> Tool[..., Any]:
-    async def archived_page(ctx: RunContext[Any], address: _Sought, date: _Sought) -> ToolResult:
+    async def archived_page(ctx: RunContext[Any], address: _QueryText, date: _QueryText) -> ToolResult:
         """Find an archive's copy of a page as it was on a day; `fetch` reads it.
 
         Args:
@@ -364,11 +365,11 @@ def _archive_tool(archive: Archive, timeout_s: float) -> Tool[..., Any]:
     return tool(effect=("read", "network"), timeout_s=archive.traits.timeout_s or timeout_s)(archived_page)
 
 
-def _copy(found: SearchResult | None, day: date) -> ToolResult:
-    if found is None:
+def _copy(snapshot: SearchResult | None, day: date) -> ToolResult:
+    if snapshot is None:
         # Not the address: what stands in a result counts as received.
         raise ToolError("The archive has no copy of this page.")
-    shown = found.model_dump(mode="json", exclude_none=True)
-    if found.date and found.date > day.isoformat():
-        shown["snippet"] = f"There is no copy of {day} or before: this one is from {found.date}."
-    return ToolResult(content=shown)
+    answer = snapshot.model_dump(mode="json", exclude_none=True)
+    if snapshot.date and snapshot.date > day.isoformat():
+        answer["snippet"] = f"There is no copy of {day} or before: this one is from {snapshot.date}."
+    return ToolResult(content=answer)

@@ -60,7 +60,7 @@ class Query:
         return f"{self.text} site:{self.site}" if self.site else self.text
 
 
-class Source(BaseModel, frozen=True):
+class EngineRank(BaseModel, frozen=True):
     """An engine that listed a result, and at which place."""
 
     engine: str
@@ -88,7 +88,7 @@ class SearchResult(BaseModel, frozen=True):
     snippet: str = ""
     date: str | None = None
     place: str | None = None
-    sources: tuple[Source, ...] = ()
+    sources: tuple[EngineRank, ...] = ()
     archived: str | None = None
     archived_date: str | None = None
     mirrored: bool = Field(default=False, exclude=True)

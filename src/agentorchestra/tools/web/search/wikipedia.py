@@ -36,19 +36,19 @@ class Wikipedia(Service):
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
         """Return articles; with `until`, as they were on that day."""
         base = self.base.replace("{language}", query.language or "en")
-        found = rows(await self._api(base, list="search", srsearch=query.text, srlimit=query.limit), "query", "search")
-        titles = [str(one["title"]) for one in found if isinstance(one.get("title"), str)]
+        pages = rows(await self._api(base, list="search", srsearch=query.text, srlimit=query.limit), "query", "search")
+        titles = [str(page["title"]) for page in pages if isinstance(page.get("title"), str)]
         if query.until is not None:
-            earlier = await asyncio.gather(*(self._as_of(base, one, query.until) for one in titles[:_REVISIONS]))
-            return [one for each in earlier for one in each]
+            earlier = await asyncio.gather(*(self._as_of(base, title, query.until) for title in titles[:_REVISIONS]))
+            return [version for versions in earlier for version in versions]
         beginnings = await self._beginnings(base, titles[:_TITLES])
         fields: Fields = (
             "title",
-            lambda one: f"{base}/wiki/{quote(str(one.get('title')).replace(' ', '_'), safe='():,;/@!$*')}",
-            lambda one: beginnings.get(str(one.get("title"))) or one.get("snippet"),
+            lambda row: f"{base}/wiki/{quote(str(row.get('title')).replace(' ', '_'), safe='():,;/@!$*')}",
+            lambda row: beginnings.get(str(row.get("title"))) or row.get("snippet"),
             "timestamp",
         )
-        return results(found, fields, replace(query, site=""))
+        return results(pages, fields, replace(query, site=""))
 
     async def _beginnings(self, base: str, titles: list[str]) -> dict[str, str]:
         """Return the first sentences of articles, where the wiki can give them."""
@@ -59,7 +59,7 @@ class Wikipedia(Service):
                 base, prop="extracts", exintro=1, explaintext=1, exlimit="max", exchars=600, titles="|".join(titles)
             )
             pages = rows(data, "query", "pages")
-            return {str(one.get("title")): str(one["extract"]) for one in pages if isinstance(one.get("extract"), str)}
+            return {str(row.get("title")): str(row["extract"]) for row in pages if isinstance(row.get("extract"), str)}
         return {}
 
     async def _as_of(self, base: str, title: str, day: date) -> list[SearchResult]:
@@ -74,7 +74,7 @@ class Wikipedia(Service):
             rvprop="ids|timestamp|content",
             rvslots="main",
         )
-        found = []
+        versions = []
         for page in rows(data, "query", "pages"):
             for revision in rows(page, "revisions")[:1]:
                 number = revision.get("revid")
@@ -85,13 +85,13 @@ class Wikipedia(Service):
                 text = main.get("content", "") if isinstance(main, dict) else ""
                 address = f"{base}/w/index.php?{urlencode({'title': title, 'oldid': number}, quote_via=quote)}"
                 row = {**revision, "title": title, "address": address, "text": _without_markup(str(text))}
-                for one in results([row], ("title", "address", "text", "timestamp"), Query("")):
-                    found.append(one.model_copy(update={"archived": one.address, "archived_date": one.date}))
-        return found
+                for hit in results([row], ("title", "address", "text", "timestamp"), Query("")):
+                    versions.append(hit.model_copy(update={"archived": hit.address, "archived_date": hit.date}))
+        return versions
 
     async def _api(self, base: str, **params: Any) -> Any:
-        asked = {"action": "query", "format": "json", "formatversion": 2, **params}
-        return await self.json("GET", "/w/api.php", params=asked, base=base)
+        query = {"action": "query", "format": "json", "formatversion": 2, **params}
+        return await self.json("GET", "/w/api.php", params=query, base=base)
 
 
 _TEMPLATE = re.compile(r"\{\{[^{}]*\}\}|\{\|.*?\|\}|<ref[^>]*/>|<ref.*?</ref>|<!--.*?-->", re.DOTALL)
