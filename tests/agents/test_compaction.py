@@ -127,6 +127,7 @@ async def test_without_room_for_compaction_the_facts_would_be_lost(tmp_path: Pat
         assert all(one.tools for one in clerk.requests)
 
 
+@pytest.mark.long
 async def test_what_the_user_says_in_between_stays_word_for_word(tmp_path: Path) -> None:
     clerk = Clerk(60)
     ws: Workspace[Any] = Workspace(tmp_path / "ws", tools=[page])

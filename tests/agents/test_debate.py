@@ -58,6 +58,7 @@ async def test_experts_answer_each_other_and_the_manager_concludes(tmp_path: Pat
     assert "What will it earn?" in result.report
 
 
+@pytest.mark.long
 async def test_without_what_the_others_said_there_is_nothing_to_answer(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("agentorchestra.agents.debate.agent.said_so_far", lambda turns, experts: ())
 

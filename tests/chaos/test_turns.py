@@ -25,7 +25,6 @@ async def _killed(ws: Workspace[None]) -> str:
     return killed
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kill_at", "number"), [one if one == SHORT else pytest.param(*one, marks=pytest.mark.long) for one in POINTS]
 )

@@ -61,6 +61,7 @@ async def test_the_line_that_led_to_a_wrong_answer_is_found_and_changed(tmp_path
     }  # fmt: skip
 
 
+@pytest.mark.long
 async def test_the_gradients_of_a_batch_are_gathered_before_the_step(tmp_path: Path) -> None:
     critic = Critic()
     async with shop(tmp_path, critic) as ws:

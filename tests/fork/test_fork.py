@@ -277,6 +277,7 @@ async def test_a_fork_of_a_run_that_waits_is_asked_for_itself(tmp_path: Path) ->
         assert "red" in (await ws.resume(parent.run_id)).answer
 
 
+@pytest.mark.long
 async def test_code_that_changed_still_diverges_in_the_prefix(tmp_path: Path) -> None:
     async with workspace(tmp_path) as ws:
         parent = await _recorded(ws)

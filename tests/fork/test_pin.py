@@ -225,6 +225,7 @@ async def test_a_tool_that_no_module_names_cannot_be_had_back(tmp_path: Path, pr
             await ws.resume(run_id, pin=True)
 
 
+@pytest.mark.long
 async def test_a_kept_text_that_cannot_be_executed_any_more(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,6 +164,7 @@ async def test_a_model_that_cannot_see_reads_the_name() -> None:
     assert server.requests[0]["messages"][0]["content"] == "[image/png chart.png, 15 bytes]"
 
 
+@pytest.mark.long
 async def test_many_requests_at_once_and_nothing_left_open() -> None:
     async def script(body: dict[str, Any]) -> str:
         async with asyncio.timeout(LONGEST_S):

@@ -124,6 +124,7 @@ async def test_a_restart_of_twenty_seconds(format_: str) -> None:
     assert context.spent == [Usage()] * len(context.failures)
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_a_run_goes_on_when_its_server_is_back(tmp_path: Path, format_: str) -> None:
     steps = [decide(calls=[call("todo", action="list")]), decide(calls=[call("done", answer="five")])]

@@ -79,6 +79,7 @@ def before_its_answer_is_written(ws: Workspace[Any], happens: Callable[[], Await
     ws.store.append = held  # type: ignore[method-assign]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("other", ["deny", "approve"])
 async def test_two_who_settle_one_approval_at_once(tmp_path: Path, other: str) -> None:
     SENT.clear()
@@ -195,6 +196,7 @@ async def test_an_answer_here_is_in_the_log_and_holds_after_a_crash(tmp_path: Pa
             await ws.answer(over.run_id, "blue", question=str(answered.body["question"]))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("when", ["looked", "ended"])
 async def test_an_answer_while_the_job_ends(tmp_path: Path, when: str) -> None:
     """It comes after the driver's last look at the question: before its end is in the log, or right after."""

@@ -57,6 +57,7 @@ async def test_fifty_at_once_leave_nothing(safe: Sandbox, temporary: Path) -> No
         await many(safe, 50)
 
 
+@pytest.mark.long
 async def test_cancelled_at_any_moment_nothing_is_left(safe: Sandbox, temporary: Path) -> None:
     await run(safe, "1")
     seen = Seen()

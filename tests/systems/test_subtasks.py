@@ -58,6 +58,7 @@ async def test_the_ready_ones_begin_before_any_ends_and_the_others_after_what_th
         assert f"(checked): {word}" in shown and f"{word}: known (scale)" in shown
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("system", ["agentorchestra", "aorchestra"])
 async def test_a_setting_puts_subtasks_into_other_systems(tmp_path: Path, system: str) -> None:
     model = Divider([piece("bell"), piece("sum", 1)])

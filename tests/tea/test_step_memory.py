@@ -396,7 +396,6 @@ RIVALS: list[Any] = [
 ]
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rivals", RIVALS, ids=str)
 async def test_what_the_loser_of_rivals_remembered_is_not_written(tmp_path: Path, rivals: dict[str, Any]) -> None:
     shown: list[str] = []

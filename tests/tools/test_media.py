@@ -153,6 +153,7 @@ async def test_what_a_camera_wrote_down_stays_here_and_the_picture_stands_uprigh
     assert Image.open(io.BytesIO(sent)).size == (40, 80)
 
 
+@pytest.mark.long
 async def test_from_wherever_a_run_has_them(tmp_path: Path) -> None:
     """A member of an archive, an artifact, a file in the folder of its environments, what was read at an address."""
 

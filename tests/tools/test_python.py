@@ -167,6 +167,7 @@ async def test_time_is_limited(hurried: PythonTool) -> None:
     assert await run(hurried, "1 + 1") == "2"
 
 
+@pytest.mark.long
 async def test_an_endless_flood_stays_small(hurried: PythonTool) -> None:
     said = await fails(hurried, "while True:\n    print('x' * 10000)")
     assert "TimeoutError" in said
