@@ -177,7 +177,7 @@ def test_pages_that_are_pictures_are_told_from_empty_ones(tmp_path: Path) -> Non
     path = tmp_path / "mixed.pdf"
     path.write_bytes(makers.paged(pages))
     document = read_document_sync(path)
-    assert isinstance(document, PdfDocument) and document.pictures == (1, 3, 6, 7)
+    assert isinstance(document, PdfDocument) and document.pictured == (1, 3, 6, 7)
     assert look_into(path) == ("application/pdf", path.stat().st_size, False)
     assert document_from_json(document_to_json(document)) == document
     path.write_bytes(makers.paged([("", b""), *[("", drawn)] * 4]))

@@ -18,7 +18,7 @@ from agentorchestra.tools.mcp.definitions import (
     Definition,
     definitions_of,
     effects_of,
-    owned,
+    own_tools,
     schema_problem,
     tool_name,
     unique,
@@ -108,7 +108,7 @@ def test_a_name_belongs_to_the_server_with_the_longest_prefix() -> None:
 
     long = "s" * 70
     tools = [one("a", "x"), one("a", "b_x"), one("a_b", "x"), one("7", "x"), one(long, "y" * 90), one("s", "s" * 80)]
-    kept, notes = owned(tools, ["a", "a_b", "7", long, "s"])
+    kept, notes = own_tools(tools, ["a", "a_b", "7", long, "s"])
     assert [each.server for each in kept] == ["a", "a_b", "7", long, "s"] and kept[-1].remote == "s" * 80
     assert len(notes) == 1 and "'b_x'" in notes[0] and "MCP server 'a_b'; rename" in notes[0]
 

@@ -15,13 +15,13 @@ import pytest
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.tea.programs.monty import MODULES
-from agentorchestra.tools.python import MONTY, Limits, PythonTool
+from agentorchestra.tools.python import MONTY, PythonLimits, PythonTool
 from tests.support.interpreters import ended, interpreters
 from tests.support.patience import LONGEST_S
 from tests.tea.support import ToolBench
 
 NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
-SMALL = Limits(seconds=60.0, memory=20_000_000, depth=50, printed=1_000, processes=2)
+SMALL = PythonLimits(seconds=60.0, memory=20_000_000, depth=50, output_chars=1_000, processes=2)
 HURRIED = replace(SMALL, seconds=1.0)
 """For programs without end."""
 
@@ -50,7 +50,7 @@ async def python() -> AsyncIterator[PythonTool]:
 async def run(python: PythonTool, code: str, *, seed: int = 1) -> str:
     fed = await python.run(code, now=NOW, seed=seed)
     assert not fed.error, fed.error
-    return fed.printed
+    return fed.output
 
 
 async def fails(python: PythonTool, code: str) -> str:
@@ -197,7 +197,7 @@ async def test_a_program_sees_the_variables_of_the_one_it_is_given(python: Pytho
     assert first.dump is not None
     second = await python.run("x += 40\n1 / 0", now=NOW, seed=1, dump=first.dump)
     assert "ZeroDivisionError" in second.error and second.dump is not None, "what it did before its error is kept"
-    assert (await python.run("f()", now=NOW, seed=1, dump=second.dump)).printed == "42"
+    assert (await python.run("f()", now=NOW, seed=1, dump=second.dump)).output == "42"
     assert (await python.run("2 + 2", now=NOW, seed=1)).dump is None, "nothing is kept where nothing is assigned"
     assert "NameError" in await fails(python, "x")
 
@@ -210,7 +210,7 @@ async def test_parallel_calls_are_all_answered(python: PythonTool) -> None:
 
 async def test_a_cancelled_call_kills_its_interpreter() -> None:
     """And the loop goes on while a program runs and prints: otherwise nothing here could cancel it."""
-    patient = PythonTool(Limits(seconds=60.0, processes=1))
+    patient = PythonTool(PythonLimits(seconds=60.0, processes=1))
     work = asyncio.ensure_future(run(patient, "while True:\n    print('x')"))
     busy = await at_work()
     work.cancel()
@@ -222,7 +222,7 @@ async def test_a_cancelled_call_kills_its_interpreter() -> None:
 
 
 async def test_a_call_waits_for_a_free_interpreter_and_gives_it_back() -> None:
-    patient = PythonTool(Limits(seconds=60.0, processes=1))
+    patient = PythonTool(PythonLimits(seconds=60.0, processes=1))
     first = asyncio.ensure_future(run(patient, "while True:\n    pass"))
     await at_work()
     second = asyncio.ensure_future(run(patient, "'second'"))
@@ -235,7 +235,7 @@ async def test_a_call_waits_for_a_free_interpreter_and_gives_it_back() -> None:
 @pytest.mark.long
 async def test_a_call_cancelled_while_its_interpreter_starts_gives_it_back() -> None:
     for moment in range(60):  # whichever it is: nothing may be lost
-        patient = PythonTool(Limits(seconds=60.0, processes=1))
+        patient = PythonTool(PythonLimits(seconds=60.0, processes=1))
         first = asyncio.ensure_future(run(patient, "while True:\n    pass"))
         await asyncio.sleep(moment / 10_000)
         first.cancel()

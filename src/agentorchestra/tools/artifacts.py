@@ -40,34 +40,34 @@ async def read_artifact(
         raise ToolError(f"the artifact {name!r} is no text ({len(data):,} bytes); it cannot be read in parts") from None
     source = Source(kind="tool", ref=name)
     if search:
-        shown = _places(text, search)
+        excerpt = _places(text, search)
     else:
         if start >= len(text) > 0:
             raise ToolError(f"start is {start:,}, and {name} has {len(text):,} characters; choose a smaller start")
         part = text[start : start + chars]
         rest = len(text) - start - len(part)
         more = f"; {rest:,} more follow, go on with start={start + len(part)}" if rest else "; this is the end"
-        shown = f"{part}\n[characters {start:,} to {start + len(part):,} of {len(text):,}{more}]"
-    return ToolResult(content=[TextBlock(text=shown, source=source, trust=Trust.UNTRUSTED)])
+        excerpt = f"{part}\n[characters {start:,} to {start + len(part):,} of {len(text):,}{more}]"
+    return ToolResult(content=[TextBlock(text=excerpt, source=source, trust=Trust.UNTRUSTED)])
 
 
 def _places(text: str, search: str) -> str:
-    folded, wanted = text.casefold(), search.casefold()
-    if len(folded) != len(text):
-        folded, wanted = text, search  # positions would not be those of the text
-    found: list[int] = []
-    at = folded.find(wanted)
+    haystack, needle = text.casefold(), search.casefold()
+    if len(haystack) != len(text):
+        haystack, needle = text, search  # positions would not be those of the text
+    places: list[int] = []
+    at = haystack.find(needle)
     while at >= 0:
-        found.append(at)
-        at = folded.find(wanted, at + len(wanted))
-    if not found:
+        places.append(at)
+        at = haystack.find(needle, at + len(needle))
+    if not places:
         words = sorted({word for word in text.split() if len(word) > 3})
         near = difflib.get_close_matches(search, words[:20_000], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{search!r} does not stand in it ({len(text):,} characters){hint}"
     parts = []
-    for place in found[:MOST_PLACES]:
+    for place in places[:MOST_PLACES]:
         begin = max(0, place - CONTEXT_CHARS // 2)
         parts.append(f"[at {place:,}]\n{text[begin : place + len(search) + CONTEXT_CHARS // 2]}")
-    more = f"\n[{len(found) - MOST_PLACES} more places]" if len(found) > MOST_PLACES else ""
+    more = f"\n[{len(places) - MOST_PLACES} more places]" if len(places) > MOST_PLACES else ""
     return "\n\n".join(parts) + more

@@ -47,13 +47,13 @@ def done(
         sources: What the answer rests on.
         output: The structured answer.
     """
-    cited = [Citation(source=source.source, place=source.place, quote=source.quote) for source in sources or ()]
+    citations = [Citation(source=source.source, place=source.place, quote=source.quote) for source in sources or ()]
     return {
         "status": status,
         "answer": answer.strip(),
         "output": output,
         "report": report,
-        "sources": [one.model_dump(mode="json") for one in cited],
+        "sources": [citation.model_dump(mode="json") for citation in citations],
     }
 
 
@@ -119,8 +119,8 @@ def done_tool(
         plain = {name: value for name, value in arguments.items() if name != "output"}
         if output_schema is not None and (output is not None or plain.get("status", "completed") == "completed"):
             # A whole answer needs its output; a failed one may have none, but not a wrong one.
-            found = validator(output) if validator is not None else schema_problems(output, output_schema)
-            problems += [f"`output` does not fit the format that was asked for: {problem}" for problem in found]
+            faults = validator(output) if validator is not None else schema_problems(output, output_schema)
+            problems += [f"`output` does not fit the format that was asked for: {problem}" for problem in faults]
         _, sentence = base.validate({"answer": "", **plain})
         if sentence is not None:
             problems.append(sentence.removeprefix(f"{base.name}: ").partition(". Its arguments:")[0])
@@ -134,8 +134,8 @@ def done_tool(
     def finish(**arguments: Any) -> dict[str, JsonValue]:
         if output_schema is None:
             arguments.pop("output", None)  # nobody asked for one
-        typed, _ = base.validate({"answer": "", **arguments})
-        return dict(base(**(typed or {})))
+        values, _ = base.validate({"answer": "", **arguments})
+        return dict(base(**(values or {})))
 
     return tool_from_schema(
         finish,
@@ -152,10 +152,10 @@ def _parameters(base: Tool[..., Any], output_schema: dict[str, Any] | None) -> d
     parameters = {name: value for name, value in base.schema.parameters.items() if name != "$defs"}
     properties = {name: schema for name, schema in parameters["properties"].items() if name != "output"}
     if "sources" in properties:
-        cited = base.schema.parameters["$defs"][SourceArgument.__name__]
+        entry = base.schema.parameters["$defs"][SourceArgument.__name__]
         # In its place: one reference less to follow, for a model as for a decoder that keeps to the schema.
-        items = {"type": "object", "properties": {name: _plain(one) for name, one in cited["properties"].items()}}
-        properties["sources"] = {**properties["sources"], "items": {**items, "required": cited["required"]}}
+        items = {"type": "object", "properties": {name: _plain(schema) for name, schema in entry["properties"].items()}}
+        properties["sources"] = {**properties["sources"], "items": {**items, "required": entry["required"]}}
     properties = {name: _plain(schema) for name, schema in properties.items()}
     parameters["properties"] = properties
     if output_schema is None:
@@ -168,7 +168,7 @@ def _parameters(base: Tool[..., Any], output_schema: dict[str, Any] | None) -> d
         raise ToolDefinitionError(
             f"the output schema is no JSON schema: {exc.message}; give e.g. what pydantic's model_json_schema() returns"
         ) from None
-    inner, definitions = _moved(output_schema)
+    inner, definitions = _inner_schema(output_schema)
     properties["output"] = {**inner, "description": "The structured answer, in the format that was asked for."}
     if definitions:
         parameters["$defs"] = definitions
@@ -181,7 +181,7 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in schema.items() if (name, value) != ("default", "")}
 
 
-def _moved(schema: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _inner_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the schema with its definitions taken out, for a place inside another one."""
     definitions = schema.get("$defs", {})
     names = {name: name for name in definitions}
@@ -189,12 +189,12 @@ def _moved(schema: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     if "#" in _references(schema):
         # It refers to itself as a whole: the whole becomes a definition.
         names["#"] = "Output"
-        moved = {"Output": _renamed(inner, names)}
+        extra = {"Output": _rename(inner, names)}
         inner = {"$ref": "#/$defs/Output"}
     else:
-        moved = {}
-        inner = _renamed(inner, names)
-    return inner, {**moved, **{names[name]: _renamed(definition, names) for name, definition in definitions.items()}}
+        extra = {}
+        inner = _rename(inner, names)
+    return inner, {**extra, **{names[name]: _rename(definition, names) for name, definition in definitions.items()}}
 
 
 def _references(value: Any) -> set[str]:
@@ -204,17 +204,17 @@ def _references(value: Any) -> set[str]:
     return set().union(*map(_references, value)) if isinstance(value, list) else set()
 
 
-def _renamed(value: Any, names: dict[str, str]) -> Any:
+def _rename(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, list):
-        return [_renamed(item, names) for item in value]
+        return [_rename(item, names) for item in value]
     if not isinstance(value, dict):
         return value
-    found = {key: _renamed(item, names) for key, item in value.items()}
+    copy = {key: _rename(item, names) for key, item in value.items()}
     ref = value.get("$ref")
     if isinstance(ref, str):
         head, _, rest = ref.removeprefix("#/$defs/").partition("/")
         if ref == "#" and "#" in names:
-            found["$ref"] = f"#/$defs/{names['#']}"
+            copy["$ref"] = f"#/$defs/{names['#']}"
         elif ref.startswith("#/$defs/") and head in names:
-            found["$ref"] = f"#/$defs/{names[head]}" + (f"/{rest}" if rest else "")
-    return found
+            copy["$ref"] = f"#/$defs/{names[head]}" + (f"/{rest}" if rest else "")
+    return copy

@@ -61,12 +61,12 @@ async def ask_media(
         from_s: First second of a recording.
         to_s: Last second.
     """
-    looked = await look(ctx, question, files, region=region, pages=_pages_of(pages), from_s=from_s, to_s=to_s)
-    single = Source(kind="file", ref=looked.names[0]) if len(files) == 1 else Source(kind="tool", ref="ask_media")
+    view = await look(ctx, question, files, region=region, pages=_pages_of(pages), from_s=from_s, to_s=to_s)
+    single = Source(kind="file", ref=view.names[0]) if len(files) == 1 else Source(kind="tool", ref="ask_media")
     blocks: list[Block] = [
-        TextBlock(text=looked.text, source=single, trust=Trust.UNTRUSTED),
-        note(f"{looked.by} was given {', '.join(looked.given)}."),
-        *(note(f"Note: {one}.") for one in looked.notes),
+        TextBlock(text=view.text, source=single, trust=Trust.UNTRUSTED),
+        note(f"{view.by} was given {', '.join(view.pieces)}."),
+        *(note(f"Note: {text}.") for text in view.notes),
     ]
     return ToolResult(content=blocks, trust=Trust.UNTRUSTED)
 
@@ -79,7 +79,7 @@ class Looked:
     text: str  # its words
     by: str  # the model
     names: tuple[str, ...]  # of the media
-    given: tuple[str, ...]  # what it was given of them
+    pieces: tuple[str, ...]  # what it was given of them
     notes: tuple[str, ...]  # what was left out
 
 
@@ -97,13 +97,13 @@ async def look(
 ) -> Looked:
     """Do what `ask_media` does, for other composites: `prompt` takes the variables of `media`, `known` goes along."""
     part = _Part(region, list(pages), from_s, to_s)
-    facts = [(await _made(ctx, name, "facts")).value for name in files]
+    facts = [(await _convert(ctx, name, "facts")).value for name in files]
     items = [Item(str(it["name"]), str(it["kind"]), bool(it["sound"]), bool(it["paged"])) for it in facts]
     part.check(items)
     asking = _Asking(ctx, question, part, prompt, tuple(known))
-    text, shown = await asking.answer(items)
+    text, blocks = await asking.answer(items)
     names = tuple(item.name for item in items)
-    return Looked(text, asking.answered_by, names, tuple(map(_named, shown)), tuple(asking.notes))
+    return Looked(text, asking.answered_by, names, tuple(map(_label, blocks)), tuple(asking.notes))
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Item:
     name: str  # as the file tools name it
     kind: str  # `image` (PDFs too), `audio` or `video`
     sound: bool = False  # whether anything can be heard in it
-    paged: bool = False  # whether it has pages, or frames that are named like pages
+    has_pages: bool = False  # whether it has pages, or frames that are named like pages
 
 
 @dataclass(frozen=True)
@@ -133,20 +133,20 @@ class _Part:
             raise ToolError(f"to_s is {self.to_s:g} and from_s {self.from_s or 0:g}; give a later end")
 
     def check(self, items: Sequence[Item]) -> None:
-        listed = ", ".join(item.name for item in items)
+        names = ", ".join(item.name for item in items)
         if self.region and not any(item.kind == "image" for item in items):
-            raise ToolError(f"region is for pictures and PDFs, and {listed} is none; leave it out")
-        if self.pages and not any(item.paged for item in items):
-            raise ToolError(f"pages is for PDFs, TIFF and GIF, and {listed} is none; leave it out")
+            raise ToolError(f"region is for pictures and PDFs, and {names} is none; leave it out")
+        if self.pages and not any(item.has_pages for item in items):
+            raise ToolError(f"pages is for PDFs, TIFF and GIF, and {names} is none; leave it out")
         if self.from_s is None and self.to_s is None:
             return
         if not any(item.kind != "image" for item in items):
-            raise ToolError(f"from_s and to_s are for recordings and videos, and {listed} is none; leave them out")
+            raise ToolError(f"from_s and to_s are for recordings and videos, and {names} is none; leave them out")
 
     def arguments(self, item: Item) -> dict[str, Any]:
         """Return what of it fits a medium, without what is not given."""
         fits = (
-            {"region": self.region, "pages": self.pages if item.paged else []}
+            {"region": self.region, "pages": self.pages if item.has_pages else []}
             if item.kind == "image"
             else {"from_s": self.from_s, "to_s": self.to_s}
         )
@@ -154,18 +154,18 @@ class _Part:
 
 
 def _pages_of(pages: str | None) -> list[int]:
-    found: list[int] = []
+    numbers: list[int] = []
     for piece in (pages or "").split(",") if pages else ():
         match = _PAGES.fullmatch(piece)
         if match is None or int(match[1]) < 1:
             raise ToolError(f'pages is {pages!r}; write e.g. "3", "2-4" or "1,5-6"')
-        found.extend(range(int(match[1]), int(match[2] or match[1]) + 1))
-    if len(found) > MOST_PAGES:
-        raise ToolError(f"pages {pages} are {len(found)}; at most {MOST_PAGES} are shown with one question")
-    return found
+        numbers.extend(range(int(match[1]), int(match[2] or match[1]) + 1))
+    if len(numbers) > MOST_PAGES:
+        raise ToolError(f"pages {pages} are {len(numbers)}; at most {MOST_PAGES} are shown with one question")
+    return numbers
 
 
-async def _made(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any:
+async def _convert(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any:
     outcome = await ctx.call_tool(media_as.name, name=name, form=form, **part)
     if not outcome.ok:
         raise ToolError(outcome.error or f"{name} cannot be read")
@@ -173,7 +173,7 @@ async def _made(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any
 
 
 @dataclass(frozen=True)
-class Given:
+class MediaPart:
     item: Item
     # `pictures`, `sound`, `clip`, `frames`; `transcript`: its sound in words; `told`: what another model says
     forms: tuple[str, ...]
@@ -181,58 +181,60 @@ class Given:
     by: str = ""  # that other model
 
     @property
-    def how(self) -> str:
+    def description(self) -> str:
         words = {"told": f"as {self.by} describes it", "clip": "as a video", "sound": "its sound"}
         words |= {"transcript": "what is said in it", "frames": "frames of it", "pictures": "as a picture"}
         return " and ".join(words[form] for form in self.forms)
 
 
 @dataclass(frozen=True)
-class Plan:
+class MediaPlan:
     """The model that is asked ("" for the model of the agent that asks), and how the media are given."""
 
     model: str
-    parts: tuple[Given, ...]
+    parts: tuple[MediaPart, ...]
 
     @property
     def role(self) -> str:
-        forms = {form for one in self.parts for form in one.forms}
+        forms = {form for part in self.parts for form in part.forms}
         kind = "video" if "clip" in forms else "image" if forms & {"pictures", "frames"} else "audio"
         return ROLES[kind]
 
 
-def plan_for(items: Sequence[Item], able: Mapping[str, Sequence[str]], *, transcribes: bool) -> Plan:
+def plan_for(items: Sequence[Item], able: Mapping[str, Sequence[str]], *, transcribes: bool) -> MediaPlan:
     """Return the model that gets most of the media as they are, of several the first; else ToolError with a setting."""
     # The role's own first: where words are all that anybody gets, it is the one to ask.
     candidates = dict.fromkeys(["", *able.get("video", ()), *able.get("image", ()), *able.get("audio", ())])
-    plans = [Plan(one, tuple(_given(item, one, able, transcribes) for item in items)) for one in candidates]
-    best = min(plans, key=lambda plan: sum(one.cost for one in plan.parts))
-    for one in best.parts:
-        if not one.forms:
-            kind = one.item.kind
+    plans = [MediaPlan(name, tuple(_forms_of(item, name, able, transcribes) for item in items)) for name in candidates]
+    best = min(plans, key=lambda plan: sum(part.cost for part in plan.parts))
+    for part in best.parts:
+        if not part.forms:
+            kind = part.item.kind
             raise ToolError(
-                f"no model here takes {_KINDS[kind]}, so {one.item.name} was not looked at: {_WAYS_OUT[kind]}"
+                f"no model here takes {_KINDS[kind]}, so {part.item.name} was not looked at: {_WAYS_OUT[kind]}"
             )
     return best
 
 
-def _given(item: Item, model: str, able: Mapping[str, Sequence[str]], transcribes: bool) -> Given:
+def _forms_of(item: Item, model: str, able: Mapping[str, Sequence[str]], transcribes: bool) -> MediaPart:
     if item.kind == "video" and model not in able.get("video", ()) and model in able.get("image", ()):
-        heard = _heard(model, able, transcribes) if item.sound else ()
-        return Given(item, ("frames", *heard), 2 + (item.sound and heard != ("sound",)) + (item.sound and not heard))
+        forms = _sound_forms(model, able, transcribes) if item.sound else ()
+        return MediaPart(
+            item, ("frames", *forms), 2 + (item.sound and forms != ("sound",)) + (item.sound and not forms)
+        )
     if model in able.get(item.kind, ()):
-        return Given(item, ({"image": "pictures", "audio": "sound", "video": "clip"}[item.kind],), 0)
+        return MediaPart(item, ({"image": "pictures", "audio": "sound", "video": "clip"}[item.kind],), 0)
     if item.kind == "audio" and transcribes:
-        return Given(item, ("transcript",), 1)
-    others = [*able.get(item.kind, ()), *(able.get("image", ()) if item.kind == "video" else ())]
-    if others:
-        return Given(item, ("told",), 10, by=others[0])
+        return MediaPart(item, ("transcript",), 1)
+    models = [*able.get(item.kind, ()), *(able.get("image", ()) if item.kind == "video" else ())]
+    if models:
+        return MediaPart(item, ("told",), 10, by=models[0])
     if item.kind == "video" and item.sound and transcribes:
-        return Given(item, ("transcript",), 20)  # better than nothing, and that is said
-    return Given(item, (), 1_000)
+        return MediaPart(item, ("transcript",), 20)  # better than nothing, and that is said
+    return MediaPart(item, (), 1_000)
 
 
-def _heard(model: str, able: Mapping[str, Sequence[str]], transcribes: bool) -> tuple[str, ...]:
+def _sound_forms(model: str, able: Mapping[str, Sequence[str]], transcribes: bool) -> tuple[str, ...]:
     if model in able.get("audio", ()):
         return ("sound",)
     return ("transcript",) if transcribes else ()
@@ -264,15 +266,15 @@ class _Asking:
                 model=plan.model,
                 media="required",
                 question=self.question,
-                given=[f"{one.item.name}: {one.how}" for one in plan.parts],
+                given=[f"{part.item.name}: {part.description}" for part in plan.parts],
             )
             if outcome.ok:
                 break
-            refused = _refused(outcome, blocks)
-            if not any(plan.model in left.get(kind, ()) for kind in refused):
+            kinds = _refused_kinds(outcome, blocks)
+            if not any(plan.model in left.get(kind, ()) for kind in kinds):
                 raise ToolError(outcome.error or f"{plan.model} could not answer")
-            for kind in refused:  # what was taken for a model that sees is none: another one, or another form
-                left[kind] = [one for one in left.get(kind, ()) if one != plan.model]
+            for kind in kinds:  # what was taken for a model that sees is none: another one, or another form
+                left[kind] = [model for model in left.get(kind, ()) if model != plan.model]
         response = outcome.response
         if not response.text.strip():
             raise ToolError(f"{response.model or plan.model} gave no answer; put the question otherwise")
@@ -282,16 +284,16 @@ class _Asking:
         self.answered_by = response.model or plan.model
         return response.text.strip(), blocks
 
-    async def _blocks(self, plan: Plan, items: Sequence[Item], notes: list[str]) -> list[Block]:
+    async def _blocks(self, plan: MediaPlan, items: Sequence[Item], notes: list[str]) -> list[Block]:
         videos = sum(item.kind == "video" for item in items)
         blocks: list[Block] = []
-        for one in plan.parts:
-            if one.forms == ("frames",) and one.item.sound:
-                notes.append(f"nobody heard {one.item.name}: {_WAYS_OUT['audio']}")
-            if one.item.kind == "video" and one.forms == ("transcript",):
-                notes.append(f"nobody saw {one.item.name}: {_WAYS_OUT['video']}")
-            for form in one.forms:
-                blocks += await self._block(one, form, MOST_FRAMES // max(1, videos), notes)
+        for part in plan.parts:
+            if part.forms == ("frames",) and part.item.sound:
+                notes.append(f"nobody heard {part.item.name}: {_WAYS_OUT['audio']}")
+            if part.item.kind == "video" and part.forms == ("transcript",):
+                notes.append(f"nobody saw {part.item.name}: {_WAYS_OUT['video']}")
+            for form in part.forms:
+                blocks += await self._block(part, form, MOST_FRAMES // max(1, videos), notes)
         size = sum(block.size for block in blocks if isinstance(block, MediaBlock))
         if size > MOST_BYTES:
             raise ToolError(
@@ -300,39 +302,40 @@ class _Asking:
             )
         return blocks
 
-    async def _block(self, given: Given, form: str, frames: int, notes: list[str]) -> list[Block]:
-        item = given.item
-        place = "what is said in it" if form == "transcript" else f"as {given.by} describes it"
+    async def _block(self, part: MediaPart, form: str, frames: int, notes: list[str]) -> list[Block]:
+        item = part.item
+        place = "what is said in it" if form == "transcript" else f"as {part.by} describes it"
         source = Source(kind="file", ref=item.name, place=place)
         if form == "told":
             kinds = ("image", "video") if item.kind == "video" else (item.kind,)
             able = {
-                kind: [one for one in self.ctx.manifest.media_models.get(kind, ()) if one == given.by] for kind in kinds
+                kind: [name for name in self.ctx.manifest.media_models.get(kind, ()) if name == part.by]
+                for kind in kinds
             }
             text, _ = await self.answer([item], able)
             return [TextBlock(text=text, source=source, trust=Trust.UNTRUSTED)]
-        wanted: Form = "sound" if form == "transcript" else form  # type: ignore[assignment]
+        target: Form = "sound" if form == "transcript" else form  # type: ignore[assignment]
         count = {"count": frames} if form == "frames" else {}
-        made = (await _made(self.ctx, item.name, wanted, **self.part.arguments(item), **count)).blocks()
-        media = [block for block in made if isinstance(block, MediaBlock)]
-        for block in made:
+        blocks = (await _convert(self.ctx, item.name, target, **self.part.arguments(item), **count)).blocks()
+        media = [block for block in blocks if isinstance(block, MediaBlock)]
+        for block in blocks:
             if isinstance(block, TextBlock):
                 notes.append(f"of {item.name} {block.text}")
         if form != "transcript":
             return [*media]
-        said = [await self.ctx.transcribe(block) for block in media]
-        return [TextBlock(text="\n".join(said).strip() or "(nothing is said)", source=source, trust=Trust.UNTRUSTED)]
+        texts = [await self.ctx.transcribe(block) for block in media]
+        return [TextBlock(text="\n".join(texts).strip() or "(nothing is said)", source=source, trust=Trust.UNTRUSTED)]
 
 
-def _named(block: Block) -> str:
+def _label(block: Block) -> str:
     if isinstance(block, MediaBlock):
         return block.name
     source = block.source or Source(kind="file")
     return f"{source.ref} ({source.place})"
 
 
-def _refused(outcome: Any, blocks: Sequence[Block]) -> set[str]:
+def _refused_kinds(outcome: Any, blocks: Sequence[Block]) -> set[str]:
     if outcome.error_type != "ModelMediaError" or not isinstance(outcome.value, dict):
         return set()
-    held = {block.media_type.partition("/")[0] for block in blocks if isinstance(block, MediaBlock)}
-    return held & {str(kind) for kind in outcome.value.get("kinds") or ()}
+    kinds = {block.media_type.partition("/")[0] for block in blocks if isinstance(block, MediaBlock)}
+    return kinds & {str(kind) for kind in outcome.value.get("kinds") or ()}

@@ -55,32 +55,32 @@ async def media_as(
         to_s: Its last second.
         count: How many frames.
     """
-    asked = {"form": form, "region": region, "pages": pages or [], "from_s": from_s, "to_s": to_s, "count": count}
+    options = {"form": form, "region": region, "pages": pages or [], "from_s": from_s, "to_s": to_s, "count": count}
     async with on_disk(ctx, name) as (path, member, whole):
         if path.stat().st_size == 0:
             raise ToolError(f"{whole} is empty; there is nothing to be seen or heard.")
         try:
-            made, _ = await run_async(Request(path, "shape", member, options=asked), LIMITS)
+            result, _ = await run_async(Request(path, "shape", member, asked=options), LIMITS)
         except FileInputError as error:
             raise ToolError(str(error).replace(str(path), whole)) from None
     if form == "facts":
-        return ToolResult(content={"name": whole, **made})
+        return ToolResult(content={"name": whole, **result})
     blocks: list[Block] = []
-    for piece in made["pieces"]:
+    for piece in result["pieces"]:
         data, media_type, place = base64.b64decode(piece["data"]), piece["media_type"], piece["place"]
-        shown = f"{whole} {place}{_ENDINGS.get(media_type, '')}" if place else whole
-        kept = await ctx.artifact(shown, data, media_type)
+        label = f"{whole} {place}{_ENDINGS.get(media_type, '')}" if place else whole
+        ref = await ctx.artifact(label, data, media_type)
         source = Source(kind="file", ref=whole, place=place or None)
-        blocks.append(MediaBlock(sha256=kept.sha256, media_type=media_type, name=shown, size=kept.size, source=source))
-    return ToolResult(content=[*blocks, *map(note, made["notes"])])
+        blocks.append(MediaBlock(sha256=ref.sha256, media_type=media_type, name=label, size=ref.size, source=source))
+    return ToolResult(content=[*blocks, *map(note, result["notes"])])
 
 
 @asynccontextmanager
 async def on_disk(ctx: RunContext[Any], name: str) -> AsyncIterator[tuple[Path, tuple[str, ...], str]]:
     """Return where the bytes of a name lie, the way to a member of an archive, and the name as it is meant."""
     first, *member = name.split("!")
-    given = {ref.name for ref in ctx.manifest.files}
-    if first not in given:
+    names = {ref.name for ref in ctx.manifest.files}
+    if first not in names:
         data = await (_of_the_web(ctx, name) if is_address(name) else _of_the_run(ctx, name))
         if data is not None:
             with tempfile.TemporaryDirectory(prefix="agentorchestra-media-") as folder:
@@ -91,9 +91,9 @@ async def on_disk(ctx: RunContext[Any], name: str) -> AsyncIterator[tuple[Path, 
         try:
             first = file_named(ctx, first.removeprefix(_TASK_FILES)).name
         except ToolError as error:
-            made = first_names(await folder_names(ctx))
+            files = first_names(await folder_names(ctx))
             raise ToolError(
-                f"{error} An artifact of that name is not there either; the folder holds: {made}."
+                f"{error} An artifact of that name is not there either; the folder holds: {files}."
             ) from None
     yield ctx.file(first), tuple(member), "!".join([first, *member])
 
@@ -126,5 +126,5 @@ async def folder_names(ctx: RunContext[Any]) -> dict[str, str]:
     snapshot = ctx.vars.get(_FOLDER)
     if not isinstance(snapshot, str):
         return {}
-    listed = json.loads(await ctx.read_artifact(ArtifactRef(name=_FOLDER, sha256=snapshot, size=0)))
-    return {path: content for path, kind, *_, content in listed["entries"] if kind == "file"}
+    listing = json.loads(await ctx.read_artifact(ArtifactRef(name=_FOLDER, sha256=snapshot, size=0)))
+    return {path: content for path, kind, *_, content in listing["entries"] if kind == "file"}

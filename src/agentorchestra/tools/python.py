@@ -37,11 +37,11 @@ _LONGEST_ERROR = 4_000
 
 
 @dataclass(frozen=True)
-class Limits:
+class PythonLimits:
     seconds: float = 10.0  # of computing
     memory: int = 256_000_000  # bytes of its heap
     depth: int = 500  # nested calls
-    printed: int = 100_000  # characters of output that are kept
+    output_chars: int = 100_000  # characters of output that are kept
     processes: int = 4  # interpreters that run at the same time; further calls wait
 
 
@@ -57,7 +57,7 @@ class LacksError(ToolError):
 class Fed:
     """The outcome of a program in Monty; `dump` is None where it assigns nothing, or exceeded a limit."""
 
-    printed: str  # what it printed, and the value of its last expression
+    output: str  # what it printed, and the value of its last expression
     error: str = ""  # why it failed, with what it printed until then; "" for a program that ran to its end
     dump: bytes | None = None
 
@@ -73,8 +73,8 @@ class PythonTool(BaseHandler):
 
     fixed_mode = Mode.PURE  # nothing reaches outside, the clock and chance are the run's.
 
-    def __init__(self, limits: Limits | None = None, workbench: Workbench | None = None) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, limits: PythonLimits | None = None, workbench: Workbench | None = None) -> None:
+        self._limits = limits or PythonLimits()
         self._workbench = workbench
         self._pool = MontyPool(self._limits.processes)
         self.tool: Tool[..., Any] = self._make()
@@ -96,26 +96,26 @@ class PythonTool(BaseHandler):
         return python
 
     async def _call(self, ctx: RunContext[Any], code: str) -> ToolResult:
-        kept = ctx.vars.get(STATE)
-        state: dict[str, JsonValue] = kept if isinstance(kept, dict) else {}
+        memory = ctx.vars.get(STATE)
+        state: dict[str, JsonValue] = memory if isinstance(memory, dict) else {}
         if has_terminal(ctx):
             if TERMINAL not in state:
                 ctx.vars[STATE] = state = {TERMINAL: ctx.id("python")}
             end, seed = f"END_{sha256_text(code)[:16]}", ctx.random.getrandbits(31)
-            kept = f'"$HOME/.{state[TERMINAL]}"'
-            run = f'touch {kept}; python3 -B "$AGENTORCHESTRA_PYTHON" {seed} {kept}'
+            memory = f'"$HOME/.{state[TERMINAL]}"'
+            run = f'touch {memory}; python3 -B "$AGENTORCHESTRA_PYTHON" {seed} {memory}'
             return await in_terminal(ctx, f"{run} <<'{end}'\n{code}\n{end}")
         reason = "variables of earlier programs are in the sandbox" if INTERPRETER in state else needs(code)
         if not reason:
             outcome = await ctx.run_code(MONTY, {"code": code, **_only(state, MONTY)}, mode=Mode.PURE)
-            said = outcome.value if isinstance(outcome.value, dict) else {}
-            if MONTY in said:
-                ctx.vars[STATE] = _only(said, MONTY)
+            value = outcome.value if isinstance(outcome.value, dict) else {}
+            if MONTY in value:
+                ctx.vars[STATE] = _only(value, MONTY)
             if not outcome.ok:
                 raise ToolError(outcome.error or "the program gave no result")
-            if "printed" in said:
-                return ToolResult(content=str(said["printed"]), trust=outcome.trust)
-            reason, error = str(said.get("lacks")), str(said.get("error"))
+            if "printed" in value:
+                return ToolResult(content=str(value["printed"]), trust=outcome.trust)
+            reason, error = str(value.get("lacks")), str(value.get("error"))
             if self._workbench is None or self._workbench.sandbox is None or await self._workbench.sandbox.problem():
                 raise ToolError(error)
         if self._workbench is None:
@@ -125,17 +125,17 @@ class PythonTool(BaseHandler):
         if MONTY in state and not variables:
             left = await ctx.read_artifact(ArtifactRef(name=MONTY, sha256=str(state[MONTY]), size=0))
             earlier = _again(_programs(left))
-        ended = await self._workbench.run(ctx, "python", code, names, variables=variables, earlier=earlier)
-        if isinstance(ended.value, dict) and isinstance(ended.value.get("variables"), str):
-            ctx.vars[STATE] = {INTERPRETER: ended.value["variables"]}
-        return self._workbench.result(ended, ctx)
+        final = await self._workbench.run(ctx, "python", code, names, variables=variables, earlier=earlier)
+        if isinstance(final.value, dict) and isinstance(final.value.get("variables"), str):
+            ctx.vars[STATE] = {INTERPRETER: final.value["variables"]}
+        return self._workbench.result(final, ctx)
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Return what a program printed; what is lacking for one that cannot run here; an error for one that failed."""
         trust = lowest(effect.lowest_trust, Trust.AGENT)
         code, seed = str(effect.arguments.get("code", "")), ctx.random.getrandbits(32)
-        kept = effect.arguments.get(MONTY)
-        state = await ctx.blob(kept) if isinstance(kept, str) else b""
+        blob = effect.arguments.get(MONTY)
+        state = await ctx.blob(blob) if isinstance(blob, str) else b""
         try:
             fed = await self.run(code, now=ctx.now, seed=seed, dump=state.partition(b"\n")[2])
         except LacksError as exc:
@@ -148,7 +148,7 @@ class PythonTool(BaseHandler):
             left[MONTY] = await ctx.run.services.store.put_blob(programs + b"\n" + fed.dump)
         if fed.error:
             return failed("error", fed.error, error_type="ToolError", trust=trust, value=left or None)
-        return Outcome(value={"printed": fed.printed, **left}, trust=trust)
+        return Outcome(value={"printed": fed.output, **left}, trust=trust)
 
     async def run(self, code: str, *, now: datetime, seed: int, dump: bytes = b"") -> Fed:
         """Run a program with its clock at `now` and the variables of `dump`; LacksError for what Monty has not."""
@@ -156,7 +156,7 @@ class PythonTool(BaseHandler):
             raise ToolError("the code is empty; give a program, e.g. print(2 + 2)")
         from pydantic_monty import MontyError
 
-        printed = _Text(self._limits.printed)
+        output = _Text(self._limits.output_chars)
         options = {
             "limits": {
                 "max_feed_duration_secs": self._limits.seconds,
@@ -166,23 +166,23 @@ class PythonTool(BaseHandler):
             "os_policy": {"datetime": now, "sleep": "zero", "random_start": {"seed": seed}},
         }
         error, left = "", None
-        held = await self._pool.take(options)
+        lease = await self._pool.take(options)
         try:
             if dump:
-                await held.interpreter.load_session(dump)
+                await lease.interpreter.load_session(dump)
             try:
-                value = await held.interpreter.feed_run(code, print_callback=lambda _, text: printed.add(text))
+                value = await lease.interpreter.feed_run(code, print_callback=lambda _, text: output.add(text))
                 if value is not None:
-                    printed.add(repr(value))
+                    output.add(repr(value))
             except MontyError as exc:
-                error = _failure(exc, printed.text())
+                error = _failure(exc, output.text())
                 if lacks := _lacks(error):
                     raise LacksError(error, lacks) from None
-            if dump or assigned(code):
-                left = await held.interpreter.dump()
+            if dump or assigned_names(code):
+                left = await lease.interpreter.dump()
         finally:
-            await held.give_back(*sys.exc_info())
-        return Fed(printed.text().rstrip("\n") or "(no output)", error, left)
+            await lease.give_back(*sys.exc_info())
+        return Fed(output.text().rstrip("\n") or "(no output)", error, left)
 
     async def aclose(self) -> None:
         await self._pool.aclose()
@@ -193,8 +193,8 @@ def _only(state: dict[str, JsonValue], name: str) -> dict[str, JsonValue]:
 
 
 def _programs(state: bytes) -> list[str]:
-    found: list[str] = json.loads(state.partition(b"\n")[0]) if state else []
-    return found
+    programs: list[str] = json.loads(state.partition(b"\n")[0]) if state else []
+    return programs
 
 
 # Words of programs whose variables may be others when they run again
@@ -204,27 +204,27 @@ _CHANCE = re.compile(r"\b(?:random|now|today|utcnow|time|uuid\d?|secrets)\b")
 def _again(programs: list[str]) -> str:
     """Return the programs that the sandbox runs again before one that needs it, and the names that it lacks then."""
     sure = [code for code in programs if not _CHANCE.search(code)]
-    lost = {name for code in programs if code not in sure for name in assigned(code)}
-    why = "it came of chance or of the clock, and programs run in another interpreter from here on"
-    return json.dumps({"programs": sure, "lost": dict.fromkeys(sorted(lost), why)})
+    losses = {name for code in programs if code not in sure for name in assigned_names(code)}
+    reason = "it came of chance or of the clock, and programs run in another interpreter from here on"
+    return json.dumps({"programs": sure, "lost": dict.fromkeys(sorted(losses), reason)})
 
 
-def assigned(code: str) -> set[str]:
+def assigned_names(code: str) -> set[str]:
     """Return the names that a program gives a value, as far as its text shows."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return set()
-    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
-    return found
+            names |= {(name.asname or name.name).partition(".")[0] for name in node.names}
+    return names
 
 
-_OURS = frozenset({"tools", "ToolError", "open"})  # names that are there in the sandbox only
+_SANDBOX_NAMES = frozenset({"tools", "ToolError", "open"})  # names that are there in the sandbox only
 _LIMITS = re.compile(r"(?:TimeoutError|MemoryError|RecursionError)\b")
 _MISSING = re.compile(r"(?:ModuleNotFoundError|ImportError|NotImplementedError|AttributeError|NameError|TypeError)\b")
 
@@ -236,8 +236,8 @@ def needs(code: str) -> str:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return ""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    if ours := sorted(used & _OURS):
-        return f"it uses {ours[0]}"
+    if names := sorted(used & _SANDBOX_NAMES):
+        return f"it uses {names[0]}"
     missing = lacks(code)
     return f"Monty does not have {missing}" if missing else ""
 
@@ -261,30 +261,30 @@ class _Text:
         self._dropped = 0
 
     def add(self, text: str) -> None:
-        kept = text[: self._left]
-        self._left -= len(kept)
-        self._dropped += len(text) - len(kept)
-        if kept:
-            self._parts.append(kept)
+        part = text[: self._left]
+        self._left -= len(part)
+        self._dropped += len(text) - len(part)
+        if part:
+            self._parts.append(part)
 
     def text(self) -> str:
         note = f"\n[{self._dropped:,} further characters left out]" if self._dropped else ""
         return "".join(self._parts) + note
 
 
-def _failure(error: Any, printed: str) -> str:
+def _failure(error: Any, output: str) -> str:
     """Return the output before the error, the error with its line, and what to do about a part that is missing."""
-    shown = str(error.display() if hasattr(error, "display") else error).strip()
+    message = str(error.display() if hasattr(error, "display") else error).strip()
     hint = ""
-    if "No module named" in shown:
+    if "No module named" in message:
         hint = f"\nThe modules it has: {MODULES}."
-    elif "not yet support" in shown or "not supported in this environment" in shown:
+    elif "not yet support" in message or "not supported in this environment" in message:
         hint = "\nThis interpreter lacks that; write it with plain functions, lists, dicts and the values in the code."
-    if len(printed) > _LONGEST_ERROR:
-        printed = f"[...]{printed[-_LONGEST_ERROR:]}"
-    if printed and not printed.endswith("\n"):
-        printed = f"{printed}\n"
-    if len(shown) > _LONGEST_ERROR:  # the first line that failed, and what was wrong
+    if len(output) > _LONGEST_ERROR:
+        output = f"[...]{output[-_LONGEST_ERROR:]}"
+    if output and not output.endswith("\n"):
+        output = f"{output}\n"
+    if len(message) > _LONGEST_ERROR:  # the first line that failed, and what was wrong
         half = _LONGEST_ERROR // 2
-        shown = f"{shown[:half]}\n[...]\n{shown[-half:]}"
-    return f"{printed}{shown}{hint}"
+        message = f"{message[:half]}\n[...]\n{message[-half:]}"
+    return f"{output}{message}{hint}"

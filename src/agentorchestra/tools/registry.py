@@ -60,8 +60,8 @@ def builtin_tools(
     settings = settings or SandboxSettings()
     workbench = Workbench(sandbox or sandbox_for(settings), limits_for(settings), network=settings.network)
     python = PythonTool(workbench=workbench)
-    local = [one for one in engines.all if isinstance(one, Local)] if engines is not None else []
-    found: list[Tool[..., Any]] = [
+    local = [engine for engine in engines.all if isinstance(engine, Local)] if engines is not None else []
+    tools: list[Tool[..., Any]] = [
         todo,
         python.tool,
         bash_tool(workbench),
@@ -72,4 +72,4 @@ def builtin_tools(
         *(search_tools(engines) if engines is not None else ()),
         ask_media,
     ]
-    return BuiltinTools({one.name: one for one in found}, python, workbench)
+    return BuiltinTools({tool.name: tool for tool in tools}, python, workbench)

@@ -22,9 +22,9 @@ from agentorchestra.tools.files.documents import (
     TableDocument,
     TextDocument,
     is_media,
+    joined,
     leaves,
     locate,
-    place_in,
 )
 from agentorchestra.tools.files.formats.sniff import MARKDOWN_SUFFIXES, TABLE_SUFFIXES, sniff
 from agentorchestra.tools.files.places import Place
@@ -76,10 +76,10 @@ class SourceContent:
 
     @classmethod
     def from_json(cls, data: bytes) -> SourceContent:
-        said = json.loads(data)
+        values = json.loads(data)
         for name in ("chunks", "table_chunks"):
-            said[name] = [[Piece(**one) for one in chunk] for chunk in said[name]]
-        return cls(**said)
+            values[name] = [[Piece(**piece) for piece in chunk] for chunk in values[name]]
+        return cls(**values)
 
 
 @tool(effect="read")
@@ -93,8 +93,8 @@ async def read_source(ctx: RunContext[Any], name: str, chars: int = 12_000, read
     """
     content = await _content(ctx, name, chars, read_as)
     ref = await ctx.artifact(f"read/{content.name}.json", content.to_json(), "application/json", made_for="run")
-    said = f"{content.name}: {content.kind} ({content.media_type}), {len(content.chunks)} chunks"
-    return ToolResult(content=said, artifacts=(ref,))
+    summary = f"{content.name}: {content.kind} ({content.media_type}), {len(content.chunks)} chunks"
+    return ToolResult(content=summary, artifacts=(ref,))
 
 
 async def _content(ctx: RunContext[Any], name: str, chars: int, read_as: str) -> SourceContent:
@@ -121,8 +121,8 @@ async def _content(ctx: RunContext[Any], name: str, chars: int, read_as: str) ->
             content.media = [whole]
             return content
         content.known_by = known_by(content.media_type, suffix)
-        if not content.known_by and isinstance(told := ctx.vars.get(f"{KIND_KNOWN}{whole}"), str):
-            content.known_by, read_as = "model", told
+        if not content.known_by and isinstance(kind := ctx.vars.get(f"{KIND_KNOWN}{whole}"), str):
+            content.known_by, read_as = "model", kind
         if content.media_type == "application/pdf" and _takes_documents(ctx):
             await _keep(ctx, content, data)
         try:
@@ -198,16 +198,16 @@ def _read(content: SourceContent, document: Document, chars: int) -> SourceConte
             if path in alone:
                 rows += _pieces(path, leaf)
         elif isinstance(leaf, TextDocument) and is_media(leaf.media_type):
-            content.media.append(place_in(content.name, path))
+            content.media.append(joined(content.name, path))
         else:
             pieces += _pieces(path, leaf)
-            if isinstance(leaf, PdfDocument) and leaf.pictures:
-                content.media += [place_in(content.name, path)] if path else []
-                content.pictured = [] if path else [*leaf.pictures]
+            if isinstance(leaf, PdfDocument) and leaf.pictured:
+                content.media += [joined(content.name, path)] if path else []
+                content.pictured = [] if path else [*leaf.pictured]
     left = _cut(pieces) + _cut(rows)
     if left:
         content.notes.append(f"{left:,} pieces at its end were not read: it is longer than {MOST_CHUNKED:,} characters")
-    content.chunks, content.table_chunks = list(_packed(pieces, chars)), list(_packed(rows, chars))
+    content.chunks, content.table_chunks = list(_chunks(pieces, chars)), list(_chunks(rows, chars))
     return content
 
 
@@ -219,7 +219,7 @@ def _kind(document: Document) -> str:
     if isinstance(document, PartsDocument):
         if document.media_type in _ARCHIVES:
             return "archive"
-        tables = [isinstance(one, TableDocument) for _, one in leaves(document)]
+        tables = [isinstance(leaf, TableDocument) for _, leaf in leaves(document)]
         return "table" if tables and all(tables) else "document"
     return "text"
 
@@ -228,35 +228,35 @@ def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
     if isinstance(leaf, TableDocument):
         for row in range(leaf.first_row, leaf.last_row + 1):
             if text := row_text(leaf, row):
-                yield Piece(place_in(path, f"row {row}"), text)
+                yield Piece(joined(path, f"row {row}"), text)
         return
     if isinstance(leaf, PdfDocument):
         for number, page in enumerate(leaf.pages, 1):
             if page.strip():
-                yield Piece(place_in(path, str(Place("page", number, number))), page)
+                yield Piece(joined(path, str(Place("page", number, number))), page)
         return
     for place, text in stretches(leaf):
         if text.strip():
-            yield Piece(place_in(path, str(place)), text)
+            yield Piece(joined(path, str(place)), text)
 
 
 def _cut(pieces: list[Piece]) -> int:
     """Cut pieces to what is read; return how many were left out."""
-    kept = sum(spent <= MOST_CHUNKED for spent in accumulate(len(piece.text) for piece in pieces))
-    left = len(pieces) - kept
-    del pieces[kept:]
+    count = sum(total <= MOST_CHUNKED for total in accumulate(len(piece.text) for piece in pieces))
+    left = len(pieces) - count
+    del pieces[count:]
     return left
 
 
-def _packed(pieces: Iterable[Piece], chars: int) -> Iterator[list[Piece]]:
+def _chunks(pieces: Iterable[Piece], chars: int) -> Iterator[list[Piece]]:
     """Give chunks of whole pieces, in order; a piece that is longer is a chunk of its own."""
     chunk: list[Piece] = []
-    spent = 0
+    size = 0
     for piece in pieces:
-        if chunk and spent + len(piece.text) > chars:
+        if chunk and size + len(piece.text) > chars:
             yield chunk
-            chunk, spent = [], 0
+            chunk, size = [], 0
         chunk.append(piece)
-        spent += len(piece.text)
+        size += len(piece.text)
     if chunk:
         yield chunk

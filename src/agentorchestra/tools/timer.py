@@ -24,10 +24,10 @@ async def wait_until(ctx: RunContext[Any], time: str = "", seconds: float = 0) -
         now = await ctx.sleep(seconds)
     else:
         try:
-            wanted = datetime.fromisoformat(time)
+            moment = datetime.fromisoformat(time)
         except ValueError:
             raise ToolError(f"{time!r} is no time; write it like 2027-01-31T09:00:00+01:00") from None
-        if wanted.tzinfo is None:
+        if moment.tzinfo is None:
             raise ToolError(f"the time {time} has no zone; write it like 2027-01-31T09:00:00+01:00, or with Z for UTC")
-        now = await ctx.sleep_until(wanted)
+        now = await ctx.sleep_until(moment)
     return f"It is {now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} now, {now.astimezone(UTC):%A}."

@@ -52,16 +52,14 @@ class Plan(BaseModel):
     def revise(self, steps: list[PlanStep]) -> None:
         """Return other steps; those that stay keep their status and notes."""
         left = list(self.steps)
-        revised = []
+        new_steps = []
         for new in steps:
-            kept = next((step for step in left if step.text == new.text), None)
-            if kept is not None:
-                left.remove(kept)
-                new = new.model_copy(
-                    update={"status": kept.status, "notes": kept.notes, "agent": new.agent or kept.agent}
-                )
-            revised.append(new)
-        self.steps = revised
+            old = next((step for step in left if step.text == new.text), None)
+            if old is not None:
+                left.remove(old)
+                new = new.model_copy(update={"status": old.status, "notes": old.notes, "agent": new.agent or old.agent})
+            new_steps.append(new)
+        self.steps = new_steps
         self._check()
 
     def add(self, steps: list[PlanStep]) -> None:
@@ -101,8 +99,8 @@ class Plan(BaseModel):
         if not self.steps:
             raise ToolError(f"plan {self.name!r} has no steps; add some first")
         if index is None or not 0 <= index < len(self.steps):
-            given = "missing" if index is None else index
-            raise ToolError(f"step_index is {given}; plan {self.name!r} has the steps 0 to {len(self.steps) - 1}")
+            value = "missing" if index is None else index
+            raise ToolError(f"step_index is {value}; plan {self.name!r} has the steps 0 to {len(self.steps) - 1}")
         return self.steps[index]
 
     @property
@@ -139,13 +137,13 @@ class Plans(BaseModel):
 
     def find(self, name: str | None, action: str, *, fall_back: bool = True) -> Plan:
         """Return the named plan; without a name the active one, where the action may fall back to it."""
-        wanted = name or (self.active if fall_back else None)
-        known = ", ".join(self.plans) or "none yet; create one"
-        if wanted is None:
-            raise ToolError(f"{action} needs a plan_id; the plans: {known}")
-        if wanted not in self.plans:
-            raise ToolError(f"there is no plan {wanted!r}; the plans: {known}")
-        return self.plans[wanted]
+        plan_name = name or (self.active if fall_back else None)
+        names = ", ".join(self.plans) or "none yet; create one"
+        if plan_name is None:
+            raise ToolError(f"{action} needs a plan_id; the plans: {names}")
+        if plan_name not in self.plans:
+            raise ToolError(f"there is no plan {plan_name!r}; the plans: {names}")
+        return self.plans[plan_name]
 
     def create(self, name: str, title: str | None, steps: list[PlanStep]) -> Plan:
         if name in self.plans:
@@ -204,9 +202,9 @@ def todo(
     if action == "get":
         return plans.find(plan_id, action).render()
     if action == "create" or (action == "add" and not plans.plans):
-        said = plans.create(plan_id or _FIRST, title, _steps(steps)).render()
+        text = plans.create(plan_id or _FIRST, title, _steps(steps)).render()
     elif action == "delete":
-        said = plans.delete(plans.find(plan_id, action, fall_back=False))
+        text = plans.delete(plans.find(plan_id, action, fall_back=False))
     else:
         plan = plans.find(plan_id, action, fall_back=action != "set_active")
         if action == "set_active":
@@ -224,9 +222,9 @@ def todo(
         else:
             status: StepStatus | None = "completed" if action == "complete" else step_status
             _mark(plan, plan.step(step_index), status, step_notes, step_agent)
-        said = plan.render()
+        text = plan.render()
     ctx.vars[_VAR] = plans.model_dump(mode="json")
-    return said
+    return text
 
 
 @tool(effect="pure", thread=False, sequential=True)
@@ -244,9 +242,9 @@ def _mark(plan: Plan, step: PlanStep, status: StepStatus | None, notes: str | No
     if status is None and notes is None and agent is None:
         raise ToolError(f"mark_step needs step_status ({', '.join(_MARKS)}), step_notes or step_agent")
     if status in ("in_progress", "completed") and (waits := plan.waits_for(step)):
-        listed = ", ".join(map(str, waits))
+        numbers = ", ".join(map(str, waits))
         raise ToolError(
-            f"the step {step.text!r} needs step {listed}, which is not completed; "
+            f"the step {step.text!r} needs step {numbers}, which is not completed; "
             "complete that first, or update the plan"
         )
     step.doubtful = False
@@ -255,15 +253,15 @@ def _mark(plan: Plan, step: PlanStep, status: StepStatus | None, notes: str | No
     step.agent = step.agent if agent is None else agent
 
 
-def _steps(given: list[str | StepArgument] | None) -> list[PlanStep]:
+def _steps(entries: list[str | StepArgument] | None) -> list[PlanStep]:
     steps = [
-        PlanStep(text=one.strip())
-        if isinstance(one, str)
-        else PlanStep(text=one.text.strip(), agent=one.agent.strip(), needs=one.needs)
-        for one in given or ()
+        PlanStep(text=entry.strip())
+        if isinstance(entry, str)
+        else PlanStep(text=entry.text.strip(), agent=entry.agent.strip(), needs=entry.needs)
+        for entry in entries or ()
     ]
     if not steps or not all(step.text for step in steps):
-        raise ToolError(f"steps is {given!r}; give a list of steps, none of them empty")
+        raise ToolError(f"steps is {entries!r}; give a list of steps, none of them empty")
     return steps
 
 

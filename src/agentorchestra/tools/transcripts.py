@@ -16,5 +16,5 @@ async def transcribe_file(ctx: RunContext[Any], name: str) -> TextBlock:
     Args:
         name: The file's name as listed with the task.
     """
-    said = await ctx.transcribe(name)
-    return TextBlock(text=said or "(nothing is said)", source=Source(kind="file", ref=name), trust=Trust.UNTRUSTED)
+    text = await ctx.transcribe(name)
+    return TextBlock(text=text or "(nothing is said)", source=Source(kind="file", ref=name), trust=Trust.UNTRUSTED)

@@ -39,7 +39,7 @@ TERMINAL, LOOK = "terminal", "ask_media"
 FILE = "file:"  # names of the run's state that hold the files of the working folder
 SHOWN_PICTURES = 3
 SHOWN_BYTES = 4 << 20
-LINKED = 200  # entries of the task's files that also stand directly in the working folder
+MOST_LINKS = 200  # entries of the task's files that also stand directly in the working folder
 _ENDINGS = {
     "time": "it was stopped after its time limit of {seconds:g} s",
     "memory": "it was stopped: {detail}",
@@ -57,7 +57,7 @@ class _Live:
     calls: list[dict[str, JsonValue]] = field(default_factory=list)  # the calls it made so far
     answers: list[dict[str, JsonValue]] = field(default_factory=list)  # what they gave
     task: asyncio.Task[Ran] | None = None
-    asked: asyncio.Queue[tuple[dict[str, JsonValue], asyncio.Future[dict[str, JsonValue]]]] = field(
+    requests: asyncio.Queue[tuple[dict[str, JsonValue], asyncio.Future[dict[str, JsonValue]]]] = field(
         default_factory=asyncio.Queue
     )
     open_call: asyncio.Future[dict[str, JsonValue]] | None = None
@@ -66,7 +66,7 @@ class _Live:
     async def call(self, name: str, arguments: dict[str, JsonValue]) -> JsonValue:
         """Be what the sandbox calls: wait for the answer that a later part brings."""
         future: asyncio.Future[dict[str, JsonValue]] = asyncio.get_running_loop().create_future()
-        await self.asked.put(({"name": name, "arguments": arguments}, future))
+        await self.requests.put(({"name": name, "arguments": arguments}, future))
         answer = await future
         if answer.get("error") is not None:
             raise (TypeError if answer.get("type") == "TypeError" else ToolError)(str(answer["error"]))
@@ -74,12 +74,12 @@ class _Live:
 
     async def next(self) -> dict[str, JsonValue] | Ran:
         assert self.task is not None
-        waiting = asyncio.create_task(self.asked.get())
+        waiting = asyncio.create_task(self.requests.get())
         try:
             await asyncio.wait({waiting, self.task}, return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
-                asked, self.open_call = waiting.result()
-                return asked
+                request, self.open_call = waiting.result()
+                return request
             return self.task.result()
         finally:
             waiting.cancel()
@@ -129,7 +129,7 @@ class Workbench(BaseHandler):
         live.part = part + 1
         trust = self._trust(live, effect, ctx)
         if isinstance(came, Ran):
-            return await _recorded(came, ctx, trust)
+            return await _outcome_of(came, ctx, trust)
         return Outcome(value={"call": came}, trust=trust)
 
     def _trust(self, live: _Live, effect: Effect, ctx: Any) -> Trust:
@@ -143,7 +143,7 @@ class Workbench(BaseHandler):
     async def _start(self, live: _Live, effect: Effect, part: int, ctx: Any) -> str:
         """Start the program and bring it to where this part begins; return what is wrong, "" if nothing is."""
         await live.end()
-        live.asked = asyncio.Queue()
+        live.requests = asyncio.Queue()
         if self.sandbox is None:
             raise SandboxUnavailableError('this workspace has no sandbox (sandbox.backend = "none" in its settings)')
         program = await self._program(live.program, ctx, network=Tag.NETWORK in effect.tags)
@@ -159,34 +159,34 @@ class Workbench(BaseHandler):
                 live.answer(live.answers[index])
         return ""
 
-    def _limits(self, given: dict[str, JsonValue]) -> SandboxLimits:
-        seconds = given.get("seconds")
+    def _limits(self, arguments: dict[str, JsonValue]) -> SandboxLimits:
+        seconds = arguments.get("seconds")
         if not isinstance(seconds, int | float):
             return self.limits
         return replace(self.limits, seconds=min(float(seconds), self.limits.seconds))
 
-    async def _program(self, given: dict[str, JsonValue], ctx: Any, *, network: bool) -> Program:
-        kept: dict[str, bytes] = {}
-        files = given.get("files")
+    async def _program(self, arguments: dict[str, JsonValue], ctx: Any, *, network: bool) -> Program:
+        contents: dict[str, bytes] = {}
+        files = arguments.get("files")
         for name, sha256 in (files if isinstance(files, dict) else {}).items():
-            kept[name] = await ctx.read_artifact(ArtifactRef(name=name, sha256=str(sha256), size=0))
-        variables, earlier = given.get("variables"), given.get("earlier")
+            contents[name] = await ctx.read_artifact(ArtifactRef(name=name, sha256=str(sha256), size=0))
+        variables, earlier = arguments.get("variables"), arguments.get("earlier")
         if isinstance(variables, str):
-            kept[VARIABLES] = await ctx.blob(variables) if variables else b""
+            contents[VARIABLES] = await ctx.blob(variables) if variables else b""
         if isinstance(earlier, str):
-            kept[EARLIER] = earlier.encode()
-        tops = list(dict.fromkeys(one.name.split("/")[0] for one in ctx.manifest.files))
-        functions = _names(given.get("functions"))
+            contents[EARLIER] = earlier.encode()
+        tops = list(dict.fromkeys(file.name.split("/")[0] for file in ctx.manifest.files))
+        functions = _names(arguments.get("functions"))
         return Program(
-            language="bash" if given.get("language") == "bash" else "python",
-            code=str(given.get("code", "")),
+            language="bash" if arguments.get("language") == "bash" else "python",
+            code=str(arguments.get("code", "")),
             folder=ctx.folder / "files" if tops else None,
-            names=tuple(name for name in tops[:LINKED] if name not in kept),
-            kept=kept,
-            tools=(*_names(given.get("tools")), *functions),
+            names=tuple(name for name in tops[:MOST_LINKS] if name not in contents),
+            kept=contents,
+            tools=(*_names(arguments.get("tools")), *functions),
             functions=functions,
             network=network,
-            seed=int(str(given.get("seed", 0))),
+            seed=int(str(arguments.get("seed", 0))),
         )
 
     # -- for the tools -----------------------------------------------------------------------------------------------
@@ -230,12 +230,12 @@ class Workbench(BaseHandler):
             while True:
                 arguments: dict[str, JsonValue] = {**program, "part": 0} if part == 0 else {"part": part}
                 outcome = await ctx.run_code(INTERPRETER, arguments, mode=mode, tags=tags)
-                asked = outcome.value.get("call") if outcome.ok and isinstance(outcome.value, dict) else None
-                if not isinstance(asked, dict):
+                request = outcome.value.get("call") if outcome.ok and isinstance(outcome.value, dict) else None
+                if not isinstance(request, dict):
                     _keep_files(ctx, outcome)
                     return outcome
-                live.calls.append(asked)
-                live.answers.append(await (answer or _called)(ctx, asked))
+                live.calls.append(request)
+                live.answers.append(await (answer or _call)(ctx, request))
                 part += 1
         finally:
             del self._live[slot]
@@ -245,47 +245,47 @@ class Workbench(BaseHandler):
         """Return what a model sees of a program, from the outcome of its last part; ToolError without a result."""
         if not outcome.ok or not isinstance(outcome.value, dict):
             raise ToolError(outcome.error or "the program gave no result")
-        said = outcome.value
+        value = outcome.value
         lines = []
         if self.sandbox is not None and not self.sandbox.safe:
             lines.append("[run without a sandbox]")
         for name in ("stdout", "stderr"):
-            printed = str(said.get(name) or "")
-            if text := plain(printed, len(printed.encode(errors="replace"))):
+            output = str(value.get(name) or "")
+            if text := plain(output, len(output.encode(errors="replace"))):
                 lines.append(text if name == "stdout" else f"[stderr]\n{text}")
-        lines += self.ending(said)
+        lines += self.ending(value)
         lines += self.about_files(outcome)
-        made = outcome.artifacts
-        pictures = [one for one in made if one.media_type.startswith("image/") and one.size <= SHOWN_BYTES]
+        refs = outcome.artifacts
+        pictures = [ref for ref in refs if ref.media_type.startswith("image/") and ref.size <= SHOWN_BYTES]
         if pictures and ctx.manifest.programs and LOOK in (ctx.capabilities or {LOOK}):
             pictures = []  # each costs a thousand tokens and more
             lines.append(f"[{LOOK} looks at pictures]")
         text = "\n".join(lines) or "(no output)"
         blocks: list[Block] = [TextBlock(text=text, trust=Trust.UNTRUSTED)]  # its source is the tool
-        for one in pictures[:SHOWN_PICTURES]:
-            source = Source(kind="tool", ref=one.name)
+        for ref in pictures[:SHOWN_PICTURES]:
+            source = Source(kind="tool", ref=ref.name)
             blocks.append(
-                MediaBlock(sha256=one.sha256, media_type=one.media_type, name=one.name, size=one.size, source=source)
+                MediaBlock(sha256=ref.sha256, media_type=ref.media_type, name=ref.name, size=ref.size, source=source)
             )
         return ToolResult(content=blocks, trust=Trust.UNTRUSTED)
 
     def about_files(self, outcome: Outcome) -> list[str]:
         """Return lines on what became of the files in the working folder."""
-        said = outcome.value if isinstance(outcome.value, dict) else {}
+        value = outcome.value if isinstance(outcome.value, dict) else {}
         lines = []
         if outcome.artifacts:
-            shown = ", ".join(f"{one.name} ({one.size:,} bytes)" for one in outcome.artifacts)
-            lines.append(f"[files kept for later calls: {shown}]")
-        removed, notes = said.get("removed"), said.get("notes")
+            names = ", ".join(f"{ref.name} ({ref.size:,} bytes)" for ref in outcome.artifacts)
+            lines.append(f"[files kept for later calls: {names}]")
+        removed, notes = value.get("removed"), value.get("notes")
         if isinstance(removed, list) and removed:
-            lines.append(f"[files removed: {', '.join(str(one) for one in removed)}]")
-        return lines + [f"[{one}]" for one in (notes if isinstance(notes, list) else [])]
+            lines.append(f"[files removed: {', '.join(str(name) for name in removed)}]")
+        return lines + [f"[{text}]" for text in (notes if isinstance(notes, list) else [])]
 
-    def ending(self, said: dict[str, JsonValue]) -> list[str]:
+    def ending(self, value: dict[str, JsonValue]) -> list[str]:
         """Return a line on how a program ended, none for one that ended well."""
-        ending, code = str(said.get("ending")), said.get("exit_code")
+        ending, code = str(value.get("ending")), value.get("exit_code")
         if ending in _ENDINGS:
-            detail = str(said.get("detail") or "")
+            detail = str(value.get("detail") or "")
             flood = self.limits.flood_bytes >> 20
             return [f"[{_ENDINGS[ending].format(seconds=self.limits.seconds, detail=detail, flood=flood)}]"]
         if isinstance(code, int) and code < 0:
@@ -300,45 +300,45 @@ class Workbench(BaseHandler):
 
 
 def _names(value: JsonValue) -> tuple[str, ...]:
-    return tuple(str(one) for one in value) if isinstance(value, list) else ()
+    return tuple(str(name) for name in value) if isinstance(value, list) else ()
 
 
-async def _called(ctx: RunContext[Any], asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
+async def _call(ctx: RunContext[Any], request: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Make a program's call through the door."""
-    arguments = asked.get("arguments")
-    outcome = await ctx.call_tool(str(asked.get("name")), **(arguments if isinstance(arguments, dict) else {}))
+    arguments = request.get("arguments")
+    outcome = await ctx.call_tool(str(request.get("name")), **(arguments if isinstance(arguments, dict) else {}))
     return {"value": json_value(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
 
 
-async def _recorded(ran: Ran, ctx: Any, trust: Trust) -> Outcome:
+async def _outcome_of(end: Ran, ctx: Any, trust: Trust) -> Outcome:
     """Return a program's end as an outcome; its files as artifacts."""
-    made = []
+    refs = []
     variables: bytes | None = None
-    for name, data in sorted(ran.made.items()):
+    for name, data in sorted(end.made.items()):
         if name == VARIABLES:
             variables = data
             continue
         media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        made.append(await ctx.artifact(name, data, media_type))
+        refs.append(await ctx.artifact(name, data, media_type))
     value: dict[str, JsonValue] = {
-        "ending": ran.ending,
-        "exit_code": ran.exit_code,
-        "stdout": ran.stdout,
-        "stderr": ran.stderr,
-        "removed": [name for name in ran.removed if name not in (VARIABLES, EARLIER)],
-        "notes": list(ran.notes),
-        "detail": ran.detail,
-        "peak_bytes": ran.peak_bytes,
+        "ending": end.ending,
+        "exit_code": end.exit_code,
+        "stdout": end.stdout,
+        "stderr": end.stderr,
+        "removed": [name for name in end.removed if name not in (VARIABLES, EARLIER)],
+        "notes": list(end.notes),
+        "detail": end.detail,
+        "peak_bytes": end.peak_bytes,
     }
     if variables is not None:
         value["variables"] = await ctx.run.services.store.put_blob(variables)
-    return Outcome(value=value, artifacts=tuple(made), trust=trust)
+    return Outcome(value=value, artifacts=tuple(refs), trust=trust)
 
 
 def _keep_files(ctx: RunContext[Any], outcome: Outcome) -> None:
     """Set in the run's state which files the working folder holds after a program."""
-    for one in outcome.artifacts:
-        ctx.vars[FILE + one.name] = {"sha256": one.sha256, "size": one.size}
+    for ref in outcome.artifacts:
+        ctx.vars[FILE + ref.name] = {"sha256": ref.sha256, "size": ref.size}
     removed = outcome.value.get("removed") if outcome.ok and isinstance(outcome.value, dict) else None
     for name in removed if isinstance(removed, list) else []:
         ctx.vars.pop(f"{FILE}{name}", None)
@@ -375,16 +375,16 @@ class SandboxInterpreter:
     async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ended:
         """Run a program; what it calls are the host's effects, recorded between its parts."""
         ctx = host.ctx
-        counted = 0
+        call_count = 0
 
-        async def answer(_: RunContext[Any], asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
-            nonlocal counted
-            counted += 1
-            arguments = asked.get("arguments")
-            named = dict(arguments) if isinstance(arguments, dict) else {}
-            first = named.pop(POSITIONAL, [])
-            made = ProgramCall(str(asked.get("name")), tuple(first) if isinstance(first, list) else (), named)
-            (reply,) = await host.calls([made])
+        async def answer(_: RunContext[Any], request: dict[str, JsonValue]) -> dict[str, JsonValue]:
+            nonlocal call_count
+            call_count += 1
+            arguments = request.get("arguments")
+            keywords = dict(arguments) if isinstance(arguments, dict) else {}
+            first = keywords.pop(POSITIONAL, [])
+            call = ProgramCall(str(request.get("name")), tuple(first) if isinstance(first, list) else (), keywords)
+            (reply,) = await host.calls([call])
             if reply.kind == "SystemExit":
                 raise _Over
             return {"value": reply.value} if reply.error is None else {"error": reply.error, "type": reply.kind}
@@ -395,13 +395,13 @@ class SandboxInterpreter:
             return Ended()
         if not outcome.ok or not isinstance(outcome.value, dict):
             return Ended(error=outcome.error or "the program gave no result")
-        said = outcome.value
-        host.print(str(said.get("stdout") or ""))
-        made = self._workbench.about_files(outcome)
-        errors = [str(said.get("stderr") or "").strip(), *self._workbench.ending(said)]
-        error = "\n".join(one for one in errors if one)
-        failed_ = said.get("ending") != "exited" or said.get("exit_code") != 0
-        host.print("".join(f"{line}\n" for line in ([] if failed_ else errors[:1]) + made if line))
+        value = outcome.value
+        host.print(str(value.get("stdout") or ""))
+        lines = self._workbench.about_files(outcome)
+        errors = [str(value.get("stderr") or "").strip(), *self._workbench.ending(value)]
+        error = "\n".join(line for line in errors if line)
+        failed_ = value.get("ending") != "exited" or value.get("exit_code") != 0
+        host.print("".join(f"{line}\n" for line in ([] if failed_ else errors[:1]) + lines if line))
         return Ended(error=error if failed_ else None)
 
     async def aclose(self) -> None:

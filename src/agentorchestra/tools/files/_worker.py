@@ -92,12 +92,12 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
             media_type = importlib.import_module("formats.sniff").sniff(data, name)
             media = importlib.import_module("formats.media")
             if mode == "shape":
-                return media.shape(job, data, media_type, request["options"]), b""
+                return media.shape(job, data, media_type, request["asked"]), b""
             if mode == "media":
                 return {"text": media.describe_media(data, media_type)}, b""
             return {"frames": media.frames(job, data, media_type, request["at"], request["count"])}, b""
         if mode == "page":
-            return importlib.import_module("formats.webpage").read_page(job, data, name, request["options"]), b""
+            return importlib.import_module("formats.webpage").read_page(job, data, name, request["asked"]), b""
         document = importlib.import_module("formats.convert").convert(job, data, name)
         facts = {"media_type": document["media_type"], "textless": document.get("textless", False)}
         return {"document": document if mode == "read" else facts}, b""

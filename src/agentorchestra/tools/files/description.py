@@ -30,10 +30,10 @@ from agentorchestra.tools.files.documents import (
     PdfDocument,
     TextDocument,
     is_media,
+    joined,
     locate,
     only_part,
     pictures_of,
-    place_in,
 )
 from agentorchestra.tools.files.folders import LIST_SIZE, by_folder, matching
 from agentorchestra.tools.files.index import PassageIndex, query_words
@@ -127,7 +127,7 @@ def _verdict(document: Document, place: str, quote: Quote) -> bool | str | None:
         return None
     page = parse_place(inside)
     pages = range(page.first, page.last + 1) if page is not None else ()
-    if isinstance(part, PdfDocument) and part.pictures and (not pages or {*part.pictures} & {*pages}):
+    if isinstance(part, PdfDocument) and part.pictured and (not pages or {*part.pictured} & {*pages}):
         return None
     return False
 
@@ -174,7 +174,7 @@ async def search_passages(
 async def _picture_notes(ctx: RunContext[Any], index: PassageIndex, names: dict[str, str]) -> list[Block]:
     """Return the pages of the searched files that no search finds, those of the first files by name."""
     pages = await asyncio.to_thread(index.pictures, names)
-    places = [place_in(name, pages[sha256]) for sha256, name in names.items() if sha256 in pages][:MOST_NAMES]
+    places = [joined(name, pages[sha256]) for sha256, name in names.items() if sha256 in pages][:MOST_NAMES]
     if len(pages) > MOST_NAMES:
         places.append(f"pages of {len(pages) - MOST_NAMES:,} more files")
     return [note(f"Not searched: {only_pictures(', '.join(places), how_to_look(ctx))}.")] if places else []

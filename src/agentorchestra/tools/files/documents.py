@@ -117,7 +117,7 @@ class PdfDocument:
     media_type: str = "application/pdf"
     tables: tuple[tuple[int, TableDocument], ...] = ()  # the tables with the page each stands on, in order
     notes: tuple[str, ...] = ()  # what was left out
-    pictures: tuple[int, ...] = ()  # pages without text, or with a scanner's line only: they can be looked at
+    pictured: tuple[int, ...] = ()  # pages without text, or with a scanner's line only: they can be looked at
     kind: Literal["pdf"] = "pdf"
 
     @cached_property
@@ -175,7 +175,7 @@ def document_to_json(document: Document) -> dict[str, Any]:
         )
     if isinstance(document, PdfDocument):
         tables = [[page, document_to_json(table)] for page, table in document.tables]
-        return data | {"pages": list(document.pages), "tables": tables, "pictured": list(document.pictures)}
+        return data | {"pages": list(document.pages), "tables": tables, "pictured": list(document.pictured)}
     parts = [
         {"name": part.name, "document": document_to_json(part.document), "size": part.size} for part in document.parts
     ]
@@ -233,16 +233,16 @@ def leaves(document: Document, prefix: str = "", *, tables: bool = True) -> Iter
     if not isinstance(document, PartsDocument):
         yield prefix, document
     for part in parts_of(document) if tables or isinstance(document, PartsDocument) else ():
-        yield from leaves(part.document, place_in(prefix, part.name), tables=tables)
+        yield from leaves(part.document, joined(prefix, part.name), tables=tables)
 
 
 def pictures_of(document: Document, first: int = 1, last: int | None = None) -> str:
     """Return the places of PDF pages that can only be looked at, of one PDF those from first to last."""
     places = []
     for path, leaf in leaves(document):
-        pictures = leaf.pictures if isinstance(leaf, PdfDocument) else ()
+        pictures = leaf.pictured if isinstance(leaf, PdfDocument) else ()
         pages = [page for page in pictures if first <= page <= (last or page)]
-        places += [place_in(path, pages_named(pages))] if pages else []
+        places += [joined(path, pages_named(pages))] if pages else []
     more = f" and {len(places) - _MOST_NAMES} more" if len(places) > _MOST_NAMES else ""
     return ", ".join(places[:_MOST_NAMES]) + more
 
@@ -254,7 +254,7 @@ def only_part(document: Document) -> Document:
     return document
 
 
-def place_in(prefix: str, name: str) -> str:
+def joined(prefix: str, name: str) -> str:
     """Return a place inside a part."""
     return f"{prefix}!{name}" if prefix else name
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentorchestra.tools.files.documents import Document, PdfDocument, TableDocument, TextDocument, leaves, place_in
+from agentorchestra.tools.files.documents import Document, PdfDocument, TableDocument, TextDocument, joined, leaves
 from agentorchestra.tools.files.places import Place
 from agentorchestra.tools.files.tables import row_text
 from agentorchestra.tools.files.views import LINE_CHARS
@@ -162,7 +162,7 @@ def passages(document: Document) -> Iterator[TextPassage]:
     for path, leaf in leaves(document):
         for passage in _passages(leaf):
             if path:
-                passage = TextPassage(place_in(path, passage.place), passage.text, f"{path} {passage.heading}".strip())
+                passage = TextPassage(joined(path, passage.place), passage.text, f"{path} {passage.heading}".strip())
             yield passage
 
 

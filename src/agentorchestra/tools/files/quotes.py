@@ -27,10 +27,10 @@ from agentorchestra.tools.files.documents import (
     PdfDocument,
     TableDocument,
     TextDocument,
+    joined,
     leaves,
     locate,
     only_part,
-    place_in,
 )
 from agentorchestra.tools.files.formats.text import with_newlines
 from agentorchestra.tools.files.places import Place, column_name, parse_place
@@ -371,7 +371,7 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
     if inside:
         inner = parse_place(inside)
         if inner is not None and inner.unit == "line" and isinstance(only_part(part), TableDocument):
-            return place_of(document, place_in(prefix, str(replace(inner, unit="row"))), quote)  # read as a text
+            return place_of(document, joined(prefix, str(replace(inner, unit="row"))), quote)  # read as a text
         if inner is None or inner.part or _plain(quote).words < FEW_WORDS:
             return None
         part = only_part(part)
@@ -381,8 +381,8 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
         places = [*islice(_places(part, quote, inner.first - near, inner.last + near), 2)]
     else:
         every = ((path, leaf) for path, leaf in leaves(part, tables=False) if _size(leaf) <= MOST_SEARCHED)
-        places = [*islice((place_in(path, place) for path, leaf in every for place in _places(leaf, quote)), 2)]
-    return place_in(prefix, places[0]) if len(places) == 1 else None
+        places = [*islice((joined(path, place) for path, leaf in every for place in _places(leaf, quote)), 2)]
+    return joined(prefix, places[0]) if len(places) == 1 else None
 
 
 def _is_in_notes(document: Document, quote: str) -> bool:

@@ -32,11 +32,11 @@ from agentorchestra.tools.files.documents import (
     TableDocument,
     TextDocument,
     is_media,
+    joined,
     leaves,
     locate,
     only_part,
     pictures_of,
-    place_in,
 )
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.passages import TextPassage
@@ -139,7 +139,7 @@ def read_blocks(document: Document, name: str, request: Asked) -> list[Block]:
     leaf = _leaf(name, target, place, path, request)
     if leaf.blocks:
         return _with_form(target, place, leaf)
-    sentence = f"{name}: {place_in(path, str(place))} holds no text."
+    sentence = f"{name}: {joined(path, str(place))} holds no text."
     return [note(" ".join([sentence, *(_text_of(note) for note in leaf.notes)]))]
 
 
@@ -173,14 +173,14 @@ def _leaf(name: str, document: Leaf, place: Place, path: str, request: Asked) ->
     if isinstance(document, PdfDocument):
         view = page_view(document, place, request.limit)
         if pages := pictures_of(document, place.first, view.last):
-            sentence = only_pictures(place_in(path, pages), request.way)
+            sentence = only_pictures(joined(path, pages), request.way)
             notes.append(note(f"Note: {sentence}.", outside=bool(path)))
     else:
         view = text_view(document, place, request.limit)
     # A place in a part has the part's name in it, which is a word from outside.
     notes.extend(note(text, outside=bool(path)) for text in _rest(document, place, view, path, request))
     blocks: list[Block] = [
-        block(name, TextPassage(place_in(path, str(span)), text), request.kind)
+        block(name, TextPassage(joined(path, str(span)), text), request.kind)
         for span, text in view.pieces
         if span.unit == "line" or text.strip()
     ]
@@ -197,7 +197,7 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
             unit = str(Place(piece.unit, piece.first, piece.first)).capitalize()
             sentences.append(
                 f"{unit} has {size:,} characters; {piece.first_char:,}-{piece.last_char:,} are shown. "
-                f"Read on with part={place_in(path, str(rest))!r}."
+                f"Read on with part={joined(path, str(rest))!r}."
             )
     if len(view.cut) > _CUT_NAMED:
         sentences.append(f"{len(view.cut) - _CUT_NAMED:,} more are cut; the numbers of their lines say where.")
@@ -207,7 +207,7 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
         noun = "Line" if place.unit == "line" else "Page"
         tail = f"{noun} {place.last:,} is" if last + 1 == place.last else f"{noun}s {last + 1:,}-{place.last:,} are"
         span = f"[{following.first}, {following.last}]"
-        on = f"view_range={span}" if request.ranged and not path else f"part={place_in(path, str(following))!r}"
+        on = f"view_range={span}" if request.ranged and not path else f"part={joined(path, str(following))!r}"
         sentences.append(f"{tail} not shown. Read on with {on}.")
     elif place.last < whole.last and not place.first_char:
         sentences.append(f"It has {whole.last:,} {'lines' if whole.unit == 'line' else 'pages'}.")
@@ -224,7 +224,7 @@ def _goes_on(document: TextDocument | PdfDocument, stretch: Place) -> bool:
 
 def _read_parts(file: str, document: PartsDocument, path: str, request: Asked) -> list[Block]:
     source = Source(kind=request.kind, ref=file)
-    overview = f"{place_in(file, path) if path else file} has {listing(document, path)}"
+    overview = f"{joined(file, path) if path else file} has {listing(document, path)}"
     blocks: list[Block] = [TextBlock(text=overview, source=source, trust=Trust.UNTRUSTED)]
     left = request.limit
     for name, leaf in leaves(document, path, tables=False):
@@ -243,7 +243,7 @@ def listing(document: PartsDocument, path: str = "") -> str:
     lines = []
     for part in document.parts[:_LIST_LENGTH]:
         size = f"{part.size:,} bytes; " if part.size is not None else ""
-        lines.append(f"{place_in(path, part.name)}: {size}{extent_of(part.document)}")
+        lines.append(f"{joined(path, part.name)}: {size}{extent_of(part.document)}")
     if len(document.parts) > _LIST_LENGTH:
         lines.append(f"and {len(document.parts) - _LIST_LENGTH} more")
     lines += [f"Note: {note}." for note in document.notes]
@@ -312,7 +312,7 @@ def _span_place(name: str, document: Leaf, span: tuple[int, int]) -> Place:
 
 def contents(document: Document, path: str = "") -> str:
     if isinstance(document, PartsDocument):
-        names = [place_in(path, part.name) for part in document.parts[:12]]
+        names = [joined(path, part.name) for part in document.parts[:12]]
         more = f" and {len(document.parts) - 12} more" if len(document.parts) > 12 else ""
         return f"{_part_count(document)}: {', '.join(names)}{more}"
     whole = _extent(document)
@@ -330,15 +330,15 @@ def _table(name: str, table: TableDocument, place: Place, path: str, request: As
     view = table_view(table, place, max(min(request.limit, TABLE_CHARS), _LEAST_TABLE))
     if not (view.text or view.traits or view.rest):
         return _Read([], [])
-    source = Source(kind=request.kind, ref=name, place=place_in(path, str(view.place)))
+    source = Source(kind=request.kind, ref=name, place=joined(path, str(view.place)))
     texts = filter(None, (view.text, view.traits))
     blocks: list[Block] = [TextBlock(text=text, source=source, trust=Trust.UNTRUSTED) for text in texts]
     notes: list[Block] = [note(f"Note: {text}.", outside=False) for text in view.notes]
     if view.trait_rest:
         line = f"Colours, formulas and the like are told down to row {view.trait_rest.first - 1}."
-        notes.append(note(f"{line} Those below: part={place_in(path, str(view.trait_rest))!r}.", outside=bool(path)))
+        notes.append(note(f"{line} Those below: part={joined(path, str(view.trait_rest))!r}.", outside=bool(path)))
     if view.rest:
-        ways = " and ".join(repr(place_in(path, str(area))) for area in view.rest)
+        ways = " and ".join(repr(joined(path, str(area))) for area in view.rest)
         notes.append(note(f"The table has {contents(table)}. Read on with part={ways}.", outside=bool(path)))
     return _Read(blocks, notes, ends=not view.rest)
 
@@ -424,7 +424,7 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, pic
 async def _picture(ctx: RunContext[Any], ref: FileRef) -> list[Block]:
     """Return a picture in the size that models read, below what can be said of it; [] for one that cannot be drawn."""
     path, source = ctx.file(ref.name), Source(kind="file", ref=ref.name, place="picture")
-    request = Request(path, "shape", options={"form": "pictures", "region": None, "pages": ()})
+    request = Request(path, "shape", asked={"form": "pictures", "region": None, "pages": ()})
     try:
         about, picture = await describe_media(path), (await run_async(request, LIMITS))[0]["pieces"][0]
     except FileInputError:
@@ -442,7 +442,7 @@ def length_of(document: Document, *, tables: bool = False) -> int:
                 return 0
             chars += len(leaf.text)
         elif isinstance(leaf, PdfDocument):
-            if leaf.pictures:
+            if leaf.pictured:
                 return 0
             chars += sum(map(len, leaf.pages))
         elif isinstance(leaf, TableDocument):

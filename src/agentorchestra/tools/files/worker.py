@@ -60,7 +60,7 @@ class Request:
     at: Sequence[float] = ()  # seconds at which frames are taken
     count: int = 0  # frames that are taken evenly, when `at` is empty
     # The form that is wanted (formats/media.py), or what a server said of a page (formats/webpage.py)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    asked: Mapping[str, Any] = field(default_factory=dict)
     encoding: str = ""  # of the file's text; "" to look
 
 

@@ -84,25 +84,25 @@ _KNOWN_ELSEWHERE = frozenset({"description", "name", "$comment", "comment", "ico
 
 def read_mcp_file(path: Path, environ: Mapping[str, str]) -> McpFile:
     """Read, check and fill in a file; `${VAR}` comes from `environ`. McpError names what is wrong and what to do."""
-    written = _servers(path)
-    _check_prefixes(written, path)
+    sections = _servers(path)
+    _check_prefixes(sections, path)
     servers, secrets, notes = [], dict[str, str](), list[str]()
-    for name, value in written.items():
-        where = f"the MCP server {name!r} in {path}"
+    for name, value in sections.items():
+        label = f"the MCP server {name!r} in {path}"
         if not name.strip():
             raise McpError(f"{path} has an MCP server without a name; name it by its key in mcpServers")
         if not isinstance(value, dict):
-            raise McpError(f'{where} is {_short(value)}; write an object, e.g. {{"command": "uvx", "args": [...]}}')
-        entry = _entry(value, where)
+            raise McpError(f'{label} is {_short(value)}; write an object, e.g. {{"command": "uvx", "args": [...]}}')
+        entry = _entry(value, label)
         if entry.disabled or not entry.enabled:
             continue
-        server, found = _Filling(where, name, environ, path.absolute().parent).server(entry)
+        server, values = _Filling(label, name, environ, path.absolute().parent).server(entry)
         servers.append(server)
-        secrets |= found
-        unused = sorted(set(entry.model_extra or {}) - _KNOWN_ELSEWHERE)
-        if unused:
-            notes.append(f"{where} has {', '.join(map(repr, unused))}, which nothing here reads")
-    return McpFile(tuple(servers), tuple(written), secrets, tuple(notes))
+        secrets |= values
+        extras = sorted(set(entry.model_extra or {}) - _KNOWN_ELSEWHERE)
+        if extras:
+            notes.append(f"{label} has {', '.join(map(repr, extras))}, which nothing here reads")
+    return McpFile(tuple(servers), tuple(sections), secrets, tuple(notes))
 
 
 def prefix_of(server: str) -> str:
@@ -118,9 +118,9 @@ def as_name(text: str) -> str:
 
 def _check_prefixes(names: Iterable[str], path: Path) -> None:
     """Check that the tools of no two servers would be called the same."""
-    taken: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for name in names:
-        other = taken.setdefault(prefix_of(name), name)
+        other = owners.setdefault(prefix_of(name), name)
         if other != name:
             raise McpError(
                 f"the tools of the MCP servers {other[:80]!r} and {name[:80]!r} in {path} would have the same names, "
@@ -143,8 +143,8 @@ def _servers(path: Path) -> dict[str, Any]:
         raise McpError(f"{path} is not JSON: {exc}; correct it") from None
     servers = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(servers, dict):
-        renamed = isinstance(document, dict) and isinstance(document.get("servers"), dict)
-        other = ' (its servers are under "servers": rename that key)' if renamed else ""
+        has_servers = isinstance(document, dict) and isinstance(document.get("servers"), dict)
+        other = ' (its servers are under "servers": rename that key)' if has_servers else ""
         raise McpError(
             f'{path} has no object "mcpServers"{other}; write {{"mcpServers": {{"NAME": {{"command": "..."}}}}}}'
         )
@@ -153,7 +153,7 @@ def _servers(path: Path) -> dict[str, Any]:
     return servers
 
 
-def _entry(value: dict[str, Any], where: str) -> _Entry:
+def _entry(value: dict[str, Any], label: str) -> _Entry:
     try:
         return _Entry.model_validate(value)
     except ValidationError as exc:
@@ -161,13 +161,13 @@ def _entry(value: dict[str, Any], where: str) -> _Entry:
         place = ".".join(str(part) for part in first["loc"])
         # The value may be a secret: its type says enough.
         raise McpError(
-            f"{where}: {place} does not fit: {first['msg']} (it is {type(first['input']).__name__})"
+            f"{label}: {place} does not fit: {first['msg']} (it is {type(first['input']).__name__})"
         ) from None
 
 
 class _Filling:
-    def __init__(self, where: str, name: str, environ: Mapping[str, str], folder: Path) -> None:
-        self._where = where
+    def __init__(self, label: str, name: str, environ: Mapping[str, str], folder: Path) -> None:
+        self._where = label
         self._name = name
         self._environ = environ
         self._folder = folder
@@ -176,16 +176,16 @@ class _Filling:
     def server(self, entry: _Entry) -> tuple[Server, dict[str, str]]:
         common: dict[str, Any] = {"required": entry.required, "trust": entry.trust, "timeout_s": entry.timeout_s}
         common["startup_s"] = entry.startup_timeout_s
-        made = self._http(entry, common) if self._over_http(entry) else self._stdio(entry, common)
-        return made, {f"{self._name}.{name}": value for name, value in self._secrets.items()}
+        server = self._http(entry, common) if self._over_http(entry) else self._stdio(entry, common)
+        return server, {f"{self._name}.{name}": value for name, value in self._secrets.items()}
 
     def _over_http(self, entry: _Entry) -> bool:
         kind = entry.type or entry.transport
-        addresses = [one for one in (entry.url, entry.httpUrl, entry.serverUrl) if one is not None]
+        addresses = [address for address in (entry.url, entry.httpUrl, entry.serverUrl) if address is not None]
         if kind is None:
             if bool(addresses) == (entry.command is not None):
-                both = "both" if addresses else "neither"
-                raise McpError(f'{self._where} has {both} "command" and "url"; give one of them')
+                word = "both" if addresses else "neither"
+                raise McpError(f'{self._where} has {word} "command" and "url"; give one of them')
             return bool(addresses)
         if kind.lower() == "sse":
             raise McpError(
@@ -195,9 +195,9 @@ class _Filling:
         if kind.lower() not in _STDIO | _HTTP:
             raise McpError(f"{self._where} has the unknown transport {kind!r}; the transports: stdio, http")
         http = kind.lower() in _HTTP
-        needed = "url" if http else "command"
+        key = "url" if http else "command"
         if not (addresses if http else entry.command):
-            raise McpError(f'{self._where} has the transport {kind!r} and no "{needed}"; add it')
+            raise McpError(f'{self._where} has the transport {kind!r} and no "{key}"; add it')
         return http
 
     def _stdio(self, entry: _Entry, common: dict[str, Any]) -> Server:
@@ -244,10 +244,10 @@ class _Filling:
                 f"{self._where} asks for {match[0]} in {place}; nobody is asked here: put the value into an "
                 "environment variable and write ${VAR}"
             )
-        found = _NAME.fullmatch(inside)
-        if found is None:
+        parts = _NAME.fullmatch(inside)
+        if parts is None:
             return match[0]  # no variable: a script's own words
-        name, default = found[1], found[2]
+        name, default = parts[1], parts[2]
         value = self._environ.get(name) or default
         if value is None:
             raise McpError(
@@ -305,46 +305,46 @@ def is_secret_value(name: str, value: str) -> bool:
 
 def header_secrets(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the values of headers, and what stands behind `Bearer` in them."""
-    found = {}
+    secrets = {}
     for name, value in headers.items():
         if name.lower() in _PLAIN_HEADERS:
             continue
-        found[name] = value
+        secrets[name] = value
         if match := _SCHEME.fullmatch(value):
-            found[f"{name}.credentials"] = match[1]
-    return found
+            secrets[f"{name}.credentials"] = match[1]
+    return secrets
 
 
 def argument_secrets(args: Sequence[str]) -> dict[str, str]:
     """Return the values of options such as `--api-key VALUE` and `--token=VALUE`, and passwords in addresses."""
-    found = {}
+    secrets = {}
     waiting = ""
     for arg in args:
         option = _OPTION.fullmatch(arg)
         if option is None:
             if waiting:
-                found[waiting] = arg
+                secrets[waiting] = arg
             elif match := re.match(r"[a-z][a-z0-9+.-]*://[^/@\s:]*:([^/@\s]+)@", arg, re.IGNORECASE):
-                found["password"] = unquote(match[1])
+                secrets["password"] = unquote(match[1])
             waiting = ""
         elif is_secret_name(option[1]):
             waiting = option[1] if option[2] is None else ""
             if option[2]:
-                found[option[1]] = option[2]
+                secrets[option[1]] = option[2]
         else:
             waiting = ""
-    return found
+    return secrets
 
 
 def url_secrets(parts: SplitResult) -> dict[str, str]:
     """Return the password of an address, its parameters that are keys, and long random parts of its path."""
-    found = {}
+    secrets = {}
     if parts.password:
-        found["password"] = unquote(parts.password)
+        secrets["password"] = unquote(parts.password)
     for name, value in parse_qsl(parts.query):
         if is_secret_name(name) or _RANDOM.fullmatch(value):
-            found[name] = value
+            secrets[name] = value
     for segment in parts.path.split("/"):
         if _RANDOM.fullmatch(segment):
-            found["path"] = segment
-    return found
+            secrets["path"] = segment
+    return secrets

@@ -41,7 +41,7 @@ class About:
 class _Attempt:
     """An attempt to reach the server: several calls may wait for one."""
 
-    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    settlement: asyncio.Event = field(default_factory=asyncio.Event)
     failure: McpError | None = None
 
 
@@ -60,12 +60,12 @@ class _Link:
 class Connection:
     """A server and the one task that owns its connection; `where` names it in messages, `hide` takes out secrets."""
 
-    def __init__(self, server: Server, where: str, *, hide: Callable[[str], str], changed: Callable[[], None]) -> None:
+    def __init__(self, server: Server, label: str, *, hide: Callable[[str], str], changed: Callable[[], None]) -> None:
         self.server = server
         self.about = About()
         self.listed: list[dict[str, Any]] = []
         self.cut = False
-        self._where = where
+        self._where = label
         self._name = f"the MCP server {server.name!r}"
         self._hide = hide
         self._changed = changed
@@ -84,7 +84,7 @@ class Connection:
         quiet()
         self._owner = asyncio.create_task(self._own(), name=f"mcp {self.server.name}")
         try:
-            await self._linked()
+            await self._current_link()
         except BaseException:
             await self.close()
             raise
@@ -107,7 +107,7 @@ class Connection:
         problem = ""
         for _ in range(_TRIES):
             try:
-                link = await self._linked()
+                link = await self._current_link()
             except McpError as exc:
                 raise ToolError(f"{tool} was not called: {exc}") from None
             sending = Sending()
@@ -116,9 +116,9 @@ class Connection:
                 return await link.session.call_tool(tool, dict(arguments))
             except MCPError as exc:
                 problem = self._problem(sending, exc, link.words)
-                lost = exc.code == types.CONNECTION_CLOSED or bool(sending.problem)
+                is_lost = exc.code == types.CONNECTION_CLOSED or bool(sending.problem)
                 # Another call found that nobody is there, and the connection was given up before this one went out.
-                kept_back = bool(self.server.url) and exc.code == types.CONNECTION_CLOSED and not sending.begun
+                kept_back = bool(self.server.url) and exc.code == types.CONNECTION_CLOSED and not sending.went_out
             except ValidationError as exc:
                 raise ToolError(
                     f"{tool} on {self._name} was called, but its result is not as the protocol asks: "
@@ -128,10 +128,10 @@ class Connection:
                 raise ToolError(f"{tool} on {self._name} gave no result: {self._cut(str(exc))}") from None
             finally:
                 SENDING.reset(token)
-            if sending.unsent or sending.refused or kept_back:
+            if sending.nobody_there or sending.session_gone or kept_back:
                 link.end()  # and nothing was done: the call is made again whatever it does
                 continue
-            if not lost:
+            if not is_lost:
                 raise ToolError(f"{tool} on {self._name} failed: {problem}")
             if not self.server.url:
                 link.end()
@@ -144,13 +144,13 @@ class Connection:
 
     # -- the task that owns the connection -----------------------------------------------------------------------------
 
-    async def _linked(self) -> _Link:
+    async def _current_link(self) -> _Link:
         while not self._closing:
             if self._link is not None and not self._link.ended:
                 return self._link
             attempt = self._attempt = self._attempt or _Attempt()
             self._bell.set()
-            await attempt.settled.wait()
+            await attempt.settlement.wait()
             if attempt.failure is not None:
                 raise McpError(str(attempt.failure))
         raise McpError(f"{self._where} is closed")
@@ -179,7 +179,7 @@ class Connection:
         attempt, self._attempt = self._attempt, None
         if attempt is not None:
             attempt.failure = failure
-            attempt.settled.set()
+            attempt.settlement.set()
 
     async def _reach(self, attempt: _Attempt) -> None:
         """Connect, again and again for a while; returns when a connection has ended, or cannot be had."""
@@ -188,7 +188,7 @@ class Connection:
         delay = _FIRST_DELAY_S
         while True:
             failure = await self._live()
-            if attempt.settled.is_set():
+            if attempt.settlement.is_set():
                 self._patience_s = RECONNECT_S
                 return
             if self._closing or loop.time() + delay > until:
@@ -217,7 +217,7 @@ class Connection:
                 await stack.enter_async_context(session)
                 link = _Link(session, words, self._bell.set)
                 dispatcher.ended = link.end
-                failure = await self._greeted(session, dispatcher)
+                failure = await self._greet(session, dispatcher)
                 if failure is None:
                     self._link = link
                     self._settle()
@@ -234,11 +234,11 @@ class Connection:
                 words.close()
         return self._failure(failure, sending, words)
 
-    async def _greeted(self, session: ClientSession, dispatcher: Dispatcher) -> BaseException | None:
+    async def _greet(self, session: ClientSession, dispatcher: Dispatcher) -> BaseException | None:
         """Say who is there and list the tools; return what goes wrong: the connection is still to be closed."""
         step = "say what it is (initialize)"
         try:
-            with self._limited():
+            with self._time_limit():
                 try:
                     await session.initialize()
                 except MCPError as exc:
@@ -265,12 +265,12 @@ class Connection:
         return None
 
     @contextmanager
-    def _limited(self) -> Iterator[None]:
+    def _time_limit(self) -> Iterator[None]:
         """Bound the time of what the server is asked; closing the connection ends it at once. Raises TimeoutError."""
         with anyio.move_on_after(0 if self._closing else self.server.startup_s) as self._asking:
             yield
-        asked, self._asking = self._asking, None
-        if asked.cancelled_caught:
+        scope, self._asking = self._asking, None
+        if scope.cancelled_caught:
             raise TimeoutError
 
     async def _serve(self, link: _Link, session: ClientSession, dispatcher: Dispatcher) -> None:
@@ -283,7 +283,7 @@ class Connection:
                 continue
             self._stale.clear()
             try:
-                with self._limited():
+                with self._time_limit():
                     self.listed, self.cut = await dispatcher.list_tools(session)
             except (MCPError, ValidationError, TimeoutError):
                 continue  # those that were listed stay, until it says something again
@@ -312,25 +312,25 @@ class Connection:
             self._bell.set()
 
     def _problem(self, sending: Sending, exc: BaseException, words: LastWords | None) -> str:
-        known = sending.problem or (words.problem if words is not None else "")
-        if known:
-            return self._cut(known)
-        said = self._cut(str(exc)) or type(exc).__name__
-        return f"HTTP {sending.status}, {said}" if sending.status >= 400 else said
+        problem = sending.problem or (words.problem if words is not None else "")
+        if problem:
+            return self._cut(problem)
+        text = self._cut(str(exc)) or type(exc).__name__
+        return f"HTTP {sending.status}, {text}" if sending.status >= 400 else text
 
     def _failure(self, exc: BaseException | None, sending: Sending, words: LastWords | None) -> McpError:
         if exc is None:
             return McpError(f"{self._where} went away")
-        said = f". It wrote: {self._cut(words.text, last=True)}" if words is not None and words.text else ""
+        output = f". It wrote: {self._cut(words.text, last=True)}" if words is not None and words.text else ""
         if isinstance(exc, McpError):
-            return McpError(f"{exc}{said}")
+            return McpError(f"{exc}{output}")
         if sending.status in (401, 403):
             return McpError(
                 f"{self._where} lets nobody in (HTTP {sending.status}); check the headers it is to be sent, and that "
                 "their variables are set"
             )
         return McpError(
-            f"{self._where} cannot be used: {self._problem(sending, exc, words)}{said or '.'} See whether it runs by "
+            f"{self._where} cannot be used: {self._problem(sending, exc, words)}{output or '.'} See whether it runs by "
             "itself"
         )
 

@@ -44,11 +44,11 @@ class Definition:
     idempotent: bool
 
     def problems(self, arguments: dict[str, Any]) -> list[str]:
-        inner = self._checked
+        inner = self._check_schema
         return [] if inner is None else schema_problems(arguments, inner)
 
     @cached_property
-    def _checked(self) -> dict[str, Any] | None:
+    def _check_schema(self) -> dict[str, Any] | None:
         """The schema that arguments are measured by; None where that is left to the server."""
         import jsonschema
 
@@ -64,37 +64,37 @@ class Definition:
 
 
 def definitions_of(
-    server: str, listed: Sequence[Mapping[str, Any]], *, trust: bool
+    server: str, tools: Sequence[Mapping[str, Any]], *, trust: bool
 ) -> tuple[list[Definition], list[str]]:
     """Return the usable tools, names not yet unique, and why others are left out; `trust` lets hints loosen effects."""
-    found: dict[str, Definition] = {}
+    by_name: dict[str, Definition] = {}
     notes = []
-    for one in listed:
-        remote = one.get("name")
+    for tool in tools:
+        remote = tool.get("name")
         if not isinstance(remote, str) or not remote.strip():
             notes.append(f"a tool of the MCP server {server!r} is left out: it has no name")
             continue
-        if remote in found:
+        if remote in by_name:
             notes.append(f"the tool {remote[:80]!r} of the MCP server {server!r} is listed twice: the first one holds")
             continue
-        if "size" in one:
-            problem = f"it has {one['size']:,} characters; at most {MAX_TOOL:,} are taken"
+        if "size" in tool:
+            problem = f"it has {tool['size']:,} characters; at most {MAX_TOOL:,} are taken"
         else:
-            problem = schema_problem(one.get("inputSchema"))
+            problem = schema_problem(tool.get("inputSchema"))
         if problem:
             notes.append(f"the tool {remote[:80]!r} of the MCP server {server!r} is left out: {problem}")
             continue
-        effect, idempotent = effects_of(one.get("annotations"), trust=trust)
-        found[remote] = Definition(
+        effect, idempotent = effects_of(tool.get("annotations"), trust=trust)
+        by_name[remote] = Definition(
             server=server,
             remote=remote,
             name=tool_name(server, remote),
-            description=_description(one),
-            parameters={**one["inputSchema"], "type": "object"},
+            description=_description(tool),
+            parameters={**tool["inputSchema"], "type": "object"},
             effect=effect,
             idempotent=idempotent,
         )
-    return list(found.values()), notes
+    return list(by_name.values()), notes
 
 
 def effects_of(annotations: Any, *, trust: bool) -> tuple[Effects, bool]:
@@ -103,59 +103,59 @@ def effects_of(annotations: Any, *, trust: bool) -> tuple[Effects, bool]:
     What any server says is believed where it makes the tool more dangerous, the rest of a server that the user trusts.
     """
     hints = annotations if isinstance(annotations, Mapping) else {}
-    said = {name for name, value in hints.items() if value is True}
-    destructive = "destructiveHint" in said
-    if trust and "readOnlyHint" in said and not destructive:
+    true_hints = {name for name, value in hints.items() if value is True}
+    destructive = "destructiveHint" in true_hints
+    if trust and "readOnlyHint" in true_hints and not destructive:
         return ("read", "network"), False
-    idempotent = trust and "idempotentHint" in said
+    idempotent = trust and "idempotentHint" in true_hints
     return (("write", "network", "execute") if destructive else ("write", "network")), idempotent
 
 
 def tool_name(server: str, remote: str) -> str:
     """Return `server_tool`, made of the characters and of the length that names of tools have."""
-    written = f"{server}_{remote}"
-    name = as_name(written)
-    return name if len(name) <= _LONGEST_NAME else _marked(name, written)
+    full_name = f"{server}_{remote}"
+    name = as_name(full_name)
+    return name if len(name) <= _LONGEST_NAME else _with_mark(name, full_name)
 
 
-def owned(definitions: Sequence[Definition], servers: Iterable[str]) -> tuple[list[Definition], list[str]]:
+def own_tools(definitions: Sequence[Definition], servers: Iterable[str]) -> tuple[list[Definition], list[str]]:
     """Return the tools whose names are their server's own, and why others are left out.
 
     A name belongs to the server with the longest prefix that it begins with, whether that server is there or not: none
     comes to be called what another's tool is called in `policy.allow`.
     """
     prefixes = {prefix_of(server): server for server in servers}
-    kept, notes = list[Definition](), list[str]()
-    for one in definitions:
-        owner = prefixes[max((prefix for prefix in prefixes if one.name.startswith(prefix)), key=len)]
-        if owner == one.server:
-            kept.append(one)
+    own, notes = list[Definition](), list[str]()
+    for tool in definitions:
+        owner = prefixes[max((prefix for prefix in prefixes if tool.name.startswith(prefix)), key=len)]
+        if owner == tool.server:
+            own.append(tool)
         else:
             notes.append(
-                f"the tool {one.remote[:80]!r} of the MCP server {one.server!r} is left out: its name {one.name!r} "
+                f"the tool {tool.remote[:80]!r} of the MCP server {tool.server!r} is left out: its name {tool.name!r} "
                 f"would be one of the MCP server {owner!r}; rename one of the servers"
             )
-    return kept, notes
+    return own, notes
 
 
 def unique(definitions: Iterable[Definition]) -> list[Definition]:
     """Return the same with one name each: of several, the first keeps it and the others get a mark that stays."""
-    taken: dict[str, Definition] = {}
-    for one in definitions:
-        name = one.name if one.name not in taken else _marked(one.name, f"{one.server}\0{one.remote}")
-        if name not in taken:  # the mark is a hash of 32 bits: the same one twice is not worth more than leaving it out
-            taken[name] = one if name == one.name else replace(one, name=name)
-    return list(taken.values())
+    by_name: dict[str, Definition] = {}
+    for tool in definitions:
+        name = tool.name if tool.name not in by_name else _with_mark(tool.name, f"{tool.server}\0{tool.remote}")
+        if name not in by_name:  # the mark is a hash of 32 bits: a second one is not worth more than leaving it out
+            by_name[name] = tool if name == tool.name else replace(tool, name=name)
+    return list(by_name.values())
 
 
-def _marked(name: str, written: str) -> str:
+def _with_mark(name: str, written: str) -> str:
     return f"{name[: _LONGEST_NAME - 9]}_{sha256_text(written)[:8]}"
 
 
-def _description(one: Mapping[str, Any]) -> str:
-    annotations = one.get("annotations")
-    titles = [one.get("title"), annotations.get("title") if isinstance(annotations, Mapping) else None]
-    texts = [one.get("description"), *titles]
+def _description(tool: Mapping[str, Any]) -> str:
+    annotations = tool.get("annotations")
+    titles = [tool.get("title"), annotations.get("title") if isinstance(annotations, Mapping) else None]
+    texts = [tool.get("description"), *titles]
     text = next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")
     return text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION]}… [cut]"
 
@@ -205,9 +205,9 @@ def _depth_exceeds(value: Any, most: int) -> bool:
     for _ in range(most):
         level = [
             inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for node in level
+            if isinstance(node, dict | list)
+            for inner in (node.values() if isinstance(node, dict) else node)
         ]
         if not level:
             return False
@@ -231,8 +231,8 @@ class _Inlining:
 
     def schema(self) -> dict[str, Any]:
         """Return the whole; _NowhereError for a reference that leads out of the schema."""
-        made = self._node(self._root, ())
-        return made if isinstance(made, dict) else {}
+        schema = self._node(self._root, ())
+        return schema if isinstance(schema, dict) else {}
 
     def _node(self, node: Any, within: tuple[str, ...]) -> Any:
         if not isinstance(node, dict):
@@ -240,26 +240,26 @@ class _Inlining:
         self._left -= 1
         if self._left < 0:
             return {}
-        made: dict[str, Any] = {}
+        copy: dict[str, Any] = {}
         for key, value in node.items():
             if key in ("pattern", "patternProperties", "$defs", "definitions", "$id", "$schema", *_REFERENCES):
                 continue
             if key in ("additionalProperties", "unevaluatedProperties") and "patternProperties" in node:
                 continue  # what the patterns allow is not known here
             if key in _MAPS and isinstance(value, dict):
-                made[key] = {name: self._node(one, within) for name, one in value.items()}
+                copy[key] = {name: self._node(child, within) for name, child in value.items()}
             elif key in _LISTS and isinstance(value, list):
-                made[key] = [self._node(one, within) for one in value]
+                copy[key] = [self._node(child, within) for child in value]
             elif key in _SINGLE and isinstance(value, dict):
-                made[key] = self._node(value, within)
+                copy[key] = self._node(value, within)
             elif key != "items" or not isinstance(value, list):  # a list of items: an older draft's tuple
-                made[key] = value
+                copy[key] = value
         for key in _REFERENCES:
             if key in node:
                 target = self._target(node[key])
                 if node[key] not in within and len(within) < _DEEPEST:
-                    made["allOf"] = [*made.get("allOf", []), self._node(target, (*within, node[key]))]
-        return made
+                    copy["allOf"] = [*copy.get("allOf", []), self._node(target, (*within, node[key]))]
+        return copy
 
     def _target(self, reference: Any) -> Any:
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):

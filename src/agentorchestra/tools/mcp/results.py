@@ -20,7 +20,7 @@ from mcp import types
 MAX_MEDIA_BYTES = 20_000_000
 MAX_BLOCKS = 200
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,60}")
-_SHOWN = ("image/", "audio/", "application/pdf")
+_VISIBLE_TYPES = ("image/", "audio/", "application/pdf")
 _LONGEST_WORD = 500
 
 
@@ -28,25 +28,25 @@ async def tool_result(result: types.CallToolResult, ctx: RunContext[Any], server
     """Return the result of a call; a ToolError with the server's words where it ended in an error."""
     source = Source(kind="tool", ref=f"mcp:{server}/{tool}")
     if result.is_error:
-        words = "\n".join(one.text for one in result.content if isinstance(one, types.TextContent)).strip()
+        words = "\n".join(part.text for part in result.content if isinstance(part, types.TextContent)).strip()
         raise ToolError(f"{tool} on the MCP server {server!r} failed: {words or 'it does not say why'}")
     writer = _Blocks(ctx, source, tool)
-    for one in result.content[:MAX_BLOCKS]:
-        await writer.add(one)
+    for part in result.content[:MAX_BLOCKS]:
+        await writer.add(part)
     if len(result.content) > MAX_BLOCKS:
         writer.say(f"[{len(result.content) - MAX_BLOCKS:,} further parts of the result are left out]")
-    if result.structured_content is not None and not _told(result.structured_content, writer.blocks):
+    if result.structured_content is not None and not _is_in_text(result.structured_content, writer.blocks):
         if not writer.blocks:
             return ToolResult(content=result.structured_content, trust=Trust.UNTRUSTED, sources=(source,))
         writer.say(json.dumps(result.structured_content, ensure_ascii=False))
     return ToolResult(content=writer.blocks or None, artifacts=tuple(writer.artifacts), trust=Trust.UNTRUSTED)
 
 
-def _told(structured: Any, blocks: Sequence[Block]) -> bool:
+def _is_in_text(content: Any, blocks: Sequence[Block]) -> bool:
     """Return True if the text says the same as the structured content: servers send both, for older clients."""
-    forms = [structured]
-    if isinstance(structured, dict) and len(structured) == 1:
-        forms += structured.values()  # a plain value that was wrapped
+    forms = [content]
+    if isinstance(content, dict) and len(content) == 1:
+        forms += content.values()  # a plain value that was wrapped
     parts = [block.text for block in blocks if isinstance(block, TextBlock)]
     texts = [*parts, "\n".join(parts)]
     read = [_json(text) for text in texts]
@@ -87,29 +87,29 @@ class _Blocks:
         source = self._source if place is None else self._source.model_copy(update={"place": place})
         self.blocks.append(TextBlock(text=text, source=source, trust=Trust.UNTRUSTED))
 
-    async def _bytes(self, data: str, media_type: str, what: str) -> None:
+    async def _bytes(self, data: str, media_type: str, subject: str) -> None:
         """Keep bytes as an artifact; show them where a model may take them."""
         size = len(data) * 3 // 4
         if size > MAX_MEDIA_BYTES:
-            self.say(f"[{what} left out: it has about {size:,} bytes, at most {MAX_MEDIA_BYTES:,} are kept]")
+            self.say(f"[{subject} left out: it has about {size:,} bytes, at most {MAX_MEDIA_BYTES:,} are kept]")
             return
         try:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
-            self.say(f"[{what} left out: its bytes are not base64]")
+            self.say(f"[{subject} left out: its bytes are not base64]")
             return
         kind = media_type.partition(";")[0].strip().lower()
         kind = kind if _MEDIA_TYPE.fullmatch(kind) else "application/octet-stream"
         place = self._ctx.key.path.strip("/").replace("/", "_")
         name = f"{place}-{self._tool}-{len(self.blocks) + 1}{mimetypes.guess_extension(kind) or '.bin'}"
-        kept = await self._ctx.artifact(name, content, kind)
-        self.artifacts.append(kept)
-        if kind.startswith(_SHOWN):
+        ref = await self._ctx.artifact(name, content, kind)
+        self.artifacts.append(ref)
+        if kind.startswith(_VISIBLE_TYPES):
             self.blocks.append(
-                MediaBlock(media_type=kind, sha256=kept.sha256, size=kept.size, name=kept.name, source=self._source)
+                MediaBlock(media_type=kind, sha256=ref.sha256, size=ref.size, name=ref.name, source=self._source)
             )
         else:
-            self.say(f"[{what}: {len(content):,} bytes of {kind}, kept as the artifact {kept.name}]")
+            self.say(f"[{subject}: {len(content):,} bytes of {kind}, kept as the artifact {ref.name}]")
 
 
 def _word(text: str) -> str:

@@ -37,15 +37,15 @@ class Dispatcher(JSONRPCDispatcher):
         raw = await super().send_raw_request(method, *args, **options)
         if method != "tools/list":
             return raw
-        listed = raw.get("tools")
-        tools = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        entries = raw.get("tools")
+        tools = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
         # What tools give is checked by nobody here: it is untrusted whatever its schema says.
-        self.page = [_bounded({key: tool[key] for key in _USED if key in tool}) for tool in tools[: MAX_TOOLS + 1]]
+        self.page = [_cut_tool({key: tool[key] for key in _USED if key in tool}) for tool in tools[: MAX_TOOLS + 1]]
         cursor = raw.get("nextCursor")
-        named = [one for one in self.page if isinstance(one.get("name"), str)]
+        usable = [tool for tool in self.page if isinstance(tool.get("name"), str)]
         return {
             **raw,
-            "tools": [_acceptable(one) for one in named],
+            "tools": [_acceptable(tool) for tool in usable],
             "nextCursor": cursor if isinstance(cursor, str) else None,
         }
 
@@ -54,22 +54,22 @@ class Dispatcher(JSONRPCDispatcher):
         capabilities = session.server_capabilities
         if capabilities is not None and capabilities.tools is None:
             return [], False
-        found: list[dict[str, Any]] = []
+        tools: list[dict[str, Any]] = []
         seen: set[str] = set()
         cursor: str | None = None
         size = 0
         for _ in range(MAX_PAGES):
             page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
             cursor = page.next_cursor
-            found += self.page
-            size += sum(size_of(one) for one in self.page)
-            if cursor is None or cursor in seen or len(found) > MAX_TOOLS or size > MAX_LISTED:
+            tools += self.page
+            size += sum(size_of(tool) for tool in self.page)
+            if cursor is None or cursor in seen or len(tools) > MAX_TOOLS or size > MAX_LISTED:
                 break
             seen.add(cursor)
-        return found[:MAX_TOOLS], cursor is not None or len(found) > MAX_TOOLS
+        return tools[:MAX_TOOLS], cursor is not None or len(tools) > MAX_TOOLS
 
 
-def _bounded(tool: dict[str, Any]) -> dict[str, Any]:
+def _cut_tool(tool: dict[str, Any]) -> dict[str, Any]:
     """Return a tool as it came; of one that is too large only what names it."""
     size = size_of(tool)
     if size <= MAX_TOOL:

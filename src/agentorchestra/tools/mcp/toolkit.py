@@ -16,7 +16,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tools.mcp.config import read_mcp_file
-from agentorchestra.tools.mcp.definitions import MAX_TOOLS, Definition, definitions_of, owned, unique
+from agentorchestra.tools.mcp.definitions import MAX_TOOLS, Definition, definitions_of, own_tools, unique
 from agentorchestra.trust.redact import Redactor
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ class McpToolkit:
         self._secrets = dict(file.secrets)
         self._file_notes, self._names = file.notes, file.names
         hide = Redactor(self._secrets).text
-        opened = False
+        is_open = False
 
         def again() -> None:
-            if opened:
+            if is_open:
                 self._take_over()
                 changed()
 
@@ -87,7 +87,7 @@ class McpToolkit:
             make(server, f"the MCP server {server.name!r} ({self.path})", hide=hide, changed=again)
             for server in file.servers
         )
-        outcomes = await _all(one.open() for one in self._connections)
+        outcomes = await _all(connection.open() for connection in self._connections)
         for connection, failure in zip(self._connections, outcomes, strict=True):
             if failure is None:
                 continue
@@ -95,10 +95,10 @@ class McpToolkit:
                 await self.close()
                 raise failure
             self._file_notes += (f"the tools of the MCP server {connection.server.name!r} are left out: {failure}",)
-        reached = zip(self._connections, outcomes, strict=True)
-        self._connections = tuple(connection for connection, failure in reached if failure is None)
+        pairs = zip(self._connections, outcomes, strict=True)
+        self._connections = tuple(connection for connection, failure in pairs if failure is None)
         self._take_over()
-        opened = self._open = True
+        is_open = self._open = True
         return self.tools()
 
     def tools(self) -> Sequence[Tool[..., Any]]:
@@ -109,32 +109,33 @@ class McpToolkit:
     async def close(self) -> None:
         """End all connections and the programs behind them; idempotent."""
         self._open = False
-        await asyncio.gather(*(one.close() for one in self._connections))
+        await asyncio.gather(*(connection.close() for connection in self._connections))
         self._connections = ()
 
     def _take_over(self) -> None:
         notes = list(self._file_notes)
         redactor = Redactor(self.secrets())
-        found: list[tuple[Connection, list[Definition]]] = []
-        for one in self._connections:
+        pairs: list[tuple[Connection, list[Definition]]] = []
+        for peer in self._connections:
             # A server may say in its descriptions what it was given to keep.
-            listed = redactor.json(one.listed)
-            definitions, left_out = definitions_of(one.server.name, listed, trust=one.server.trust)
-            found.append((one, definitions))
+            tools = redactor.json(peer.listed)
+            definitions, left_out = definitions_of(peer.server.name, tools, trust=peer.server.trust)
+            pairs.append((peer, definitions))
             notes += left_out
-            if one.cut:
-                notes.append(f"the MCP server {one.server.name!r} has more tools than the {MAX_TOOLS:,} that are taken")
-        connections = {one.server.name: one for one, _ in found}
-        definitions, left_out = owned([definition for _, several in found for definition in several], self._names)
+            if peer.cut:
+                name = peer.server.name
+                notes.append(f"the MCP server {name!r} has more tools than the {MAX_TOOLS:,} that are taken")
+        connections = {peer.server.name: peer for peer, _ in pairs}
+        definitions, left_out = own_tools([definition for _, group in pairs for definition in group], self._names)
         notes += left_out
         definitions = unique(definitions)
         self.notes = tuple(redactor.text(note) for note in notes)
-        self._tools = tuple(_tool(connections[one.server], one) for one in definitions)
+        self._tools = tuple(_tool(connections[definition.server], definition) for definition in definitions)
 
 
 async def _all(opening: Iterable[Coroutine[Any, Any, None]]) -> list[BaseException | None]:
     """Open all, or, when this is cancelled, let each end what it began."""
-    tasks: list[asyncio.Task[None]] = [asyncio.create_task(one) for one in opening]
+    tasks: list[asyncio.Task[None]] = [asyncio.create_task(coroutine) for coroutine in opening]
     try:
         outcomes: list[BaseException | None] = await asyncio.gather(*tasks, return_exceptions=True)
         return outcomes
@@ -156,30 +157,30 @@ def _connection_class() -> type[Connection]:
     return Connection
 
 
-def _tool(connection: Connection, one: Definition) -> Tool[..., Any]:
+def _tool(connection: Connection, definition: Definition) -> Tool[..., Any]:
     server, about = connection.server, connection.about
     repeat = False
 
     async def call(ctx: RunContext[Any], /, **arguments: Any) -> ToolResult:
         from agentorchestra.tools.mcp.results import tool_result
 
-        result = await connection.call(one.remote, arguments, repeat=repeat)
-        return await tool_result(result, ctx, server.name, one.remote)
+        result = await connection.call(definition.remote, arguments, repeat=repeat)
+        return await tool_result(result, ctx, server.name, definition.remote)
 
-    made = tool_from_schema(
+    tool = tool_from_schema(
         call,
-        ToolSchema(name=one.name, description=one.description, parameters=one.parameters),
-        effect=one.effect,
-        idempotent=one.idempotent,
-        check=one.problems,
+        ToolSchema(name=definition.name, description=definition.description, parameters=definition.parameters),
+        effect=definition.effect,
+        idempotent=definition.idempotent,
+        check=definition.problems,
         takes_context=True,
         # Another version of the server is another component, though it describes its tool in the same words.
-        source=json.dumps([about.name, about.version, one.remote, one.effect, one.idempotent]),
+        source=json.dumps([about.name, about.version, definition.remote, definition.effect, definition.idempotent]),
         traits=Traits(
             timeout_s=server.timeout_s,
             origin=f"mcp:{server.name}",
             distribution=" ".join(part for part in (about.name, about.version, f"(protocol {about.protocol})") if part),
         ),
     )
-    repeat = made.mode is not Mode.ONCE
-    return made
+    repeat = tool.mode is not Mode.ONCE
+    return tool

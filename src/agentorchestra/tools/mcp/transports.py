@@ -45,9 +45,9 @@ _Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryOb
 class Sending:
     """The fate of the HTTP requests of one call."""
 
-    begun: bool = False  # something of it went out
-    unsent: bool = False  # none of it was sent: nobody listens there
-    refused: bool = False  # the server does not know this session any more, so it did nothing
+    went_out: bool = False  # something of it went out
+    nobody_there: bool = False  # none of it was sent: nobody listens there
+    session_gone: bool = False  # the server does not know this session any more, so it did nothing
     problem: str = ""  # why there is no answer, in a few words
     status: int = 0  # of the answer, 0 without one
 
@@ -57,10 +57,10 @@ SENDING: ContextVar[Sending | None] = ContextVar("sending", default=None)
 
 
 @asynccontextmanager
-async def streams(server: Server, where: str, words: LastWords | None) -> AsyncIterator[Any]:
+async def streams(server: Server, label: str, words: LastWords | None) -> AsyncIterator[Any]:
     """Give the SDK's pair of streams to a server; `words` takes what a program says besides, None for HTTP."""
     if words is not None:
-        async with program_streams(_program(server, where), server, words) as pair:
+        async with program_streams(_program(server, label), server, words) as pair:
             yield pair
         return
     async with (
@@ -70,9 +70,9 @@ async def streams(server: Server, where: str, words: LastWords | None) -> AsyncI
         yield pair
 
 
-def _program(server: Server, where: str) -> str:
+def _program(server: Server, label: str) -> str:
     if server.cwd is not None and not server.cwd.is_dir():
-        raise McpError(f'{where} is to run in the folder {server.cwd}, which is not there; correct "cwd"')
+        raise McpError(f'{label} is to run in the folder {server.cwd}, which is not there; correct "cwd"')
     command: str | None = server.command
     if os.sep in server.command:
         path = (server.cwd or Path.cwd()) / server.command
@@ -81,7 +81,7 @@ def _program(server: Server, where: str) -> str:
         command = shutil.which(server.command, path=server.env.get("PATH"))
     if command is None:
         raise McpError(
-            f"{where} starts the program {server.command!r}, which is not there or may not be run; install it, or give "
+            f"{label} starts the program {server.command!r}, which is not there or may not be run; install it, or give "
             'its whole path as "command"'
         )
     return command
@@ -103,22 +103,22 @@ class _Client(httpx2.AsyncClient):
         """Return the answer; one of our own where there is none."""
         sending = SENDING.get() or Sending()
 
-        async def told(event: str, _info: Any) -> None:
+        async def trace(event: str, _info: Any) -> None:
             if event.endswith("send_request_headers.started"):
-                sending.begun = True
+                sending.went_out = True
 
-        request.extensions = {**request.extensions, "trace": told}
+        request.extensions = {**request.extensions, "trace": trace}
         try:
             async with asyncio.timeout(_GOODBYE_S if request.method == "DELETE" else None):
                 response = await super().send(request, **options)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as exc:
-            sending.unsent = True
+            sending.nobody_there = True
             return _in_place_of(request, 503, sending, exc)
         except (httpx2.TransportError, TimeoutError) as exc:
             return _in_place_of(request, 502, sending, exc)
         sending.status = response.status_code
         if response.status_code == 404 and MCP_SESSION_ID in request.headers:
-            sending.refused = True
+            sending.session_gone = True
         if response.headers.get("content-encoding", "identity").lower() not in ("identity", ""):
             await response.aclose()
             return _in_place_of(request, 502, sending, "its answer is compressed, which was not asked for")
@@ -128,8 +128,8 @@ class _Client(httpx2.AsyncClient):
         return response
 
 
-def _in_place_of(request: httpx2.Request, status: int, sending: Sending, why: object) -> httpx2.Response:
-    sending.problem = str(why).strip() or type(why).__name__
+def _in_place_of(request: httpx2.Request, status: int, sending: Sending, reason: object) -> httpx2.Response:
+    sending.problem = str(reason).strip() or type(reason).__name__
     return httpx2.Response(status, request=request)
 
 
@@ -150,11 +150,11 @@ class _Bounded(httpx2.AsyncByteStream):
         self._sending = sending
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        taken = 0
+        size = 0
         try:
             async for chunk in self._inner:
-                taken += len(chunk)
-                if self._most is not None and taken > self._most:
+                size += len(chunk)
+                if self._most is not None and size > self._most:
                     raise httpx2.StreamError(f"the answer has more than {self._most:,} bytes")
                 yield chunk
         except httpx2.TransportError as exc:
@@ -223,20 +223,20 @@ async def program_streams(command: str, server: Server, words: LastWords) -> Asy
         limit=MAX_LINE_BYTES,
     )
     # Nothing is awaited from here to the try: a cancellation in between would leave the program behind.
-    arriving, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    sent, leaving = anyio.create_memory_object_stream[SessionMessage](0)
+    arriving, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
         try:
             tasks.start_soon(_read, process, arriving, words)
             tasks.start_soon(_write, process, leaving, arriving)
-            yield received, sent
+            yield incoming, outgoing
         finally:
             with anyio.CancelScope(shield=True):
-                received.close()  # from here on what it says is read and dropped, or it could not end
+                incoming.close()  # from here on what it says is read and dropped, or it could not end
                 await _stop(process)
                 with anyio.move_on_after(EXIT_S):
                     await process.wait()  # for the ends of its pipes too
-                for stream in (arriving, sent, leaving):
+                for stream in (arriving, outgoing, leaving):
                     stream.close()
             tasks.cancel_scope.cancel()
 
@@ -267,8 +267,8 @@ async def _write(process: asyncio.subprocess.Process, leaving: Any, arriving: An
     assert process.stdin is not None
     try:
         with leaving:
-            async for one in leaving:
-                text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+            async for envelope in leaving:
+                text = envelope.message.model_dump_json(by_alias=True, exclude_unset=True)
                 process.stdin.write(text.encode() + b"\n")
                 await process.stdin.drain()
     except OSError:
@@ -279,14 +279,14 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     """Close its input, then tell it to end, then end it; and whatever of its session is left."""
     assert process.stdin is not None
     process.stdin.close()
-    if not await _ended(process):
+    if not await _has_ended(process):
         _signal(process, signal.SIGTERM)
-        await _ended(process)
+        await _has_ended(process)
     _signal(process, signal.SIGKILL)
-    await _ended(process)
+    await _has_ended(process)
 
 
-async def _ended(process: asyncio.subprocess.Process) -> bool:
+async def _has_ended(process: asyncio.subprocess.Process) -> bool:
     # Not `wait`: that waits for the end of its pipes too, which a program it started may hold.
     for _ in range(int(EXIT_S / _POLL_S)):
         if process.returncode is not None:

@@ -74,7 +74,7 @@ async def page_of(answer: Answer, url: str, reader: str, encoding: str = "") -> 
             "raw": reader == "raw",
         }
         try:
-            result, _ = await run_async(Request(path, "page", options=options, encoding=encoding), LIMITS)
+            result, _ = await run_async(Request(path, "page", asked=options, encoding=encoding), LIMITS)
         except FileInputError as error:
             raise WebError(
                 str(error).replace(str(path.absolute()), label), kind="bad_answer", url=label, status=answer.status
