@@ -85,7 +85,7 @@ class Reader(ScriptedModel):
             return self.done(results[-1])
         names = re.findall(r"^(\S+) is of the kind", told, re.MULTILINE)
         names += re.findall(r"^Source (\S+), read already", told, re.MULTILINE)
-        names += re.findall(r"^- (\S+) \([^()]*\), whole below", told, re.MULTILINE)
+        names += re.findall(r"^- (\S+) \([^()]*\), (?:whole|shown) below", told, re.MULTILINE)
         assert names, "nothing says what there is"
         return decide(calls=[call("analyze_file", file=names[0], question=task)])
 

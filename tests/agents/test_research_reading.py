@@ -53,7 +53,7 @@ def reading_on(system: str, material: str) -> Any:
 async def test_a_long_page_is_read_on_where_it_says_so(site: Site, tmp_path: Path, parts: int, answer: str) -> None:
     PAGES["/history"] = long_page("Of all of them.", f"{KEEPER} was born in 1961 in {TOWN}.")
     result = await researched(site, tmp_path, model(taken=reading_on), parts=parts, **ONE)
-    assert result.answer == answer, result.report
+    assert result.answer_text == answer, result.report
     assert len(await performed(tmp_path, result.run_id, "fetch")) == parts
     assert len(site.asked("/history")) == 1, "it was kept"
 

@@ -286,7 +286,7 @@ async def test_generated_code_reads_pages_through_the_door_and_in_no_other_way(t
             model = Model(specified=specification, written=writes(code), judged=right)
             async with Workspace(tmp_path / "ws", models={"scripted": model.client}, settings=settings) as ws:
                 result = await ws.run("Is Port Aldin on that page?", system="tool_generator", model="scripted")
-                assert result.answer == found, result.report
+                assert result.answer_text == found, result.report
                 assert (await ws.replay(result.run_id)).answer == found
             if not found:
                 assert "URLError" in result.report and not site.requests  # the sandbox has no network
