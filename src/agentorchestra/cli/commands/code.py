@@ -119,9 +119,9 @@ async def apply(run: str, branch: str | None, dry_run: bool, as_json: bool, fold
             else:
                 show_diff(diff)
             return 0
-        applied = await workspace.files.apply(record.id, branch=branch)
+        outcome = await workspace.files.apply(record.id, branch=branch)
     if as_json:
-        emit_json({"run_id": record.id, **applied._asdict(), "folder": str(applied.folder)})
+        emit_json({"run_id": record.id, **outcome._asdict(), "folder": str(outcome.folder)})
     else:
-        say(applied_line(applied))
+        say(applied_line(outcome))
     return 0

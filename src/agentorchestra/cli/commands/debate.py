@@ -86,8 +86,8 @@ async def debate(
         check_roles(workspace, roles)
         spec = described(topic, system="debate", roles=roles, options=options, **given)
         result = await drive_new(workspace, spec, folder=folder, as_json=as_json, talk=True)
-        handed = await hand_over(workspace, result, out, folder)
-    result = handed.result
+        delivery = await hand_over(workspace, result, out, folder)
+    result = delivery.result
     if result.report and not as_json:
         result = result.model_copy(update={"answer_text": ""})  # the report begins with it
-    return print_result(result, folder, as_json=as_json, handed=handed)
+    return print_result(result, folder, as_json=as_json, handed=delivery)

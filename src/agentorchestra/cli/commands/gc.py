@@ -58,7 +58,7 @@ Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be 
     metavar="S",
     multiple=True,
     type=click.Choice(CHOICES),
-    help=f"Only runs that stand so; may be given again.  [default: {', '.join(sorted(one.value for one in ENDED))}]",
+    help=f"Only runs that stand so; may be given again.  [default: {', '.join(sorted(end.value for end in ENDED))}]",
 )
 @option(
     "--grace",
@@ -96,11 +96,11 @@ async def gc(
                 done = await workspace.session(session).erase(grace_s=grace.total_seconds(), dry_run=dry_run)
             else:
                 done = await workspace.log.gc(retention, grace_s=grace.total_seconds(), dry_run=dry_run)
-    emit_either(as_json, asdict(done), _said(done))
+    emit_either(as_json, asdict(done), _summary(done))
     return 0
 
 
-def _said(done: Collected) -> str:
+def _summary(done: Collected) -> str:
     verb = "would delete" if done.dry_run else "deleted"
     counts = [
         plural(len(done.runs), "run"),

@@ -49,7 +49,7 @@ async def tail(run: str, as_json: bool, folder: Path) -> int:
                 now = await workspace.store.get_run(record.id)
                 if now is None:
                     raise UnknownRunError(f"run {record.id} is no longer in {folder}")
-                gone = await abandoned(workspace, now)
+                dead = await abandoned(workspace, now)
                 for event in await workspace.log.events(record.id, after=seen):
                     seen = event.seq
                     if as_json:
@@ -59,13 +59,13 @@ async def tail(run: str, as_json: bool, folder: Path) -> int:
                         read = line is None or emit(clean(line))
                     if not read:
                         return 0  # whoever read has seen enough
-                if now.status not in _NOT_OVER or gone:
+                if now.status not in _NOT_OVER or dead:
                     break
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_S):
                         await news.wait()
         result = await workspace.runs.result(record.id)
-    if gone:
+    if dead:
         say(f"the process that drove {record.id} is gone; to go on: {command('resume', record.id, folder)}")
         return exit_code(RunStatus.PAUSED)
     if not as_json:
