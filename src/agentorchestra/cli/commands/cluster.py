@@ -22,7 +22,7 @@ from agentorchestra.cli.options import (
     workspace_options,
 )
 from agentorchestra.cli.output import clean, emit, emit_either, emit_json, plural, say
-from agentorchestra.cli.start import described, spec_options
+from agentorchestra.cli.start import spec_of, spec_options
 from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import Acceptance
@@ -85,7 +85,7 @@ async def submit(
 
     if (task is None) == (again is None):
         raise UsageError("give a TASK or --again RUN, one of the two")
-    spec = described((task_in() if task == "-" else task) or "", **given)
+    spec = spec_of((task_in() if task == "-" else task) or "", **given)
     own = dict(spec.labels)
     if tags:
         own[TAGS] = ",".join(check_tags(tags))

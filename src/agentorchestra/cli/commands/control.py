@@ -9,7 +9,7 @@ import click
 from agentorchestra.cli.driver import async_command, drive
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, option, run_argument, workspace_option
 from agentorchestra.cli.output import command, emit_either, print_result
-from agentorchestra.cli.workspaces import abandoned, opened_run, verdict_on
+from agentorchestra.cli.workspaces import is_abandoned, opened_run, verdict_on
 from agentorchestra.core.spec import FINAL, RunStatus
 
 
@@ -110,7 +110,7 @@ async def tell(run: str, text: str, to: str, no_resume: bool, as_json: bool, fol
 
     async with opened_run(folder, run, app=going_on, driven=going_on) as (workspace, record):
         await workspace.tell(record.id, text, to=to, by="cli")
-        dead = await abandoned(workspace, record)
+        dead = await is_abandoned(workspace, record)
         now = (await workspace.runs.result(record.id)).status
         if going_on and now is RunStatus.WAITING:
             ask = record.manifest.on_ask != "deny"

@@ -18,19 +18,19 @@ from agentorchestra.cli.options import (
     FilePath,
     GivenPath,
     NamedVersion,
+    is_piped,
     json_option,
     material_on_stdin,
     on_ask_option,
-    once_each,
     option,
-    piped,
+    reject_repeats,
     task_in,
     unsafe_option,
     workspace_options,
 )
 from agentorchestra.cli.output import clean, emit_either, say
 from agentorchestra.cli.project import Landing, finish, landing_options
-from agentorchestra.cli.start import check_roles, described, drive_new, spec_options
+from agentorchestra.cli.start import check_roles, drive_new, spec_of, spec_options
 from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.errors import SessionError, UnknownRunError
 from agentorchestra.core.names import did_you_mean
@@ -120,7 +120,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled."""
     multiple=True,
     metavar="KIND:NAME@VERSION",
     type=NamedVersion(),
-    callback=once_each,
+    callback=reject_repeats,
     help="A version that this run uses in place of what the name means, such as a candidate; may be repeated.",
 )
 @click.option(
@@ -174,12 +174,12 @@ def run(
         raise click.UsageError(f"{' and '.join(origins)} are given: leave one of them away")
     if task_folder is not None and project is not None:
         raise click.UsageError("--task-folder and --in exclude each other; give one of them")
-    source = STDIN if task == "-" or (not origins and piped()) else task_file
+    source = STDIN if task == "-" or (not origins and is_piped()) else task_file
     if source is not None:
         task = task_in(source)
     if not origins and not task:
         raise click.UsageError("Missing argument 'TASK' (or --task-file, --task-folder)")
-    material = STDIN in files or (source != STDIN and task_folder is None and piped())
+    material = STDIN in files or (source != STDIN and task_folder is None and is_piped())
     if material and source == STDIN:
         raise click.UsageError("stdin is the task and cannot be a file too; give the task as TASK or with --task-file")
 
@@ -191,7 +191,7 @@ def run(
             if (own := workspace.task) is not None:
                 given["timeout_s"] = given["timeout_s"] or own.agent_s
                 given["environments"] = given["environments"] or ("terminal", "files")
-            spec = described(
+            spec = spec_of(
                 own.instruction if own is not None else task or "",
                 files=(*(file for file in files if file != STDIN), *given_files),
                 session=await session_to_go_on(workspace, session) if goes_on else session,

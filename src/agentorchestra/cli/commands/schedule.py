@@ -19,7 +19,7 @@ from agentorchestra.cli.options import (
     workspace_options,
 )
 from agentorchestra.cli.output import clean, emit, emit_either, local_time, one_line, plural, say, summary_line
-from agentorchestra.cli.start import described, spec_options
+from agentorchestra.cli.start import spec_of, spec_options
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.errors import ScheduleError
 
@@ -84,7 +84,7 @@ async def add(cron: str, task: str, name: str, zone: str | None, as_json: bool, 
     `agentorchestra schedule run`, `serve`, `worker`, or `resume --due`.
     """
     async with opened(folder) as workspace:
-        run_id = await workspace.schedules.add(cron, described(task, **given), name=name, zone=zone)
+        run_id = await workspace.schedules.add(cron, spec_of(task, **given), name=name, zone=zone)
         (entry,) = [schedule for schedule in await workspace.schedules.list() if schedule.run_id == run_id]
     emit_either(as_json, entry, entry.name)
     if not as_json:

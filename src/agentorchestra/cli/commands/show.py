@@ -23,14 +23,14 @@ from agentorchestra.cli.output import (
     one_line,
     plural,
     readable_answer,
-    spent,
+    spending,
     summary_line,
 )
 from agentorchestra.cli.view.account import Work
 from agentorchestra.cli.view.model import RunView
 from agentorchestra.cli.view.sequence import sequence_lines
 from agentorchestra.cli.view.tree import tree_lines
-from agentorchestra.cli.workspaces import abandoned, opened_run
+from agentorchestra.cli.workspaces import is_abandoned, opened_run
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import NO_PRESET
@@ -107,7 +107,7 @@ async def show(
     async with opened_run(folder, run) as (workspace, record):
         events = await workspace.log.events(record.id)
         result = await workspace.runs.result(record.id)
-        dead = await abandoned(workspace, record)
+        dead = await is_abandoned(workspace, record)
         images: dict[str, str] = {}
         if page is not None:
             from agentorchestra.cli.view.html import pictures
@@ -125,7 +125,7 @@ async def show(
         _write_page(page, render(view, record, result, gone=dead, talk=talk, pictures=images), record)
         return 0
     tail = [f"folder: {result.folder}"] if result.folder else []
-    tail += _tail(view, result, summary_line(result) if effects else f"paid: {spent(result)}")
+    tail += _tail(view, result, summary_line(result) if effects else f"paid: {spending(result)}")
     body = ["done:", *(f"  {line}" for line in Work(view, result.answer_text, talk).lines())]
     body = tree_lines(view) if effects else body
     end = _next(record, result, folder, dead=dead, effects=effects)

@@ -12,7 +12,7 @@ from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import run_argument, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_json, question_lines, say, summary_line
 from agentorchestra.cli.progress import Progress
-from agentorchestra.cli.workspaces import abandoned, opened_run
+from agentorchestra.cli.workspaces import is_abandoned, opened_run
 from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.spec import RunStatus, exit_code
 
@@ -49,7 +49,7 @@ async def tail(run: str, as_json: bool, folder: Path) -> int:
                 now = await workspace.store.get_run(record.id)
                 if now is None:
                     raise UnknownRunError(f"run {record.id} is no longer in {folder}")
-                dead = await abandoned(workspace, now)
+                dead = await is_abandoned(workspace, now)
                 for event in await workspace.log.events(record.id, after=seen):
                     seen = event.seq
                     if as_json:

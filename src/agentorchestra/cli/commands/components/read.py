@@ -22,7 +22,7 @@ from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import COUNT, WORDS, json_option, mcp_option, option, workspace_option
 from agentorchestra.cli.output import (
     clean,
-    coloured,
+    colour_line,
     emit,
     emit_either,
     emit_json,
@@ -210,7 +210,7 @@ async def diff(named: Named, before: str, after: str | None, kind: str | None, a
     for change in difference.changes:
         emit(clean(f"  {one_line(change, 200)}"))
     if difference.text:
-        emit("\n" + "\n".join(coloured(line, sys.stdout) for line in difference.text.splitlines()))
+        emit("\n" + "\n".join(colour_line(line, sys.stdout) for line in difference.text.splitlines()))
     return 0
 
 
