@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentorchestra.cli.output import coloured
+from agentorchestra.cli.output import colour_line
 from tests.cli.support import Folder
 
 OTTERS = "Be kind to otters."
@@ -130,7 +130,7 @@ def test_a_diff_has_colours_at_a_terminal_alone(monkeypatch: pytest.MonkeyPatch)
             return True
 
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert coloured("+new\x1b[31m", Terminal()) == "\x1b[32m+new[31m\x1b[0m"
-    assert (coloured("-old", io.StringIO()), coloured(" as it was", Terminal())) == ("-old", " as it was")
+    assert colour_line("+new\x1b[31m", Terminal()) == "\x1b[32m+new[31m\x1b[0m"
+    assert (colour_line("-old", io.StringIO()), colour_line(" as it was", Terminal())) == ("-old", " as it was")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert coloured("-old", Terminal()) == "-old"
+    assert colour_line("-old", Terminal()) == "-old"

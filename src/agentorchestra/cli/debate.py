@@ -32,9 +32,9 @@ class Talk:
             return None
         branch, letter, effect = self._open.pop(str(event.span))
         outcome = event.body["outcome"]
-        return self._spoken(branch, letter, _name(effect), outcome) if letter else _summed_up(outcome)
+        return self._statement(branch, letter, _name(effect), outcome) if letter else _summed_up(outcome)
 
-    def _spoken(self, branch: str, letter: str, name: str, outcome: Mapping[str, Any]) -> str:
+    def _statement(self, branch: str, letter: str, name: str, outcome: Mapping[str, Any]) -> str:
         from agentorchestra.agents.debate.statements import turn_of, turn_text
         from agentorchestra.core.content import Trust
         from agentorchestra.core.spec import AgentResult, RunStatus
@@ -47,8 +47,8 @@ class Talk:
         if result is not None and result.status is not RunStatus.BLOCKED:
             turn = turn_of(result, letter, number, before=self._said.get(key, 0), known_marks=None, trust=Trust.AGENT)
         if turn is None:
-            why = outcome.get("error") or (result.report or result.answer if result is not None else "")
-            return f"{name} ({letter}) says nothing" + (f": {' '.join(str(why).split())[:300]}" if why else "")
+            reason = outcome.get("error") or (result.report or result.answer if result is not None else "")
+            return f"{name} ({letter}) says nothing" + (f": {' '.join(str(reason).split())[:300]}" if reason else "")
         self._said[key] = self._said.get(key, 0) + len(turn.arguments)
         return turn_text(turn, name)
 
@@ -64,7 +64,7 @@ def _summed_up(outcome: Mapping[str, Any]) -> str:
 
     value = outcome.get("value")
     try:
-        said = read_output(str(value.get("text", "")) if isinstance(value, dict) else "", JUDGEMENT.read)
+        judgement = read_output(str(value.get("text", "")) if isinstance(value, dict) else "", JUDGEMENT.read)
     except OutputError:
         return ""
-    return f"the manager: {' '.join(str(said['summary']).split())}" if isinstance(said, dict) else ""
+    return f"the manager: {' '.join(str(judgement['summary']).split())}" if isinstance(judgement, dict) else ""

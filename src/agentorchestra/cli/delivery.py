@@ -76,16 +76,16 @@ async def hand_over(workspace: Workspace[Any], result: RunResult, out: Out, fold
         return HandedOver(result, (f"{plural(len(result.files), 'file')}, not copied: {later}",))
     place = out.folder if out.folder is not None else Path(DEFAULT_OUT) / result.run_id
     try:
-        saved = await save(workspace.store, result.files, place)
+        copy = await save(workspace.store, result.files, place)
     except OutFolderError as exc:
         problem = f"error: the files were not copied: {one_line(str(exc), 2000)}; they stay in the workspace: {later}"
         return HandedOver(result, problems=(problem,), failed=out.folder is not None)
-    problems = [f"warning: {one_line(name)} was not copied: the workspace does not have it" for name in saved.missing]
+    problems = [f"warning: {one_line(name)} was not copied: the workspace does not have it" for name in copy.missing]
     if result.more_files:
         whole = f"{command('export', result.run_id, folder)} --folder DIR"
         problems.append(f"{plural(result.more_files, 'further file')} of the run's folder: {whole} writes all of it")
-    names = first_names((one_line(str(Path(file.path or "").relative_to(place))) for file in saved.files), 10)
-    line = f"{plural(len(saved.files), 'file')} in {place}: {names}"
-    by_name = {(file.name, file.sha256): file for file in saved.files}
+    names = first_names((one_line(str(Path(file.path or "").relative_to(place))) for file in copy.files), 10)
+    line = f"{plural(len(copy.files), 'file')} in {place}: {names}"
+    by_name = {(file.name, file.sha256): file for file in copy.files}
     files = tuple(by_name.get((file.name, file.sha256), file) for file in result.files)
     return HandedOver(result.model_copy(update={"files": files}), (line,), tuple(problems))

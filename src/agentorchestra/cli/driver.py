@@ -50,16 +50,16 @@ class Stop:
     def listening(self) -> Iterator[None]:
         """Take the signals, unless the caller had this process ignore them."""
         loop = asyncio.get_running_loop()
-        before = {one: signal.getsignal(one) for one in _SIGNALS}
-        taken = [one for one, handler in before.items() if handler not in (signal.SIG_IGN, None)]
-        for one in taken:
-            loop.add_signal_handler(one, self._receive, one)
+        before = {signum: signal.getsignal(signum) for signum in _SIGNALS}
+        signals = [signum for signum, handler in before.items() if handler not in (signal.SIG_IGN, None)]
+        for signum in signals:
+            loop.add_signal_handler(signum, self._receive, signum)
         try:
             yield
         finally:
-            for one in taken:
-                loop.remove_signal_handler(one)
-                signal.signal(one, before[one])
+            for signum in signals:
+                loop.remove_signal_handler(signum)
+                signal.signal(signum, before[signum])
 
     @contextmanager
     def aimed_at(self, task: asyncio.Task[Any]) -> Iterator[None]:

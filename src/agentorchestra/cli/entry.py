@@ -69,10 +69,10 @@ def _context(words: list[str]) -> click.Context | None:
     command: click.Command = cli
     context = click.Context(cli, info_name="agentorchestra")
     for word in words:
-        found = command.get_command(context, word) if isinstance(command, click.Group) else None
-        if found is None:
+        subcommand = command.get_command(context, word) if isinstance(command, click.Group) else None
+        if subcommand is None:
             break
-        context, command = click.Context(found, context, word), found
+        context, command = click.Context(subcommand, context, word), subcommand
     return context
 
 
@@ -113,11 +113,11 @@ def _report(exc: BaseException, *, as_json: bool) -> int:
 
 def sentence_of(exc: BaseException) -> tuple[int, str]:
     if isinstance(exc, click.UsageError):
-        where = exc.ctx.command_path if exc.ctx is not None else "agentorchestra"
+        path = exc.ctx.command_path if exc.ctx is not None else "agentorchestra"
         message = one_line(exc.format_message(), 2000).rstrip(".")
         if isinstance(exc, click.MissingParameter) and exc.param is not None and exc.param.metavar == "RUN":
             message += ": an id, the beginning of one, or last"
-        return USAGE, f"{message}; see `{where} --help`"
+        return USAGE, f"{message}; see `{path} --help`"
     if isinstance(exc, click.Abort | KeyboardInterrupt | Interrupted):
         return CANCELLED, "stopped"
     if isinstance(exc, UsageError):
@@ -183,15 +183,15 @@ class OneLine(logging.Handler):
 def _quieten() -> None:
     """Libraries and the interpreter say in one line, or not at all, what they would print with a traceback."""
     logging.captureWarnings(True)
-    captured = warnings.showwarning
+    original = warnings.showwarning
 
-    def warned(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    def show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if issubclass(category, UndeclaredToolWarning):
             say(f"warning: {one_line(str(message), 2000)}")
         else:
-            captured(message, category, *place, **more)
+            original(message, category, *place, **more)
 
-    warnings.showwarning = warned
+    warnings.showwarning = show_warning
     if not logging.getLogger().handlers:
         logging.getLogger().addHandler(logging.NullHandler())
     store = logging.getLogger("agentorchestra.store")

@@ -142,7 +142,7 @@ class LazyGroup(click.Group):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as exc:
-            if close := nearest(exc.option_name.lstrip("-"), [one.name for one in self.params if one.name] + ["help"]):
+            if close := nearest(exc.option_name.lstrip("-"), [opt.name for opt in self.params if opt.name] + ["help"]):
                 ctx.fail(f"no such option {exc.option_name}; did you mean --{close[0]}?")
             ctx.fail(
                 f'{exc.option_name} stands before the command; type `agentorchestra run "..." {exc.option_name} ...`'
@@ -160,7 +160,7 @@ class LazyGroup(click.Group):
         """Return the commands that begin so, from the table alone, and the options."""
         from click.shell_completion import CompletionItem
 
-        fitting = [(name, one.summary) for name, one in COMMANDS.items() if name.startswith(incomplete)]
+        fitting = [(name, entry.summary) for name, entry in COMMANDS.items() if name.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(CompletionItem(name, help=summary) for name, summary in fitting), *options]
 
@@ -168,7 +168,7 @@ class LazyGroup(click.Group):
         """Write the groups of commands from the table alone; those of the first day stand on top only."""
         width = max(map(len, COMMANDS))
         sections = {"The first day": FIRST_DAY} | {
-            group: tuple(name for name, one in COMMANDS.items() if one.group == group and name not in FIRST_DAY)
+            group: tuple(name for name, entry in COMMANDS.items() if entry.group == group and name not in FIRST_DAY)
             for group in GROUPS
         }
         for title, names in sections.items():
@@ -181,20 +181,20 @@ def _instead(args: list[str]) -> str:
     first = args[0]
     if " " in first.strip() or "\n" in first:
         return f"a task comes after the command run; type: {shlex.join(['agentorchestra', 'run', *args])}"
-    known = f"there is no command {first!r}"
+    problem = f"there is no command {first!r}"
     if instead := SYNONYMS.get(first.casefold()):
-        return f"{known}; type {' or '.join(f'`agentorchestra {line}`' for line in instead)}"
+        return f"{problem}; type {' or '.join(f'`agentorchestra {line}`' for line in instead)}"
     if first.startswith("run_"):
-        return f"{known}; to see a run, type: agentorchestra show {shlex.quote(first)}"
+        return f"{problem}; to see a run, type: agentorchestra show {shlex.quote(first)}"
     if Path(first).is_file():
-        return f'{known}; to ask about a file, type: agentorchestra run "..." --file {shlex.quote(first)}'
+        return f'{problem}; to ask about a file, type: agentorchestra run "..." --file {shlex.quote(first)}'
     words = [*takewhile(lambda word: not word.startswith("-"), args)]
     task = shlex.join(["agentorchestra", "run", " ".join(words), *args[len(words) :]])
     a_task = f"a task comes after run, in quotation marks: {task}"
     if not (close := nearest(first, COMMANDS, 2)):
-        return f"{known}; {a_task}"
+        return f"{problem}; {a_task}"
     more = f" Or, {a_task}" if len(words) > 2 else ""
-    return f"{known}; did you mean {' or '.join(map(repr, close))}?{more}"
+    return f"{problem}; did you mean {' or '.join(map(repr, close))}?{more}"
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:

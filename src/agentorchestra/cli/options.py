@@ -51,12 +51,12 @@ class PositiveNumber(ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
-            found = float(value)
+            number = float(value)
         except ValueError:
-            found = math.nan
-        if not math.isfinite(found) or found <= 0:
+            number = math.nan
+        if not math.isfinite(number) or number <= 0:
             self.fail(f"{value!r} is not a number above 0", param, ctx)
-        return found
+        return number
 
 
 class FilePath(ParamType):
@@ -127,10 +127,10 @@ class NamedVersion(ParamType):
     name = "kind:name@version"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        what, at, version = Words().convert(value, param, ctx).strip().partition("@")
-        if not at or not version or not all(what.partition(":")):
+        component, at, version = Words().convert(value, param, ctx).strip().partition("@")
+        if not at or not version or not all(component.partition(":")):
             self.fail(f"{value!r} is not of the form KIND:NAME@VERSION, e.g. tool:price_of@1.0.1", param, ctx)
-        return what, version
+        return component, version
 
 
 WORDS = Words()
@@ -177,12 +177,12 @@ workspace_option = click.option(
 """`--workspace DIR`, as `folder`."""
 
 
-def json_option(what: str) -> Callable[[F], F]:
+def json_option(noun: str) -> Callable[[F], F]:
     """`--json`, as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help=f"Print {what} on stdout, and nothing else there.")
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {noun} on stdout, and nothing else there.")
 
 
-def _warned(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+def _warn(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     if value:
         say(
             "WARNING: --unsafe-local: programs that models write run without a sandbox and may do what you may",
@@ -194,7 +194,7 @@ def _warned(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
 unsafe_option = click.option(
     "--unsafe-local",
     is_flag=True,
-    callback=_warned,
+    callback=_warn,
     help="Run the programs that models write on this machine, without any sandbox: they may do what you may.",
 )
 """`--unsafe-local`, which says in red what it means."""
@@ -236,14 +236,14 @@ pin_option = click.option(
 )
 
 
-def once_each(
+def reject_repeats(
     ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[str, str], ...]:
     names = [name for name, _ in pairs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        what = (param.name or "").removesuffix("s")
-        raise click.BadParameter(f"{twice[0]!r} is given more than once; a {what} has one value", ctx=ctx, param=param)
+        noun = (param.name or "").removesuffix("s")
+        raise click.BadParameter(f"{twice[0]!r} is given more than once; a {noun} has one value", ctx=ctx, param=param)
     return pairs
 
 
@@ -275,7 +275,7 @@ def role_option(names: str) -> Callable[[F], F]:
         multiple=True,
         metavar="ROLE=MODEL",
         type=Pair("role=model", empty=False),
-        callback=once_each,
+        callback=reject_repeats,
         help=f"The model of one role ({names}, or one of your own agents'); may be repeated.",
     )
 
@@ -292,33 +292,33 @@ environment_option = option(
 def label_option(form: str, help: str) -> Callable[[F], F]:
     """`--label`, as `labels`, which are pairs."""
     return option(
-        "--label", "labels", multiple=True, metavar=form.upper(), type=Pair(form), callback=once_each, help=help
+        "--label", "labels", multiple=True, metavar=form.upper(), type=Pair(form), callback=reject_repeats, help=help
     )
 
 
-def on_ask_option(what: str, code: int = 3) -> Callable[[F], F]:
-    """`--on-ask` of a command that drives `what`, with the exit code where that waits."""
+def on_ask_option(noun: str, code: int = 3) -> Callable[[F], F]:
+    """`--on-ask` of a command that drives a `noun`, with the exit code where that waits."""
     return option(
         "--on-ask",
         type=click.Choice(["wait", "deny"]),
-        help=f"A question nobody can answer now: the {what} waits (exit code {code}), or the answer is no. "
+        help=f"A question nobody can answer now: the {noun} waits (exit code {code}), or the answer is no. "
         "At a terminal questions are asked, unless this is deny.  [default: from the settings]",
     )
 
 
 def task_in(file: Path = STDIN) -> str:
     """Return the task that a file holds, or stdin (`-`); raise UsageError if it is no text."""
-    where = "stdin" if file == STDIN else str(file)
+    source = "stdin" if file == STDIN else str(file)
     try:
         return (_stdin() if file == STDIN else file.read_bytes()).decode("utf-8")
     except UnicodeDecodeError as exc:
-        raise click.UsageError(f"the task in {where} is not UTF-8 (byte {exc.start}); write it in UTF-8") from None
+        raise click.UsageError(f"the task in {source} is not UTF-8 (byte {exc.start}); write it in UTF-8") from None
     except (OSError, ValueError) as exc:
-        why = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
-        raise click.UsageError(f"the task cannot be read from {where}: {why}; give it as TASK") from None
+        reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
+        raise click.UsageError(f"the task cannot be read from {source}: {reason}; give it as TASK") from None
 
 
-def piped() -> bool:
+def is_piped() -> bool:
     """Return True if something may come from stdin: it is a pipe, a socket or a file."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
@@ -329,7 +329,7 @@ def piped() -> bool:
 
 def _stdin(most: int = -1) -> bytes:
     """Return stdin to its end, or to so many bytes; say that it is read if nothing comes."""
-    if piped() and not select.select([sys.stdin], [], [], 1)[0]:
+    if is_piped() and not select.select([sys.stdin], [], [], 1)[0]:
         say("waiting for the end of stdin; `< /dev/null` gives it none")
     return sys.stdin.buffer.read(most)
 
@@ -364,10 +364,10 @@ def _runs_that_begin(ctx: click.Context, param: click.Parameter, incomplete: str
             return await workspace.store.run_ids()
 
     try:
-        known = [LAST, *asyncio.run(ids())] if exists(folder) else []
+        names = [LAST, *asyncio.run(ids())] if exists(folder) else []
     except (AgentOrchestraError, OSError):
-        known = []
-    return [one for one in known if one.startswith(incomplete)]
+        names = []
+    return [name for name in names if name.startswith(incomplete)]
 
 
 run_argument = click.argument("run", metavar="RUN", type=WORDS, shell_complete=_runs_that_begin)  # `RUN`, as `run`

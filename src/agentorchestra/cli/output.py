@@ -48,7 +48,7 @@ def cut_line(line: str, width: int = 160) -> str:
     return line if len(line) <= width else f"{line[: width - 3]}..."
 
 
-def coloured(line: str, stream: TextIO, colour: str = "") -> str:
+def colour_line(line: str, stream: TextIO, colour: str = "") -> str:
     """Return a line, cleaned, in a colour at a terminal: by default that of its sign in a diff."""
     line, colour = clean(line), colour or _DIFF_COLOURS.get(line[:1], "")
     return f"\x1b[{colour}m{line}\x1b[0m" if colour and stream.isatty() and "NO_COLOR" not in os.environ else line
@@ -56,7 +56,7 @@ def coloured(line: str, stream: TextIO, colour: str = "") -> str:
 
 def say(line: str, *, red: bool = False, diff: bool = False) -> None:
     """Print a line for the person at the terminal, on stderr, in red or as a line of a diff where it has colours."""
-    line = coloured(line, sys.stderr, "1;31" if red else "") if red or diff else clean(line)
+    line = colour_line(line, sys.stderr, "1;31" if red else "") if red or diff else clean(line)
     try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
@@ -70,15 +70,15 @@ def emit(text: str) -> bool:
     Raises:
         OutputError: if it cannot be written although somebody may read it (a full disk).
     """
-    return _emitted(lambda: sys.stdout.write(f"{text}\n"), "the run itself")
+    return _emit(lambda: sys.stdout.write(f"{text}\n"), "the run itself")
 
 
 def emit_bytes(data: bytes) -> bool:
     """Print bytes as they are; see `emit`."""
-    return _emitted(lambda: sys.stdout.buffer.write(data), "what was asked for")
+    return _emit(lambda: sys.stdout.buffer.write(data), "what was asked for")
 
 
-def _emitted(write: Callable[[], object], what: str) -> bool:
+def _emit(write: Callable[[], object], noun: str) -> bool:
     try:
         sys.stdout.flush()
         write()
@@ -90,10 +90,10 @@ def _emitted(write: Callable[[], object], what: str) -> bool:
     except (OSError, ValueError) as exc:
         terminal = _is_terminal(sys.stdout)
         _silence(sys.stdout)
-        gone = (errno.EPIPE, errno.EBADF, *((errno.EIO,) if terminal else ()))
-        if isinstance(exc, OSError) and exc.errno in gone:
+        codes = (errno.EPIPE, errno.EBADF, *((errno.EIO,) if terminal else ()))
+        if isinstance(exc, OSError) and exc.errno in codes:
             return False
-        raise OutputError(f"standard output cannot be written: {exc}; {what} is in the log") from None
+        raise OutputError(f"standard output cannot be written: {exc}; {noun} is in the log") from None
 
 
 def _is_terminal(stream: TextIO) -> bool:
@@ -119,7 +119,7 @@ def emit_json(value: Any, *, indent: int | None = 2) -> bool:
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     text = json.dumps(value, ensure_ascii=plain, indent=indent, default=lambda model: model.model_dump(mode="json"))
     # The same value: JSON itself escapes only some of the characters that steer a terminal.
-    return emit(CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
+    return emit(CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text))
 
 
 def emit_either(as_json: bool, about: Any, text: str | Iterable[str]) -> bool:
@@ -196,10 +196,10 @@ def cached_share(usage: Usage) -> str:
 
 def summary_line(result: RunResult) -> str:
     """Status, run, steps, tokens, cost, seconds."""
-    return f"{result.status.value}, {result.run_id}, {spent(result)}"
+    return f"{result.status.value}, {result.run_id}, {spending(result)}"
 
 
-def spent(result: RunResult) -> str:
+def spending(result: RunResult) -> str:
     """Steps, tokens, cost, seconds."""
     parts = [
         plural(result.steps, "step"),
@@ -237,8 +237,8 @@ def print_result(
     from agentorchestra.core.spec import FINAL, RunStatus, exit_code
 
     if as_json:
-        applied = None if handed is None else handed.applied
-        emit_json(as_plain(result, verdict) | ({} if applied is None else {"applied": applied}))
+        outcome = None if handed is None else handed.applied
+        emit_json(as_plain(result, verdict) | ({} if outcome is None else {"applied": outcome}))
     else:
         answer = result.answer_text or (result.report if result.status in FINAL else "")  # of a debate its conclusion
         if sys.stdout.isatty() and sys.stderr.isatty():  # a person reads both as one
@@ -275,8 +275,8 @@ def readable_answer(result: RunResult) -> str:
 
 def as_plain(result: RunResult, verdict: TaskVerdict | None) -> dict[str, Any]:
     """Return a result as plain data, with the verdict on its task as `task_folder` where there is one."""
-    judged = {} if verdict is None else {"task_folder": verdict.model_dump(mode="json")}
-    return result.model_dump(mode="json") | judged
+    extra = {} if verdict is None else {"task_folder": verdict.model_dump(mode="json")}
+    return result.model_dump(mode="json") | extra
 
 
 def verdict_line(verdict: TaskVerdict) -> str:
@@ -289,9 +289,9 @@ def account_lines(result: RunResult, answer: str) -> list[str]:
     if result.report and result.report not in (answer, _trouble(result)):
         lines += [result.report, ""]
     # A report that has a list of references has these already.
-    told = " ".join(" ".join([answer, *lines]).split()) if result.report else ""
-    quotes = {one: " ".join(one.quote.split()) for one in result.sources}
-    sources = [one for one, quote in quotes.items() if not (quote and quote in told and one.source in told)]
+    text = " ".join(" ".join([answer, *lines]).split()) if result.report else ""
+    quotes = {source: " ".join(source.quote.split()) for source in result.sources}
+    sources = [source for source, quote in quotes.items() if not (quote and quote in text and source.source in text)]
     if sources:
         lines.append("Sources:")
         for source in sources:
@@ -301,7 +301,7 @@ def account_lines(result: RunResult, answer: str) -> list[str]:
         lines.append("")
     if result.artifacts:
         lines.append("Artifacts:")
-        lines += [f"  {one.name} ({one.media_type}, {plural(one.size, 'byte')})" for one in result.artifacts]
+        lines += [f"  {file.name} ({file.media_type}, {plural(file.size, 'byte')})" for file in result.artifacts]
         lines.append("")
     return lines
 
@@ -336,15 +336,15 @@ def _trouble(result: RunResult) -> str:
 def question_lines(questions: tuple[Question, ...], run_id: str, folder: Path) -> list[str]:
     lines: list[str] = []
     for index, question in enumerate(questions):
-        named = f" --question {shlex.quote(question.key)}" if index else ""
-        coded = f" (code {question.code})" if question.code else ""
-        lines.append(f"{question.kind} {question.key}{coded}: {question.question}")
+        option = f" --question {shlex.quote(question.key)}" if index else ""
+        code = f" (code {question.code})" if question.code else ""
+        lines.append(f"{question.kind} {question.key}{code}: {question.question}")
         lines += [f"  {line}" for line in argument_lines(question)]
         if question.kind == "approval":
             lines.append(f"to allow it:  {command('approve', run_id, folder)} {question.code}")
-            lines.append(f"to refuse it: {command('deny', run_id, folder)}{named} --reason TEXT")
+            lines.append(f"to refuse it: {command('deny', run_id, folder)}{option} --reason TEXT")
         else:
-            lines.append(f"to answer it: {command('answer', run_id, folder)} TEXT{named}")
+            lines.append(f"to answer it: {command('answer', run_id, folder)} TEXT{option}")
     return lines
 
 

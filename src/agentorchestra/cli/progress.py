@@ -35,15 +35,15 @@ class Progress:
 
     def line(self, event: Event) -> str | None:
         body = event.body
-        said = self._talk.line(event)
-        if said is not None or (self._only_talk and event.type in ("started", "completed")):
-            return said or None
+        talk = self._talk.line(event)
+        if talk is not None or (self._only_talk and event.type in ("started", "completed")):
+            return talk or None
         match event.type:
             case "started":
                 if event.branch == "/":
                     self._top = str(body["effect"].get("arguments", {}).get("name", ""))
                     return None  # the top agent itself: its steps are shown
-                return self._begun(body["effect"], event)
+                return self._start_line(body["effect"], event)
             case "completed":
                 return self._completed(body, event)
             case "attempt_failed":
@@ -67,7 +67,7 @@ class Progress:
             case _:
                 return None
 
-    def _begun(self, effect: dict[str, Any], event: Event) -> str | None:
+    def _start_line(self, effect: dict[str, Any], event: Event) -> str | None:
         kind, actor = EffectKind(effect["kind"]), self._actor(event)
         if kind is EffectKind.REQUEST_MODEL:
             if effect.get("purpose") not in ("decision", "final"):
@@ -79,10 +79,10 @@ class Progress:
         by = f"  ({actor})" if self._top and actor != self._top else ""
         if kind in OF_AGENTS:
             arguments = effect.get("arguments", {})
-            effect = {**effect, "arguments": {**arguments, "name": self._called(event, str(arguments.get("name", "")))}}
+            effect = {**effect, "arguments": {**arguments, "name": self._label(event, str(arguments.get("name", "")))}}
         return f"  {describe(effect, called=self._calls.get(EffectKey(event.branch, event.n or 0), ''))}{by}"
 
-    def _called(self, event: Event, name: str) -> str:
+    def _label(self, event: Event, name: str) -> str:
         """Return what an agent is called here: a second one of a name has a number, as both may work at once."""
         assert event.n is not None
         key = EffectKey(event.branch, event.n)
@@ -104,9 +104,9 @@ class Progress:
         effect = body.get("effect")
         lines = []
         if effect is not None:
-            begun = self._begun(effect, event)
-            if begun is not None:
-                lines.append(begun)
+            line = self._start_line(effect, event)
+            if line is not None:
+                lines.append(line)
         outcome = body["outcome"]
         error, value = outcome.get("error"), outcome.get("value")
         calls = value.get("tool_calls") if isinstance(value, dict) and event.n else None
@@ -115,9 +115,9 @@ class Progress:
         if error:
             lines.append(f"    {outcome.get('status', 'error')}: {one_line(str(error))}")
         agent = self._agents.get(EffectKey(event.branch, event.n or 0))
-        ended = value.get("status") if isinstance(value, dict) else None
-        if agent and not error and ended not in (None, RunStatus.COMPLETED):
-            lines.append(f"  {agent} ends: {ended}")
+        status = value.get("status") if isinstance(value, dict) else None
+        if agent and not error and status not in (None, RunStatus.COMPLETED):
+            lines.append(f"  {agent} ends: {status}")
         return "\n".join(lines) or None
 
 
@@ -129,8 +129,8 @@ def describe(effect: dict[str, Any], width: int = 120, *, called: str = "") -> s
     match kind:
         case EffectKind.REQUEST_MODEL:
             purpose = effect.get("purpose")
-            asked = effect.get("role", purpose) if purpose == "tool" else purpose  # a component's question: whose
-            return f"model {name}" + (f" ({asked})" if asked else "")
+            role = effect.get("role", purpose) if purpose == "tool" else purpose  # a component's question: whose
+            return f"model {name}" + (f" ({role})" if role else "")
         case EffectKind.INVOKE_AGENT | EffectKind.SPAWN:
             return f"agent {arguments.get('name', name)}: {one_line(str(arguments.get('instruction', '')), width)}"
         case EffectKind.ASK_HUMAN:
@@ -148,10 +148,10 @@ def describe(effect: dict[str, Any], width: int = 120, *, called: str = "") -> s
             return one_line(f"{name} of {count}: {'; '.join(lines)}", width)
         case EffectKind.INVOKE_TOOL:
             return one_line(call_text(name, arguments), width)
-        case EffectKind.WRITE_MEMORY if said := lasting(effect):
-            return one_line(f"remembers: {'; '.join(said)}", width)
+        case EffectKind.WRITE_MEMORY if entries := lasting(effect):
+            return one_line(f"remembers: {'; '.join(entries)}", width)
         case _:
-            return one_line(f"{kind.value} {name}({_named(arguments)})", width)
+            return one_line(f"{kind.value} {name}({_listing(arguments)})", width)
 
 
 def reply_text(answer: Any) -> str:
@@ -166,10 +166,10 @@ def lasting(effect: dict[str, Any]) -> list[str]:
 
 def call_text(name: str, arguments: Any) -> str:
     """Return a call as its model meant it: `name(argument="value")`."""
-    return f"{name}({_named(arguments)})"
+    return f"{name}({_listing(arguments)})"
 
 
-def _named(arguments: Any) -> str:
+def _listing(arguments: Any) -> str:
     if not isinstance(arguments, dict):
         return canonical_json(arguments)
     return ", ".join(f"{name}={canonical_json(value)}" for name, value in arguments.items())

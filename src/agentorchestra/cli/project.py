@@ -107,26 +107,26 @@ async def finish(
         code_of: the exit code by the result, None for that of `agentorchestra run`.
     """
     verdict = await verdict_on(workspace, result)
-    handed = await hand_over(workspace, result, out, folder)
+    delivery = await hand_over(workspace, result, out, folder)
     record = await workspace.store.get_run(result.run_id)
     project = record.manifest.project if record is not None else None
     if project is None or not project.path:
-        code = print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed, quiet=quiet)
+        code = print_result(delivery.result, folder, as_json=as_json, verdict=verdict, handed=delivery, quiet=quiet)
         return code if code_of is None else code_of(result)
     place = Path(project.path)
     if as_json:
-        landed = await _land(workspace, result, landing, folder, place, ask=False)
-        handed = handed._replace(applied=_plain(landed.applied))
-        code = print_result(handed.result, folder, as_json=True, handed=handed)
+        outcome = await _land(workspace, result, landing, folder, place, ask=False)
+        delivery = delivery._replace(applied=_plain(outcome.applied))
+        code = print_result(delivery.result, folder, as_json=True, handed=delivery)
     else:
-        code = print_result(handed.result, folder, as_json=False, handed=handed, quiet=quiet)
+        code = print_result(delivery.result, folder, as_json=False, handed=delivery, quiet=quiet)
         if result.diff and not quiet:
             show_diff(result.diff)
-        landed = await _land(workspace, result, landing, folder, place, ask=sys.stdin.isatty())
-    for line in landed.lines:
+        outcome = await _land(workspace, result, landing, folder, place, ask=sys.stdin.isatty())
+    for line in outcome.lines:
         say(line)
     code = code if code_of is None else code_of(result)
-    return code or int(landed.failed)
+    return code or int(outcome.failed)
 
 
 class _Landed(NamedTuple):
@@ -148,24 +148,24 @@ async def _land(
     except ProjectError as exc:
         return _Landed((f"error: {one_line(str(exc), 2000)}",), failed=True)
     reasons = {"too large for the diff": changes.left_out, "ignored by Git": changes.ignored}
-    kept = (f"{first_names(files, 5)}: {why}, in {result.folder} only" for why, files in reasons.items() if files)
-    lines = tuple(one_line(line, 1000) for line in kept)
+    notes = (f"{first_names(files, 5)}: {key}, in {result.folder} only" for key, files in reasons.items() if files)
+    lines = tuple(one_line(line, 1000) for line in notes)
     if not changes.files:
         return _Landed((*lines, f"nothing was changed in the copy of {place}"))
-    wanted = landing.apply or landing.branch is not None
-    if wanted and not is_solved(result):
-        why = result.tests.why if result.tests is not None else f"the run ended as {result.status.value}"
-        return _Landed((*lines, f"nothing was applied, because {why}; {later} applies it all the same"))
-    if not wanted and not (ask and _confirmed(len(changes.files), place)):
+    applies = landing.apply or landing.branch is not None
+    if applies and not is_solved(result):
+        reason = result.tests.why if result.tests is not None else f"the run ended as {result.status.value}"
+        return _Landed((*lines, f"nothing was applied, because {reason}; {later} applies it all the same"))
+    if not applies and not (ask and _confirm(len(changes.files), place)):
         return _Landed((*lines, f"to apply it to {place}: {later}"))
     try:
-        applied = await workspace.files.apply(result.run_id, branch=landing.branch)
+        outcome = await workspace.files.apply(result.run_id, branch=landing.branch)
     except ProjectError as exc:
         return _Landed((*lines, f"error: {one_line(str(exc), 2000)}", f"to try again: {later}"), failed=True)
-    return _Landed((*lines, applied_line(applied)), applied)
+    return _Landed((*lines, applied_line(outcome)), outcome)
 
 
-def _confirmed(count: int, place: Path) -> bool:
+def _confirm(count: int, place: Path) -> bool:
     try:
         return click.confirm(f"Apply the changes of {plural(count, 'file')} to {place}?", default=False, err=True)
     except click.Abort:
@@ -173,18 +173,18 @@ def _confirmed(count: int, place: Path) -> bool:
         return False
 
 
-def applied_line(applied: Applied) -> str:
-    names = first_names(map(one_line, applied.changed), 10)
-    if applied.branch:
-        line = f"committed as {applied.branch} ({applied.commit[:12]}): {names}"
-        return f"{line}; to look at it: git -C {applied.folder} show {applied.branch}"
-    if not applied.written:
-        return f"{applied.folder} has all of it already: {names}" if applied.changed else "there is nothing to apply"
-    return f"applied to {applied.folder}: {names}"
+def applied_line(outcome: Applied) -> str:
+    names = first_names(map(one_line, outcome.changed), 10)
+    if outcome.branch:
+        line = f"committed as {outcome.branch} ({outcome.commit[:12]}): {names}"
+        return f"{line}; to look at it: git -C {outcome.folder} show {outcome.branch}"
+    if not outcome.written:
+        return f"{outcome.folder} has all of it already: {names}" if outcome.changed else "there is nothing to apply"
+    return f"applied to {outcome.folder}: {names}"
 
 
-def _plain(applied: Applied | None) -> dict[str, Any] | None:
-    return None if applied is None else applied._asdict() | {"folder": str(applied.folder)}
+def _plain(outcome: Applied | None) -> dict[str, Any] | None:
+    return None if outcome is None else outcome._asdict() | {"folder": str(outcome.folder)}
 
 
 def show_diff(diff: str) -> None:

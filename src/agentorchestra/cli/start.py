@@ -35,12 +35,12 @@ ROLES = (
 def check_roles(workspace: Workspace[Any], roles: tuple[tuple[str, str], ...]) -> None:
     """Refuse a role that no agent plays with an UnknownRoleError. One that only tools give is named in the settings."""
     own = {*workspace.settings.roles, *(agent.role for agent in workspace.catalog.agents.values())}
-    known = sorted({*ROLES.split(", ")} | own)
+    names = sorted({*ROLES.split(", ")} | own)
     for name, _ in roles:
-        if name not in known:
+        if name not in names:
             raise UnknownRoleError(
                 f"no agent of this workspace plays the role {name!r}; "
-                f"{did_you_mean(name, known, 'the roles: ' + ', '.join(known) + '.')} A role that only a tool of yours "
+                f"{did_you_mean(name, names, 'the roles: ' + ', '.join(names) + '.')} A role that only a tool of yours "
                 f"gives to agents is named in the settings: [roles.{name}]"
             )
 
@@ -68,7 +68,7 @@ spec_options = together(
 """The options of commands that describe a run for others to drive; `described` reads them."""
 
 
-def described(task: str, *, budget_usd: float | None, timeout_s: float | None, **fields: Any) -> RunSpec:
+def spec_of(task: str, *, budget_usd: float | None, timeout_s: float | None, **fields: Any) -> RunSpec:
     """Return the run that options describe, `spec_options` or some of them; pairs become dictionaries."""
     pairs: dict[str, Any] = {name: dict(fields.pop(name, ())) for name in ("roles", "labels", "components")}
     return RunSpec(task=task, budget=Budget(cost_usd=budget_usd, active_s=timeout_s), **pairs, **fields)

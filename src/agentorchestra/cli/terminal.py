@@ -109,17 +109,17 @@ async def read_line(prompt: str) -> str | None:
     loop = asyncio.get_running_loop()
     terminal = sys.stdin.fileno()
     line: asyncio.Future[str | None] = loop.create_future()
-    typed = bytearray()
+    buffer = bytearray()
 
     def ready() -> None:
         try:
             data = os.read(terminal, 4096)
         except OSError:
             data = b""  # the terminal is gone
-        typed.extend(data)
+        buffer.extend(data)
         if line.done() or (data and b"\n" not in data):
             return
-        line.set_result(None if not typed else typed.decode("utf-8", "replace").rstrip("\r\n"))
+        line.set_result(None if not buffer else buffer.decode("utf-8", "replace").rstrip("\r\n"))
 
     sys.stderr.write(clean(prompt))
     sys.stderr.flush()

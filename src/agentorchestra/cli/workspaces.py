@@ -35,15 +35,15 @@ def exists(folder: Path) -> bool:
     if load_settings(folder).database is not None:
         return True  # whether it holds anything, only the database can say
     try:
-        found = (folder / DATABASE).exists()
+        is_there = (folder / DATABASE).exists()
     except OSError:
         return True  # it cannot be looked into: opening it says why
-    if not found and folder != Path(DEFAULT_FOLDER):
-        what = "is a file" if folder.is_file() else "holds no workspace" if folder.exists() else "does not exist"
+    if not is_there and folder != Path(DEFAULT_FOLDER):
+        problem = "is a file" if folder.is_file() else "holds no workspace" if folder.exists() else "does not exist"
         raise NoWorkspaceError(
-            f'{folder} {what}; name a workspace with --workspace, or make one: `agentorchestra run "..."`'
+            f'{folder} {problem}; name a workspace with --workspace, or make one: `agentorchestra run "..."`'
         )
-    return found
+    return is_there
 
 
 def opened(
@@ -69,9 +69,9 @@ def workspace_of_arm(folder: Path, arm: Arm) -> Workspace[Any]:
     """Return the workspace of an evaluation's arm, not yet opened, with the variables that commands have."""
     from agentorchestra.evaluation.runner import arm_workspace
 
-    made = arm_workspace(folder, arm)
-    made.env_file = ENV_FILE
-    return made
+    workspace = arm_workspace(folder, arm)
+    workspace.env_file = ENV_FILE
+    return workspace
 
 
 @asynccontextmanager
@@ -107,13 +107,13 @@ async def opened_run(
     async with opened(folder, app=app, unsafe_local=unsafe_local) as workspace:
         record = await find_run(workspace, name)
         manifest = record.manifest
-        recorded = workspace.app is None and manifest.app is not None and record.imported is None
+        is_recorded = workspace.app is None and manifest.app is not None and record.imported is None
         task_folder = task_folder_of(record) if driven else None
         as_started = manifest.preset == workspace.settings.preset and task_folder is None
-        if not app or (as_started and not recorded):
+        if not app or (as_started and not is_recorded):
             yield workspace, record
             return
-    if not recorded:
+    if not is_recorded:
         preset = manifest.preset
         async with opened(folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_folder) as workspace:
             yield workspace, record
@@ -145,32 +145,32 @@ async def verdict_on(workspace: Workspace[Any], result: RunResult) -> TaskVerdic
         return TaskVerdict(solved=False, reward=0.0, why=f"the tests could not be run: {exc}")
 
 
-async def abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:
+async def is_abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:
     """Return True if whoever drove a run, or was about to, is gone, and no server goes on with it."""
     return (await workspace.runs.standings([record.id])).get(record.id) == "abandoned"
 
 
 async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
     """Return the run of this id, of this beginning of one id, or the newest for `last`; else raise UnknownRunError."""
-    where = f"in the workspace {workspace.folder}"
-    wanted = name.strip()
-    if wanted == LAST:
+    place = f"in the workspace {workspace.folder}"
+    run_id = name.strip()
+    if run_id == LAST:
         newest = await workspace.runs.list(limit=1)
         if not newest:
-            raise UnknownRunError(f'there is no run yet {where}; start one with `agentorchestra run "..."`')
-        wanted = newest[0].id
-    bare = wanted.removeprefix(_PREFIX).upper()
+            raise UnknownRunError(f'there is no run yet {place}; start one with `agentorchestra run "..."`')
+        run_id = newest[0].id
+    bare = run_id.removeprefix(_PREFIX).upper()
     fitting = await workspace.store.run_ids(_PREFIX + bare) if bare else []
-    exact = [one for one in fitting if one == wanted]
+    exact = [entry for entry in fitting if entry == run_id]
     if not exact and len(fitting) > 1:
-        listed = ", ".join(fitting[:3])
-        raise UnknownRunError(f"{name!r} is the beginning of {len(fitting)} runs {where} ({listed}); give more of it")
-    found = await workspace.store.get_run((exact or fitting)[0]) if fitting else None
-    if found is None:
+        text = ", ".join(fitting[:3])
+        raise UnknownRunError(f"{name!r} is the beginning of {len(fitting)} runs {place} ({text}); give more of it")
+    record = await workspace.store.get_run((exact or fitting)[0]) if fitting else None
+    if record is None:
         raise UnknownRunError(
-            f"no run {name!r} {where}; {did_you_mean(wanted, [LAST], '`agentorchestra runs` lists them')}"
+            f"no run {name!r} {place}; {did_you_mean(run_id, [LAST], '`agentorchestra runs` lists them')}"
         )
-    return found
+    return record
 
 
 def _option(name: str, default: Any) -> Any:

@@ -57,22 +57,22 @@ async def carry_out(chat: Chat, line: str) -> str | None:
         if chat.at_work and name in _BETWEEN:
             raise ChatError(f"/{name} has to wait until the turn is over; Ctrl-C stops it")
         return await COMMANDS[name](chat, rest.strip())
-    saved = prompts(chat.saved)
-    if name not in saved:
-        close = nearest(name, [*COMMANDS, *saved])
+    paths = prompts(chat.saved)
+    if name not in paths:
+        close = nearest(name, [*COMMANDS, *paths])
         guess = f"did you mean /{close[0]}?" if close else "/help lists the commands."
         raise ChatError(f"there is no command /{name}; {guess} A message that begins with / has a blank before it")
     try:
-        text = saved[name].read_text(encoding="utf-8")
+        text = paths[name].read_text(encoding="utf-8")
     except (OSError, ValueError) as exc:
-        raise ChatError(f"the saved prompt {saved[name]} cannot be read: {exc}; write it anew, in UTF-8") from None
+        raise ChatError(f"the saved prompt {paths[name]} cannot be read: {exc}; write it anew, in UTF-8") from None
     return f"{text.strip()}\n\n{rest.strip()}".strip()
 
 
 async def _help(chat: Chat, rest: str) -> None:
     """: list the commands and keys."""
-    described = {name: (work.__doc__ or "").rstrip(".").split(": ", 1) for name, work in COMMANDS.items()}
-    rows = {f"/{name} {usage}".rstrip(): summary for name, (usage, summary) in described.items()}
+    summaries = {name: (work.__doc__ or "").rstrip(".").split(": ", 1) for name, work in COMMANDS.items()}
+    rows = {f"/{name} {usage}".rstrip(): summary for name, (usage, summary) in summaries.items()}
     rows |= {f"/{name}": f"send {path}" for name, path in prompts(chat.saved).items()} | KEYS
     width = max(map(len, rows))
     await chat.screen.show(*(f"{name:<{width}}  {summary}" for name, summary in rows.items()))
@@ -85,8 +85,8 @@ async def _model(chat: Chat, rest: str) -> None:
         models.check(rest)
         chat.talk.options["model"] = rest
     profiles = chat.talk.workspace.settings.models
-    listed = {name: profiles[name].model if name in profiles else "" for name in models.named()} if not rest else {}
-    await chat.screen.show(*_rows(chat, listed), *(["any other model: /model provider:model"] if listed else []))
+    names = {name: profiles[name].model if name in profiles else "" for name in models.named()} if not rest else {}
+    await chat.screen.show(*_rows(chat, names), *(["any other model: /model provider:model"] if names else []))
     await chat.screen.show(f"the next turn asks {chat.talk.now('model')}")
 
 
@@ -106,20 +106,20 @@ async def _system(chat: Chat, rest: str) -> None:
 
 async def _files(chat: Chat, rest: str) -> None:
     """: list the files of the conversation."""
-    attached = chat.talk.last.manifest.files if chat.talk.last is not None else ()
-    lines = [f"{one.name} ({plural(one.size, 'byte')}), from you" for one in attached]
+    attachments = chat.talk.last.manifest.files if chat.talk.last is not None else ()
+    lines = [f"{doc.name} ({plural(doc.size, 'byte')}), from you" for doc in attachments]
     for number, turn in enumerate(await chat.talk.turns(), 1):
-        made = (await chat.talk.workspace.runs.result(turn.id)).files
-        lines += [f"{one.name} ({plural(one.size, 'byte')}), made in turn {number} by {one.made_by}" for one in made]
+        docs = (await chat.talk.workspace.runs.result(turn.id)).files
+        lines += [f"{doc.name} ({plural(doc.size, 'byte')}), made in turn {number} by {doc.made_by}" for doc in docs]
     await chat.screen.show(*lines or ["no files yet; a message attaches one with @PATH"])
 
 
 async def _cost(chat: Chat, rest: str) -> None:
     """: say what the turns cost."""
-    usages = [await _paid(chat, turn) for turn in await chat.talk.turns()]
+    usages = [await _cost_of(chat, turn) for turn in await chat.talk.turns()]
     rows = [(f"[{number}]", usage) for number, usage in enumerate(usages, 1)]
     total = ("all turns:", sum(usages, Usage()))
-    await chat.screen.show(*(f"{name} {plural(one.tokens, 'token')}, {bill(one)}" for name, one in [*rows, total]))
+    await chat.screen.show(*(f"{name} {plural(use.tokens, 'token')}, {bill(use)}" for name, use in [*rows, total]))
 
 
 async def _new(chat: Chat, rest: str) -> None:
@@ -140,7 +140,7 @@ async def _resume(chat: Chat, rest: str) -> None:
         return await chat.go_on()
     for number, (turns, state) in enumerate(talks, 1):
         when = f"{turns[-1].created.astimezone():%Y-%m-%d %H:%M}"
-        cost = bill(sum([await _paid(chat, turn) for turn in turns], Usage()))
+        cost = bill(sum([await _cost_of(chat, turn) for turn in turns], Usage()))
         about = f"{plural(len(turns), 'turn')}, {when}, {cost}, {state}"
         await chat.screen.show(f"[{number}] {one_line(turns[0].manifest.task, 60)} ({about})")
     await chat.screen.show("/resume N opens conversation N" if talks else "there is no other conversation")
@@ -199,8 +199,8 @@ async def _open(chat: Chat, rest: str) -> None:
 
     workspace, record = chat.talk.workspace, _last(chat)
     events, result = await workspace.log.events(record.id), await workspace.runs.result(record.id)
-    shown = await pictures(result.files, workspace.store.get_blob)
-    page = render(RunView.of(events), record, result, gone=False, talk=conversation(events), pictures=shown)
+    images = await pictures(result.files, workspace.store.get_blob)
+    page = render(RunView.of(events), record, result, gone=False, talk=conversation(events), pictures=images)
     path = (chat.saved / f"{record.id}.html").absolute()
     await _write(chat, path, page)
     await chat.screen.show("its address, for a browser:", path.as_uri())
@@ -229,7 +229,7 @@ async def _save(chat: Chat, rest: str) -> None:
     await _write(chat, path, "\n\n".join(filter(None, parts)) + "\n")
 
 
-async def _paid(chat: Chat, turn: RunHead) -> Usage:
+async def _cost_of(chat: Chat, turn: RunHead) -> Usage:
     """Return what a turn cost; the end of a branch is a copy, perhaps of another copy, and its original paid."""
     record: RunHead | None = turn
     usage = Usage()
@@ -239,10 +239,10 @@ async def _paid(chat: Chat, turn: RunHead) -> Usage:
     return usage
 
 
-def _rows(chat: Chat, described: dict[str, str]) -> list[str]:
+def _rows(chat: Chat, summaries: dict[str, str]) -> list[str]:
     """Return a line for each name, with the first line of its description as far as the terminal has room."""
-    width = max(map(len, described), default=0)
-    rows = (f"{name:<{width}}  {text.partition(chr(10))[0]}".rstrip() for name, text in described.items())
+    width = max(map(len, summaries), default=0)
+    rows = (f"{name:<{width}}  {text.partition(chr(10))[0]}".rstrip() for name, text in summaries.items())
     return [cut_line(row, chat.screen.console.size.width) for row in rows]
 
 

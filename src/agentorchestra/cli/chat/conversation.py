@@ -76,8 +76,8 @@ class Conversation:
     def has(self, file: Path) -> bool:
         """Return True for a file that agents see: it was attached, or they work on a copy of the user's folder."""
         last = self.last.manifest if self.last is not None else None
-        copied = self.options.get("project") if last is None else last.project
-        return copied is not None or (last is not None and file.name in {file.name for file in last.files})
+        project = self.options.get("project") if last is None else last.project
+        return project is not None or (last is not None and file.name in {file.name for file in last.files})
 
     def now(self, name: str) -> str:
         """Return the `model` or the `system` of the next turn."""

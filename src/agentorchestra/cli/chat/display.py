@@ -16,7 +16,7 @@ from agentorchestra.workspace import Workspace
 if TYPE_CHECKING:
     from agentorchestra.cli.chat.screen import ChatScreen
 
-_STREAMED = 6000  # characters of an answer that are drawn while it comes
+_ANSWER_CHARS = 6000  # characters of an answer that are drawn while it comes
 
 
 class Answer:
@@ -58,14 +58,14 @@ class TurnDisplay(PictureDisplay):
             return self._end()
         console, rows = self._screen.console, self._screen.free_rows
         answer = self.answer
-        with console.capture() as drawn:
+        with console.capture() as capture:
             if answer.strip():
-                console.print(Answer(answer[-_STREAMED:]), end="")
-        written = [line for line in drawn.get().rstrip("\n").split("\n") if line][-max(1, rows * 2 // 3) :]
-        with console.capture() as drawn:
-            for line in self._picture(console, max(1, rows - len(written))):
+                console.print(Answer(answer[-_ANSWER_CHARS:]), end="")
+        lines = [line for line in capture.get().rstrip("\n").split("\n") if line][-max(1, rows * 2 // 3) :]
+        with console.capture() as capture:
+            for line in self._picture(console, max(1, rows - len(lines))):
                 console.print(line, soft_wrap=True)
-        self._screen.draw(drawn.get() + "".join(f"{line}\n" for line in written))
+        self._screen.draw(capture.get() + "".join(f"{line}\n" for line in lines))
 
     def _end(self) -> None:
         self._screen.draw("")

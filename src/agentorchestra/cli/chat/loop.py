@@ -131,12 +131,12 @@ class Chat:
             await self.go_on()
         elif (file := next(files_here(), None)) is not None:
             await self.screen.show(f"a message attaches a file with @, as in: what is in {at(file)}?")
-        if others := await talk.others():
-            left = [turns[-1] for turns, state in others if state in _LEFT]
+        if talks := await talk.others():
+            left = [turns[-1] for turns, state in talks if state in _LEFT]
             if left and talk.last is None:
                 on = command("chat --resume", left[0].id, self.folder)
                 await self.screen.show(f"not over yet: {one_line(left[0].manifest.task, 60)}; {on} goes on with it")
-            await self.screen.show(f"/resume lists {plural(len(others), 'other conversation')}")
+            await self.screen.show(f"/resume lists {plural(len(talks), 'other conversation')}")
         while True:
             line = await self._lines.get()
             self._taking = True
@@ -179,15 +179,15 @@ class Chat:
 
     async def _begin(self, text: str) -> None:
         before, files = self.talk.last, files_in(text)
-        forgotten = [one for one in files_named(text) if not self.talk.has(one)]
-        if forgotten:
-            names, they = ", ".join(map(str, forgotten)), ("is", "it") if len(forgotten) == 1 else ("are", "them")
-            attach = await self._agreed(f"{names} {they[0]} in this folder: attach {they[1]}? y or n: ")
+        extra = [file for file in files_named(text) if not self.talk.has(file)]
+        if extra:
+            names, pronouns = ", ".join(map(str, extra)), ("is", "it") if len(extra) == 1 else ("are", "them")
+            attach = await self._confirm(f"{names} {pronouns[0]} in this folder: attach {pronouns[1]}? y or n: ")
             if attach is None:
                 return self.screen.put_back(text)
-            files += forgotten if attach else []
+            files += extra if attach else []
         record = await self.talk.begin(text, files)
-        await self.screen.show("", f"> {text}", *(f"attached: {file}" for file in files if file in forgotten))
+        await self.screen.show("", f"> {text}", *(f"attached: {file}" for file in files if file in extra))
         if before is not None and record.manifest.previous not in (None, before.id):
             await self.screen.show("the session went on elsewhere meanwhile; this turn goes on from there")
         if before is None and record.manifest.project is not None:
@@ -245,16 +245,16 @@ class Chat:
             self._elsewhere = record.id if isinstance(exc, FencedError) else ""
             await screen.show(f"error: {sentence_of(exc)[1]}")
 
-    async def _account(self, result: RunResult, streamed: str) -> list[RenderableType]:
+    async def _account(self, result: RunResult, draft: str) -> list[RenderableType]:
         """Return what a turn came to: its answer, where that is from, its files, and one line on how it went."""
-        stopped = streamed if result.status is RunStatus.CANCELLED else ""  # it was on the screen, and stays
+        stopped = draft if result.status is RunStatus.CANCELLED else ""  # it was on the screen, and stays
         answer = result.answer_text or (result.report if result.status in FINAL else "") or stopped
-        handed = await hand_over(self.talk.workspace, result, Out(), self.folder)
+        delivery = await hand_over(self.talk.workspace, result, Out(), self.folder)
         parts: list[RenderableType] = ["", Answer(answer)] if answer else []
         lines = account_lines(result, answer)
         if lines[:1] == [result.report]:
             parts += ["", Answer(lines.pop(0))]
-        parts += ["", *lines, *handed.problems, *handed.lines]
+        parts += ["", *lines, *delivery.problems, *delivery.lines]
         parts.append(f"[{len(await self.talk.turns())}] {summary_line(result)}")
         if result.until is not None and result.status is RunStatus.WAITING:
             parts.append(until_line(result.until, result.run_id, self.folder))
@@ -270,12 +270,12 @@ class Chat:
         changes = await workspace.files.changes(result.run_id)
         show_diff(result.diff)
         prompt = f"Apply the changes of {plural(len(changes.files), 'file')} to {project and project.path}? y or n: "
-        if not self.denies and await self._agreed(prompt):
+        if not self.denies and await self._confirm(prompt):
             await self.screen.show(applied_line(await workspace.files.apply(result.run_id)))
         else:
             await self.screen.show(f"not applied; to apply it later: {command('apply', result.run_id, self.folder)}")
 
-    async def _agreed(self, question: str) -> bool | None:
+    async def _confirm(self, question: str) -> bool | None:
         """Return what the user says to a question for y or n; None for Ctrl-D."""
         prompt = question
         while (line := await self.screen.ask(prompt)) is not None:
@@ -287,8 +287,8 @@ class Chat:
     async def _unread(self, run_id: str) -> list[str]:
         """Return what was queued for a turn, and came too late for it."""
         ledger = Ledger.of(await self.talk.workspace.log.events(run_id))
-        queued = Counter(one.text for _, one in ledger.told if one.by == "chat" and not one.to)
-        return [*(queued - Counter(ledger.heard())).elements()]
+        texts = Counter(entry.text for _, entry in ledger.told if entry.by == "chat" and not entry.to)
+        return [*(texts - Counter(ledger.heard())).elements()]
 
     async def _hand_on(self) -> None:
         """Leave a turn that is worked on as it is, for the process that goes on with it."""

@@ -19,7 +19,7 @@ MOST_CHARS = 20_000
 """Characters of a text that stand in a message; a longer one that is pasted becomes a file."""
 
 _FILE = re.compile(r'(?:^|(?<=\s))@(?:"([^"]+)"|([^\s"]+))')
-_UNFINISHED = re.compile(r'(?:^|(?<=\s))@(?:"([^"]*)|([^\s"]*))$')
+_OPEN_NAME = re.compile(r'(?:^|(?<=\s))@(?:"([^"]*)|([^\s"]*))$')
 _BEHIND = ".,;:!?)"  # what may stand behind a path in a sentence
 _WORD = re.compile(r'"([^"\n]+)"|([^\s"\'`()<>\[\],;:!?]+)')
 _LARGEST = 10_000_000  # bytes of a file that is offered without an @
@@ -27,34 +27,35 @@ _LARGEST = 10_000_000  # bytes of a file that is offered without an @
 
 def files_in(text: str) -> list[Path]:
     """Return the files and folders that a message names with @, each once; raise ChatError if one is not there."""
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for match in _FILE.finditer(text):
-        quoted, bare = match.groups()
-        names = [quoted] if quoted else [bare, bare.rstrip(_BEHIND)]
+        inner, bare = match.groups()
+        names = [inner] if inner else [bare, bare.rstrip(_BEHIND)]
         paths = [Path(name).expanduser() for name in names if name]
-        there = next((path for path in paths if os.path.exists(path)), None)  # noqa: PTH110 - False for a name too long
-        if there is None:
+        path = next((path for path in paths if os.path.exists(path)), None)  # noqa: PTH110 - False for a name too long
+        if path is None:
             raise ChatError(
-                f"there is no file {quoted or bare!r} to attach; correct its path (write one with blanks in quotes: "
+                f"there is no file {inner or bare!r} to attach; correct its path (write one with blanks in quotes: "
                 '@"my file.pdf"), or write a blank behind the @'
             )
-        found[there] = None
-    return list(found)
+        files[path] = None
+    return list(files)
 
 
 def files_named(text: str) -> list[Path]:
     """Return the files of this folder that a message names without an @, each once: none hidden, none large."""
-    words = (Path(quoted or bare.rstrip(".")) for quoted, bare in _WORD.findall(text))
-    return [fromkey for fromkey in dict.fromkeys(words) if _offered(fromkey) and fromkey not in files_in(text)]
+    words = (Path(inner or bare.rstrip(".")) for inner, bare in _WORD.findall(text))
+    return [fromkey for fromkey in dict.fromkeys(words) if _is_offered(fromkey) and fromkey not in files_in(text)]
 
 
 def files_here() -> Iterator[Path]:
     """Yield the files of this folder that may be offered, by name, without its settings."""
     with contextlib.suppress(OSError):
-        yield from (path for path in sorted(Path().iterdir()) if path.name != "agentorchestra.toml" and _offered(path))
+        paths = (path for path in sorted(Path().iterdir()) if path.name != "agentorchestra.toml")
+        yield from filter(_is_offered, paths)
 
 
-def _offered(file: Path) -> bool:
+def _is_offered(file: Path) -> bool:
     """Return True for a file in this folder. Its name has an ending: what is called `test` is more often a word."""
     if not file.suffix or any(part.startswith((".", "/")) for part in file.parts):
         return False
@@ -94,12 +95,12 @@ class MessageCompleter(Completer):
                 if name.startswith(before[1:]):
                     yield Completion(f"/{name}", start_position=-len(before))
             return
-        match = _UNFINISHED.search(before)
+        match = _OPEN_NAME.search(before)
         if match is None:
             return
-        quoted, bare = match.groups()
-        typed = bare if quoted is None else quoted
-        for completion in self._paths.get_completions(Document(typed), complete_event):
-            path = typed + completion.text
-            text = f'@"{path}"' if quoted is not None else at(path)
+        inner, bare = match.groups()
+        start = bare if inner is None else inner
+        for completion in self._paths.get_completions(Document(start), complete_event):
+            path = start + completion.text
+            text = f'@"{path}"' if inner is not None else at(path)
             yield Completion(text, start_position=-len(match.group()), display=completion.display)

@@ -93,10 +93,10 @@ class ChatScreen:
     def _resized(self) -> None:
         """Take away what was drawn, of which a narrower terminal made more lines, and draw it anew."""
         app = self._session.app
-        drawn, columns = app.renderer.last_rendered_screen, max(1, app.output.get_size().columns)
-        if drawn is not None:
-            cursor = drawn.get_cursor_position(app.layout.current_window)
-            rows = (drawn.data_buffer[row] for row in range(cursor.y))
+        screen, columns = app.renderer.last_rendered_screen, max(1, app.output.get_size().columns)
+        if screen is not None:
+            cursor = screen.get_cursor_position(app.layout.current_window)
+            rows = (screen.data_buffer[row] for row in range(cursor.y))
             ends = [max((at for at, cell in row.items() if cell.char.strip()), default=0) for row in rows]
             app.output.cursor_up(sum(end // columns for end in [*ends, cursor.x]))
         self._resize()
@@ -138,8 +138,8 @@ class ChatScreen:
     @property
     def free_rows(self) -> int:
         """Rows that `draw` may fill."""
-        typed: int = min(self._buffer.document.line_count, 8)
-        return max(2, self.console.size.height - _BELOW - typed)
+        rows: int = min(self._buffer.document.line_count, 8)
+        return max(2, self.console.size.height - _BELOW - rows)
 
     def _message(self) -> StyleAndTextTuples:
         # The prompt itself stays short: one as wide as the terminal leaves no room to type.

@@ -80,7 +80,7 @@ async def approve(run: str, code: str | None, question: str | None, **how: Any) 
     call is shown here and you are asked, if stdin is a terminal and only one is open.
     """
     return await _settle(
-        run, lambda workspace, run_id: _approved(workspace, run_id, question, code, how["folder"]), **how
+        run, lambda workspace, run_id: _approve(workspace, run_id, question, code, how["folder"]), **how
     )
 
 
@@ -106,26 +106,26 @@ async def deny(run: str, reason: str, question: str | None, **how: Any) -> int:
     )
 
 
-async def _approved(
+async def _approve(
     workspace: Workspace[Any], run_id: str, question: str | None, code: str | None, folder: Path
 ) -> Question:
     """Approve the call with this code; without one, the only open call, once it was shown at the terminal."""
     if code is None and (await workspace.runs.result(run_id)).status not in FINAL:
-        open_ = [one for one in await workspace.runs.questions(run_id) if one.code and question in (None, one.key)]
+        open_ = [call for call in await workspace.runs.questions(run_id) if call.code and question in (None, call.key)]
         if len(open_) == 1 and at_terminal():
-            (shown,) = open_
-            said = await TerminalAsker(workspace, run_id)(shown)
-            if said is None:
-                raise AnswerError(f"{shown.key} of run {run_id} was not answered here; nothing was recorded")
-            if said is not True:
-                return await workspace.deny(run_id, reason=said or "", question=shown.key, by=_BY)
-            question, code = shown.key, shown.code
+            (call,) = open_
+            reply = await TerminalAsker(workspace, run_id)(call)
+            if reply is None:
+                raise AnswerError(f"{call.key} of run {run_id} was not answered here; nothing was recorded")
+            if reply is not True:
+                return await workspace.deny(run_id, reason=reply or "", question=call.key, by=_BY)
+            question, code = call.key, call.code
         elif open_:
-            listed = "; ".join(f"{one.code} ({one.key}): {one.question}" for one in open_)
+            codes = "; ".join(f"{call.code} ({call.key}): {call.question}" for call in open_)
             raise AnswerError(
                 f"which call of run {run_id} may be made is not said; read it with "
                 f"`{command('show', run_id, folder)}` and name it with its code: `agentorchestra approve RUN CODE`; "
-                f"open: {listed}"
+                f"open: {codes}"
             )
     return await workspace.approve(run_id, question=question, code=code, by=_BY)
 
@@ -141,20 +141,20 @@ async def _settle(
 ) -> int:
     out.check()
     async with opened_run(folder, run, app=not no_resume, driven=not no_resume) as (workspace, record):
-        settled = await record_it(workspace, record.id)
+        question = await record_it(workspace, record.id)
         if not as_json:
-            say(f"recorded for {record.id} {settled.key}")
+            say(f"recorded for {record.id} {question.key}")
         holder = ""
         stopped = await _stopped(workspace, record.id)
         if not no_resume and stopped is None:
             result = await _go_on(
-                workspace, record.id, settled, folder=folder, as_json=as_json, ask=record.manifest.on_ask
+                workspace, record.id, question, folder=folder, as_json=as_json, ask=record.manifest.on_ask
             )
             if result is not None:
                 verdict = await verdict_on(workspace, result)
-                handed = await hand_over(workspace, result, out, folder)
-                return print_result(handed.result, folder, as_json=as_json, verdict=verdict, handed=handed)
-            if not await _taken_up(workspace, record.id, settled):
+                delivery = await hand_over(workspace, result, out, folder)
+                return print_result(delivery.result, folder, as_json=as_json, verdict=verdict, handed=delivery)
+            if not await _taken_up(workspace, record.id, question):
                 holder = _holder(await workspace.store.job(record.id))
         result = await workspace.runs.result(record.id)
     if no_resume or stopped is not None:

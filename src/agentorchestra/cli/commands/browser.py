@@ -68,9 +68,9 @@ async def browser(url: str | None, folder: Path) -> int:
             if line.strip() in ("quit", "exit"):
                 break
             await hand.do(line)
-        made = hand.made()
-    if made is not None:
-        say(f"files in {made}")
+        place = hand.files_folder()
+    if place is not None:
+        say(f"files in {place}")
     return int(hand.failed and not at_terminal())
 
 
@@ -98,7 +98,7 @@ class Hand:
         check = getattr(environment, "check", None)
         if check is not None:
             check()
-        self._actions = {one.name: one for one in environment.actions()}
+        self._actions = {action.name: action for action in environment.actions()}
 
     async def do(self, line: str) -> None:
         """Carry out one command; say in a sentence what is wrong with it."""
@@ -108,20 +108,21 @@ class Hand:
             return self._fail(f"{line.strip()!r} cannot be read: {exc}")
         if not words:
             return None
-        name, given = words[0].removeprefix(f"{NAME}_"), words[1:]
+        name, rest = words[0].removeprefix(f"{NAME}_"), words[1:]
         if name == "help":
-            return self._help(given[0].removeprefix(f"{NAME}_") if given else "")
+            return self._help(rest[0].removeprefix(f"{NAME}_") if rest else "")
         if name == "state":
             return self._print(await self._workspace.ecp.state(NAME))
         schema = self._actions.get(name)
         if schema is None:
             return self._fail(f"there is no command {name!r}; `help` lists them")
-        target = given.pop() if name == "screenshot" and given and _is_file(given[-1]) else ""
-        arguments, problem = arguments_of(schema, given, {"site": self._site})
+        target = rest.pop() if name == "screenshot" and rest and _is_file(rest[-1]) else ""
+        arguments, problem = arguments_of(schema, rest, {"site": self._site})
         if problem:
             return self._fail(problem)
         outcome: Outcome = await self._workspace.ecp.invoke(NAME, name, arguments)
-        pages = [one.source.ref for one in outcome.blocks() if one.source is not None and one.source.kind == "web"]
+        sources = [block.source for block in outcome.blocks() if block.source is not None]
+        pages = [source.ref for source in sources if source.kind == "web"]
         self._site = urlsplit(pages[-1]).netloc if pages else self._site
         if not outcome.ok:
             return self._fail(outcome.error or outcome.status)
@@ -130,8 +131,8 @@ class Hand:
         return self._print(outcome.blocks())
 
     async def _save(self, outcome: Outcome, target: Path) -> None:
-        pictures = [one.sha256 for one in outcome.blocks() if isinstance(one, MediaBlock)]
-        pictures += [one.sha256 for one in outcome.artifacts]
+        pictures = [block.sha256 for block in outcome.blocks() if isinstance(block, MediaBlock)]
+        pictures += [artifact.sha256 for artifact in outcome.artifacts]
         if not pictures:
             return self._fail("there is no picture in the result")
         data = await self._workspace.store.get_blob(pictures[0])
@@ -148,11 +149,11 @@ class Hand:
             if schema is None:
                 return self._fail(f"there is no action {name!r}; `help` lists them")
             emit(clean(f"{usage_of(schema)}\n{schema.description}"))
-            for key, one in _properties(schema).items():
-                emit(clean(f"  {key} ({_type_of(one)}): {one.get('description', '')}".rstrip()))
+            for key, field in _properties(schema).items():
+                emit(clean(f"  {key} ({_type_of(field)}): {field.get('description', '')}".rstrip()))
             return None
-        for command, said in OWN.items():
-            emit(f"{command}: {said}")
+        for command, sentence in OWN.items():
+            emit(f"{command}: {sentence}")
         for schema in self._actions.values():
             first = schema.description.strip().partition("\n")[0]
             emit(clean(f"{usage_of(schema)}: {first}"))
@@ -169,7 +170,7 @@ class Hand:
         self.failed = True
         emit(clean(f"error: {sentence}"))
 
-    def made(self) -> Path | None:
+    def files_folder(self) -> Path | None:
         run_id = self._workspace.runs.calls
         folder: Path | None = self._workspace.files.folder(run_id) if run_id is not None else None
         return folder if folder is not None and folder.is_dir() and any(folder.iterdir()) else None
@@ -178,25 +179,25 @@ class Hand:
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def arguments_of(schema: ToolSchema, given: Sequence[str], known: Mapping[str, str]) -> tuple[dict[str, Any], str]:
-    """Return the arguments of the words, in order or as `name=value`, and what is wrong; `known` may be left out."""
+def arguments_of(schema: ToolSchema, words: Sequence[str], defaults: Mapping[str, str]) -> tuple[dict[str, Any], str]:
+    """Return the arguments of the words, in order or as `name=value`, and what is wrong; `defaults` may be left out."""
     properties = _properties(schema)
     required = list(schema.parameters.get("required", ()))
     order = [*required, *(name for name in properties if name not in required)]
-    found: dict[str, Any] = {}
-    for word in given:
+    values: dict[str, Any] = {}
+    for word in words:
         name, mark, value = word.partition("=")
         if not mark or name not in properties:
-            free = [one for one in order if one not in found]
+            free = [key for key in order if key not in values]
             if not free:
                 return {}, f"{schema.name} takes no {word!r}; {usage_of(schema)}"
             name, value = free[0], word
-        found[name] = _typed(value, properties[name])
-    found |= {name: value for name, value in known.items() if name in required and name not in found and value}
-    missing = [name for name in required if name not in found]
+        values[name] = _parse(value, properties[name])
+    values |= {name: value for name, value in defaults.items() if name in required and name not in values and value}
+    missing = [name for name in required if name not in values]
     if missing:
         return {}, f"{schema.name} needs {', '.join(missing)}; {usage_of(schema)}"
-    return found, ""
+    return values, ""
 
 
 def usage_of(schema: ToolSchema) -> str:
@@ -207,26 +208,26 @@ def usage_of(schema: ToolSchema) -> str:
 
 
 def _properties(schema: ToolSchema) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = schema.parameters.get("properties", {})
-    return found
+    properties: dict[str, dict[str, Any]] = schema.parameters.get("properties", {})
+    return properties
 
 
-def _types(one: dict[str, Any]) -> set[str]:
-    found = {str(part.get("type", "")) for part in one.get("anyOf", ())}
-    said = one.get("type")
-    return found | ({said} if isinstance(said, str) else {*said} if isinstance(said, list) else set())
+def _types(field: dict[str, Any]) -> set[str]:
+    types = {str(part.get("type", "")) for part in field.get("anyOf", ())}
+    kind = field.get("type")
+    return types | ({kind} if isinstance(kind, str) else {*kind} if isinstance(kind, list) else set())
 
 
-def _type_of(one: dict[str, Any]) -> str:
-    values = one.get("enum")
+def _type_of(field: dict[str, Any]) -> str:
+    values = field.get("enum")
     if values:
         return " | ".join(json.dumps(value) for value in values)
-    return " or ".join(sorted(filter(None, _types(one)))) or "text"
+    return " or ".join(sorted(filter(None, _types(field)))) or "text"
 
 
-def _typed(word: str, one: dict[str, Any]) -> Any:
-    types = _types(one)
-    if "string" in types or (not types and "enum" in one):
+def _parse(word: str, field: dict[str, Any]) -> Any:
+    types = _types(field)
+    if "string" in types or (not types and "enum" in field):
         return word
     try:
         return json.loads(word)
@@ -251,13 +252,13 @@ async def _lines() -> AsyncIterator[str]:
         source = sys.stdin.fileno()
     except (OSError, ValueError):  # closed
         return
-    held = b""
+    rest = b""
     while data := await _read(source):
-        *whole, held = (held + data).split(b"\n")
+        *whole, rest = (rest + data).split(b"\n")
         for line_bytes in whole:
             yield line_bytes.decode("utf-8", "replace")
-    if held:
-        yield held.decode("utf-8", "replace")
+    if rest:
+        yield rest.decode("utf-8", "replace")
 
 
 async def _read(source: int) -> bytes:

@@ -86,10 +86,10 @@ def chat(
     commands and keys. The limits hold for each turn.
     """
     if extra := click.get_current_context().args:
-        path, begun = Path(extra[0]), "begin it with `agentorchestra chat`, then type your message"
-        attached = f"{begun}, with @{path} in it" if path.exists() else begun
+        path, start = Path(extra[0]), "begin it with `agentorchestra chat`, then type your message"
+        hint = f"{start}, with @{path} in it" if path.exists() else start
         work_on = f"to work on a folder, type: agentorchestra chat --in {shlex.quote(extra[0])}"
-        raise click.UsageError(f"a chat takes no {extra[0]!r}; {work_on if path.is_dir() else attached}")
+        raise click.UsageError(f"a chat takes no {extra[0]!r}; {work_on if path.is_dir() else hint}")
     if not at_chat_terminal():
         raise ChatError(
             "a chat needs a terminal that can draw, on stdin and stdout; without one each turn is a command: "
@@ -105,13 +105,13 @@ def chat(
         from agentorchestra.cli.commands.run import session_to_go_on
 
         async with opened(folder) as workspace:
-            wanted = session
+            name = session
             if resume is not None:
-                wanted = await session_to_go_on(workspace, None if resume == _NEWEST else resume)
+                name = await session_to_go_on(workspace, None if resume == _NEWEST else resume)
             options = cast("RunFields", given)
             options["on_ask"] = options["on_ask"] or workspace.settings.on_ask
             options["budget"] = Budget(cost_usd=budget_usd, active_s=timeout_s)
-            talk = Conversation(workspace, wanted, options)
+            talk = Conversation(workspace, name, options)
             await talk.look()
             if options["model"] is None and talk.last is None and not model_is_set(workspace.settings):
                 raise ChatError(

@@ -22,7 +22,7 @@ from agentorchestra.cli.options import (
     workspace_options,
 )
 from agentorchestra.cli.output import clean, emit, emit_either, emit_json, plural, say
-from agentorchestra.cli.start import described, spec_options
+from agentorchestra.cli.start import spec_of, spec_options
 from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import Acceptance
@@ -85,7 +85,7 @@ async def submit(
 
     if (task is None) == (again is None):
         raise UsageError("give a TASK or --again RUN, one of the two")
-    spec = described((task_in() if task == "-" else task) or "", **given)
+    spec = spec_of((task_in() if task == "-" else task) or "", **given)
     own = dict(spec.labels)
     if tags:
         own[TAGS] = ",".join(check_tags(tags))
@@ -143,17 +143,17 @@ def worker(concurrency: int, tags: str, unsafe_local: bool, folder: Path) -> int
             await until_reached(workspace.open, lambda: workspace.settings.database_retry_s)
 
         async with opened(folder, unsafe_local=unsafe_local, open_=open_) as workspace:
-            made = Worker(workspace, concurrency=concurrency, tags=tags.split(","))
+            driver = Worker(workspace, concurrency=concurrency, tags=tags.split(","))
             loop = asyncio.get_running_loop()
-            for one in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(one, made.stop)
+            for signum in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(signum, driver.stop)
             started = asyncio.Event()
-            running = asyncio.create_task(made.run(started))
+            running = asyncio.create_task(driver.run(started))
             waiting = asyncio.create_task(started.wait())
             await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             if started.is_set():
-                emit(f"worker {made.id}")
+                emit(f"worker {driver.id}")
                 say(f"driving runs of {workspace.folder}; Ctrl-C stops it")
             await running
 
@@ -180,23 +180,23 @@ async def status(as_json: bool, folder: Path) -> int:
     from agentorchestra.cluster import Jobs, standing
 
     async with opened(folder, app=False) as workspace, Jobs(workspace) as jobs:
-        found = await standing(workspace, jobs)
+        report = await standing(workspace, jobs)
     if as_json:
-        emit_json(found)
+        emit_json(report)
         return 0
-    emit(plural(sum(one.alive for one in found.workers), "worker"))
-    for one in found.workers:
-        what = f"{one.kind} {one.host}:{one.pid} {one.version}"
-        tagged = f", tags {', '.join(one.tags)}" if one.tags else ""
-        emit(clean(f"  {what}: {plural(len(one.runs), 'run')} of {one.concurrency} a queue{tagged}{_liveness(one)}"))
-    emit(f"{plural(sum(found.queues.values()), 'run')} queued")
-    for queue, count in found.queues.items():
+    emit(plural(sum(peer.alive for peer in report.workers), "worker"))
+    for peer in report.workers:
+        label = f"{peer.kind} {peer.host}:{peer.pid} {peer.version}"
+        tags = f", tags {', '.join(peer.tags)}" if peer.tags else ""
+        emit(clean(f"  {label}: {plural(len(peer.runs), 'run')} of {peer.concurrency} a queue{tags}{_liveness(peer)}"))
+    emit(f"{plural(sum(report.queues.values()), 'run')} queued")
+    for queue, count in report.queues.items():
         emit(clean(f"  {queue}: {count}"))
-    for version, count in found.no_worker.items() if found.workers else ():
+    for version, count in report.no_worker.items() if report.workers else ():
         emit(clean(f"  {plural(count, 'run')} for code {version}, which no worker has: start one of that version"))
-    emit("runs: " + (", ".join(f"{count} {name}" for name, count in found.statuses.items()) or "none"))
-    for refused in found.refused:
-        emit(clean(f"{refused.run_id} could not be driven: {refused.error}"))
+    emit("runs: " + (", ".join(f"{count} {name}" for name, count in report.statuses.items()) or "none"))
+    for refusal in report.refused:
+        emit(clean(f"{refusal.run_id} could not be driven: {refusal.error}"))
     return 0
 
 

@@ -33,7 +33,7 @@ from agentorchestra.cli.project import (
     landing_options,
     show_diff,
 )
-from agentorchestra.cli.start import described, drive_new
+from agentorchestra.cli.start import drive_new, spec_of
 from agentorchestra.cli.workspaces import opened, opened_run
 
 SYSTEM = "mini_swe"
@@ -77,7 +77,7 @@ async def code(project: Path, task: str, landing: Landing, as_json: bool, folder
     applied. With --apply or --branch nothing is applied while the tests fail. `agentorchestra apply` does it later.
     """
     await landing.check(project)
-    spec = described(task_in() if task == "-" else task, project=project, **given)
+    spec = spec_of(task_in() if task == "-" else task, project=project, **given)
     async with opened(folder) as workspace:
         result = await drive_new(workspace, spec, folder=folder, as_json=as_json)
         return await finish(workspace, result, landing, folder, Out(), as_json=as_json, code_of=exit_code_of_code)
@@ -119,9 +119,9 @@ async def apply(run: str, branch: str | None, dry_run: bool, as_json: bool, fold
             else:
                 show_diff(diff)
             return 0
-        applied = await workspace.files.apply(record.id, branch=branch)
+        outcome = await workspace.files.apply(record.id, branch=branch)
     if as_json:
-        emit_json({"run_id": record.id, **applied._asdict(), "folder": str(applied.folder)})
+        emit_json({"run_id": record.id, **outcome._asdict(), "folder": str(outcome.folder)})
     else:
-        say(applied_line(applied))
+        say(applied_line(outcome))
     return 0

@@ -33,20 +33,20 @@ async def compare(first: str, second: str, as_json: bool, folder: Path) -> int:
     Effects are matched by key, so it does not matter which of two agents at work at the same time wrote first.
     """
     async with opened_run(folder, first) as (workspace, record):
-        found = await workspace.log.compare(record.id, (await find_run(workspace, second)).id)
-    emit_either(as_json, found, _lines(found))
-    return 0 if found.difference is None else 1
+        result = await workspace.log.compare(record.id, (await find_run(workspace, second)).id)
+    emit_either(as_json, result, _lines(result))
+    return 0 if result.difference is None else 1
 
 
-def _lines(found: Comparison) -> Iterator[str]:
-    if found.relation:
-        yield found.relation
-    if found.difference is None:
-        yield f"equal: {plural(found.common, 'effect')} of {found.first.run_id} and {found.second.run_id}"
+def _lines(result: Comparison) -> Iterator[str]:
+    if result.relation:
+        yield result.relation
+    if result.difference is None:
+        yield f"equal: {plural(result.common, 'effect')} of {result.first.run_id} and {result.second.run_id}"
         return
-    yield f"{plural(found.common, 'effect')} alike, then at {found.difference.key}: {found.difference.what}"
-    yield from (f"    {line}" for line in found.difference.lines)
-    for side in (found.first, found.second):
+    yield f"{plural(result.common, 'effect')} alike, then at {result.difference.key}: {result.difference.what}"
+    yield from (f"    {line}" for line in result.difference.lines)
+    for side in (result.first, result.second):
         yield ""
         yield from _side(side)
 
@@ -57,7 +57,7 @@ def _side(side: Side) -> Iterator[str]:
         f"{plural(side.usage.requests, 'request')}, {number(side.usage.tokens)} tokens, {bill(side.usage)}"
     )
     for step in side.continuation:
-        asked = f"({one_line(step.asked, 60)})" if step.asked else ""
-        yield f"  {step.key}  {step.what}{asked}  {step.status}: {one_line(step.result, 100)}"
+        request = f"({one_line(step.asked, 60)})" if step.asked else ""
+        yield f"  {step.key}  {step.what}{request}  {step.status}: {one_line(step.result, 100)}"
     if side.answer:
         yield f"  answer: {one_line(side.answer, 300)}"

@@ -32,8 +32,8 @@ def completion(shell: str) -> int:
 
     from agentorchestra.cli.group import cli
 
-    made = get_completion_class(shell)
-    if made is None:
+    completer = get_completion_class(shell)
+    if completer is None:
         raise UsageError(f"this version of click completes nothing for {shell}; upgrade it: pip install -U click")
-    emit(made(cli, {}, "agentorchestra", "_AGENTORCHESTRA_COMPLETE").source())
+    emit(completer(cli, {}, "agentorchestra", "_AGENTORCHESTRA_COMPLETE").source())
     return 0

@@ -9,7 +9,7 @@ import click
 from agentorchestra.cli.driver import async_command, drive
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, option, run_argument, workspace_option
 from agentorchestra.cli.output import command, emit_either, print_result
-from agentorchestra.cli.workspaces import abandoned, opened_run, verdict_on
+from agentorchestra.cli.workspaces import is_abandoned, opened_run, verdict_on
 from agentorchestra.core.spec import FINAL, RunStatus
 
 
@@ -110,14 +110,14 @@ async def tell(run: str, text: str, to: str, no_resume: bool, as_json: bool, fol
 
     async with opened_run(folder, run, app=going_on, driven=going_on) as (workspace, record):
         await workspace.tell(record.id, text, to=to, by="cli")
-        gone = await abandoned(workspace, record)
+        dead = await is_abandoned(workspace, record)
         now = (await workspace.runs.result(record.id)).status
         if going_on and now is RunStatus.WAITING:
             ask = record.manifest.on_ask != "deny"
             result = await drive(workspace, record.id, folder=folder, as_json=as_json, ask=ask)
             return print_result(result, folder, as_json=as_json, verdict=await verdict_on(workspace, result))
     read = "at the next step"
-    if now is not RunStatus.RUNNING or gone:
+    if now is not RunStatus.RUNNING or dead:
         read = f"when the run goes on: {command('resume', record.id, folder)}"
     emit_either(as_json, {"run_id": record.id, "status": now.value}, f"told {record.id}; it is read {read}")
     return 0

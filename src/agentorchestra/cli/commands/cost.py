@@ -92,7 +92,7 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     Where a model has no known price the cost says so and is never taken for zero. What attempts cost that reached
     the provider and brought no answer nobody knows: it stands apart, as "unknown, at most ...".
     """
-    charged: list[tuple[RunHead, list[Charge]]] = []
+    costs: list[tuple[RunHead, list[Charge]]] = []
     sources: list[SourceTokens] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
@@ -103,14 +103,14 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
                 if view.run_id in views:  # else it began since
                     views[view.run_id][1].extend(view.charges)
                     sources += tokens_by_source(view.ledger) if by == "source" else ()
-            charged = [*views.values()]
+            costs = [*views.values()]
     elif runs:
         raise UnknownRunError(f"there is no run {runs[0]!r}: {folder} holds no workspace yet")
     if by == "source":
-        _print_sources(sources, len(charged), as_json=as_json)
+        _print_sources(sources, len(costs), as_json=as_json)
     else:
-        _print_costs(charged, by, as_json=as_json)
-    if not charged and not as_json:
+        _print_costs(costs, by, as_json=as_json)
+    if not costs and not as_json:
         say(f'no runs in {folder} yet; start one with `agentorchestra run "..."`')
     return 0
 
@@ -150,11 +150,11 @@ def _print_costs(costs: list[tuple[RunHead, list[Charge]]], by: str, *, as_json:
 
     names = sorted(rows, key=place)
     more = ("model",) if by == "part" else ()
-    listed = [{**dict(zip(("name", *more), name, strict=True)), **rows[name].as_json()} for name in names]
+    entries = [{**dict(zip(("name", *more), name, strict=True)), **rows[name].as_json()} for name in names]
     head = [by, *more, "requests", "input", "cached", "output", "cost"]
     lines = [[*(one_line(word, 60) for word in name), *_figures(rows[name])] for name in names]
     lines.append([f"total of {plural(len(costs), 'run')}", *("" for _ in more), *_figures(total)])
-    about = {"by": by, "rows": listed, "total": total.as_json() | {"runs": len(costs)}}
+    about = {"by": by, "rows": entries, "total": total.as_json() | {"runs": len(costs)}}
     emit_either(as_json, about, table(head, lines, words=1 + len(more)))
 
 
@@ -170,16 +170,16 @@ def _figures(row: Row) -> list[str]:
 
 
 def _print_sources(sources: list[SourceTokens], runs: int, *, as_json: bool) -> None:
-    found: dict[str, SourceTokens] = {}
+    by_source: dict[str, SourceTokens] = {}
     for source in sources:
-        before = found.get(source.source, SourceTokens(source=source.source, requests=0, tokens=0, largest=0))
-        found[source.source] = SourceTokens(
+        before = by_source.get(source.source, SourceTokens(source=source.source, requests=0, tokens=0, largest=0))
+        by_source[source.source] = SourceTokens(
             source=source.source,
             requests=before.requests + source.requests,
             tokens=before.tokens + source.tokens,
             largest=max(before.largest, source.largest),
         )
-    rows = sorted(found.values(), key=lambda one: (-one.tokens, one.source))
+    rows = sorted(by_source.values(), key=lambda row: (-row.tokens, row.source))
     total = sum(row.tokens for row in rows)
     head = ["source", "requests", "input", "largest"]
     lines = [[one_line(r.source, 60), number(r.requests), number(r.tokens), number(r.largest)] for r in rows]

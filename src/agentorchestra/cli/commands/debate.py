@@ -22,7 +22,7 @@ from agentorchestra.cli.options import (
     workspace_options,
 )
 from agentorchestra.cli.output import print_result
-from agentorchestra.cli.start import check_roles, described, drive_new
+from agentorchestra.cli.start import check_roles, drive_new, spec_of
 from agentorchestra.cli.workspaces import opened
 
 
@@ -84,10 +84,10 @@ async def debate(
 
     async with opened(folder) as workspace:
         check_roles(workspace, roles)
-        spec = described(topic, system="debate", roles=roles, options=options, **given)
+        spec = spec_of(topic, system="debate", roles=roles, options=options, **given)
         result = await drive_new(workspace, spec, folder=folder, as_json=as_json, talk=True)
-        handed = await hand_over(workspace, result, out, folder)
-    result = handed.result
+        delivery = await hand_over(workspace, result, out, folder)
+    result = delivery.result
     if result.report and not as_json:
         result = result.model_copy(update={"answer_text": ""})  # the report begins with it
-    return print_result(result, folder, as_json=as_json, handed=handed)
+    return print_result(result, folder, as_json=as_json, handed=delivery)

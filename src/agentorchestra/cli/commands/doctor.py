@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from agentorchestra.cli.commands.models import Configured, configured, model_rows
+from agentorchestra.cli.commands.models import Configured, configuration, model_rows
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import emit_either, one_line, table
 from agentorchestra.core.errors import AgentOrchestraError, AppError
@@ -76,9 +76,9 @@ def doctor(deep: bool, as_json: bool, folder: Path) -> int:
     damaged and what of them can still be read.
     """
     checks = list(examine(folder, deep=deep))
-    failed = any(one.status == "fail" for one in checks)
-    rows = [[one.status, one.name, "; ".join(filter(None, (one.detail, one.hint)))] for one in checks]
-    about = {"ok": not failed, "checks": [asdict(one) for one in checks]}
+    failed = any(check.status == "fail" for check in checks)
+    rows = [[check.status, check.name, "; ".join(filter(None, (check.detail, check.hint)))] for check in checks]
+    about = {"ok": not failed, "checks": [asdict(check) for check in checks]}
     emit_either(as_json, about, table(None, rows, words=3))
     return int(failed)
 
@@ -113,14 +113,14 @@ def examine(folder: Path, *, deep: bool = False) -> list[Check]:
     ]
     if deep:
         checks += [lambda: _log(folder, settings), lambda: _given_files(folder)]
-    found: list[Check] = []
+    results: list[Check] = []
     for check in checks:
         try:
-            found += check()
+            results += check()
         except Exception as exc:  # a check that breaks is a finding like any other
             name = getattr(check, "__name__", "").strip("_<>") or "check"
-            found.append(Check(name, "fail", f"the check itself failed: {type(exc).__name__}: {one_line(str(exc))}"))
-    return found
+            results.append(Check(name, "fail", f"the check itself failed: {type(exc).__name__}: {one_line(str(exc))}"))
+    return results
 
 
 def _python() -> list[Check]:
@@ -208,30 +208,30 @@ def _database(folder: Path, settings: Settings) -> list[Check]:
         checks = [Check("workspace", "warn", f"{folder} also has a {DATABASE}", hint)]
     try:
         store = PostgresStore(settings.database.get_secret_value(), schema=settings.database_schema)
-        found = store.examine()
+        state = store.examine()
     except AgentOrchestraError as exc:
         return [*checks, Check("database", "fail", one_line(str(exc), 2000))]
-    detail = f"PostgreSQL {found.version}, {store.place}"
-    detail += ": empty" if found.revision is None else f": format {found.revision}, {found.runs} runs"
-    current = found.revision == REVISIONS[-1]
-    if found.sealed and not current:
-        checks.append(Check("database", "fail", f"{detail}, and it can only be read", found.sealed))
-    elif found.sealed:
-        checks.append(Check("database", "warn", f"{detail}; it can only be read", found.sealed))
-    elif found.revision is None:
+    detail = f"PostgreSQL {state.version}, {store.place}"
+    detail += ": empty" if state.revision is None else f": format {state.revision}, {state.runs} runs"
+    current = state.revision == REVISIONS[-1]
+    if state.sealed and not current:
+        checks.append(Check("database", "fail", f"{detail}, and it can only be read", state.sealed))
+    elif state.sealed:
+        checks.append(Check("database", "warn", f"{detail}; it can only be read", state.sealed))
+    elif state.revision is None:
         checks.append(Check("database", "ok", f"{detail}; the first run makes its tables"))
     elif not current:
         hint = f"the next command brings it to {REVISIONS[-1]}; keep a backup"
         checks.append(Check("database", "warn", detail, hint))
     else:
         checks.append(Check("database", "ok", detail))
-    if not found.durable:
+    if not state.durable:
         hint = "a crash of its machine loses what was acknowledged; set fsync = on"
         checks.append(Check("database", "warn", "the server runs with fsync = off", hint))
-    return [*checks, *_artifacts(folder, settings, found.artifacts)]
+    return [*checks, *_artifacts(folder, settings, state.artifacts)]
 
 
-def _artifacts(folder: Path, settings: Settings, noted: tuple[str, str] | None) -> list[Check]:
+def _artifacts(folder: Path, settings: Settings, record: tuple[str, str] | None) -> list[Check]:
     """Check that the place of the artifacts answers, and that it is the one that the database names."""
     from agentorchestra.log.store.factory import artifacts_for
 
@@ -239,13 +239,13 @@ def _artifacts(folder: Path, settings: Settings, noted: tuple[str, str] | None) 
     try:
         place = artifacts_for(settings.model_copy(update={"database_retry_s": 0.0}), folder)
         here = None if place is None else place.address
-        if noted is not None and noted[0] != here:
-            hint = f'set `artifacts = "{noted[0]}"`, or move them as docs/stores.md says'
-            said = f"those of the database lie at {noted[0]}, and the settings name {here or 'none'}"
-            return [Check(name, "fail", said, hint)]
+        if record is not None and record[0] != here:
+            hint = f'set `artifacts = "{record[0]}"`, or move them as docs/stores.md says'
+            detail = f"those of the database lie at {record[0]}, and the settings name {here or 'none'}"
+            return [Check(name, "fail", detail, hint)]
         if place is None:
             return []
-        place.owner = "" if noted is None else noted[1]
+        place.owner = "" if record is None else record[1]
         place.check()
     except AgentOrchestraError as exc:
         return [Check(name, "fail", one_line(str(exc), 2000))]
@@ -277,26 +277,26 @@ def _log(folder: Path, settings: Settings | None) -> list[Check]:
     try:
         if not _has_log(folder, settings):
             return [Check("log", "ok", "there is none yet")]
-        found = asyncio.run(read())
+        report = asyncio.run(read())
     except AgentOrchestraError as exc:
         return [Check("log", "fail", one_line(str(exc), 2000))]
-    seen = f"{found.runs} runs, {found.events} events and {found.blobs} blobs were read"
-    if found.unchecked:
-        seen += f"; {found.unchecked} events of an earlier version have no checksum: not checked for changes"
+    seen = f"{report.runs} runs, {report.events} events and {report.blobs} blobs were read"
+    if report.unchecked:
+        seen += f"; {report.unchecked} events of an earlier version have no checksum: not checked for changes"
     hint = "restore it from a backup; other runs are not affected"
-    return [Check("log", "fail", one_line(one, 1000), hint) for one in found.damage] or [Check("log", "ok", seen)]
+    return [Check("log", "fail", one_line(line, 1000), hint) for line in report.damage] or [Check("log", "ok", seen)]
 
 
 def _given_files(folder: Path) -> list[Check]:
     """Read the files that were given with tasks: each is named by the SHA-256 of its bytes."""
     paths = sorted((folder / "files").glob("??/*"))
-    damaged = []
+    checks = []
     for path in paths:
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != path.name:
-                said = f"{path} was changed after it was given"
-                damaged.append(Check("given files", "fail", said, "restore it from a backup"))
-    return damaged or [Check("given files", "ok", f"{len(paths)} were read")]
+                detail = f"{path} was changed after it was given"
+                checks.append(Check("given files", "fail", detail, "restore it from a backup"))
+    return checks or [Check("given files", "ok", f"{len(paths)} were read")]
 
 
 def _has_log(folder: Path, settings: Settings) -> bool:
@@ -333,13 +333,13 @@ def _components(folder: Path, settings: Settings | None, workspace: Workspace[An
 
     async def compose() -> tuple[int, list[Check]]:
         checks = []
-        async with workspace.another() as opened:
-            managers = (opened.tcp, opened.ecp, opened.acp, opened.components.prompts, opened.components.memories)
+        async with workspace.another() as copy:
+            managers = (copy.tcp, copy.ecp, copy.acp, copy.components.prompts, copy.components.memories)
             for manager in managers:
-                refusals, failures = await manager.stock.examine()
-                checks += [Check(name, "fail", one_line(why, 1000), "no run can begin until then") for why in refusals]
+                errors, failures = await manager.stock.examine()
+                checks += [Check(name, "fail", one_line(text, 1000), "no run can begin until then") for text in errors]
                 hint = "runs go on without it; `agentorchestra components --help` says how it is mended or taken out"
-                checks += [Check(name, "warn", one_line(why, 1000), hint) for why in failures]
+                checks += [Check(name, "warn", one_line(text, 1000), hint) for text in failures]
             return sum(len(manager.stock.names()) for manager in managers), checks
 
     try:
@@ -357,10 +357,10 @@ def _settings(folder: Path) -> tuple[Settings | None, Check]:
         path = settings_path(folder)
     except AgentOrchestraError as exc:
         return None, Check("settings", "fail", one_line(str(exc), 2000))
-    said = str(path) if path else f"no {SETTINGS_FILE}: the defaults hold"
+    detail = str(path) if path else f"no {SETTINGS_FILE}: the defaults hold"
     if settings.preset != NO_PRESET:
-        said += f"; over the preset {settings.preset}"
-    return settings, Check("settings", "ok", said)
+        detail += f"; over the preset {settings.preset}"
+    return settings, Check("settings", "ok", detail)
 
 
 def _app(folder: Path, settings: Settings | None) -> tuple[Configured | None, list[Check]]:
@@ -368,7 +368,7 @@ def _app(folder: Path, settings: Settings | None) -> tuple[Configured | None, li
     if settings is None:
         return None, []
     try:
-        of = configured(folder)
+        of = configuration(folder)
     except AppError as exc:
         return None, [Check("app", "fail", one_line(str(exc), 2000), "correct it, or take `app` out of the settings")]
     except AgentOrchestraError as exc:
@@ -404,20 +404,20 @@ def _search(folder: Path, of: Configured | None) -> list[Check]:
 
     if of is None:
         return []
-    given = of.settings.search
+    search = of.settings.search
     try:
         engines = search_engines(of.settings, folder, of.variables, of.workspace.own.search_engines)
     except AgentOrchestraError as exc:
         return [Check("search", "fail", str(exc), "correct [search] in agentorchestra.toml")]
     near = settings_folder(folder)
-    asked = {*given.engines, *given.engine}
-    lacking = [f"{name} {why}" for name, why in engines.lacking.items() if name in asked]
-    lacking += [f"the folder {one.path} is not there" for one in given.folders if not (near / one.path).is_dir()]
-    ready = ", ".join(one.name for one in engines.ready) or "no engine"
+    names = {*search.engines, *search.engine}
+    lacking = [f"{name} {reason}" for name, reason in engines.lacking.items() if name in names]
+    lacking += [f"the folder {entry.path} is not there" for entry in search.folders if not (near / entry.path).is_dir()]
+    ready = ", ".join(engine.name for engine in engines.ready) or "no engine"
     checks = [Check("search", "warn" if lacking else "ok", f"asks {ready}", "; ".join(lacking))]
-    if "auto" in given.engines and find_spec("ddgs") is None:
-        what = "what asks engines of the web without a key"
-        checks.append(Check("search", "not installed", what, "run: pip install 'agentorchestra[search]'"))
+    if "auto" in search.engines and find_spec("ddgs") is None:
+        detail = "what asks engines of the web without a key"
+        checks.append(Check("search", "not installed", detail, "run: pip install 'agentorchestra[search]'"))
     return checks
 
 
@@ -434,7 +434,7 @@ def _mcp(folder: Path, of: Configured | None) -> list[Check]:
         return [Check("mcp", "fail", one_line(str(exc), 500))]
     if find_spec("mcp") is None:
         return [Check("mcp", "fail", "the package mcp is not installed", 'run: pip install "agentorchestra[mcp]"')]
-    servers = ", ".join(one.name for one in file.servers) or "none"
+    servers = ", ".join(server.name for server in file.servers) or "none"
     notes = [Check("mcp", "warn", one_line(note, 500)) for note in file.notes]
     return [Check("mcp", "ok", one_line(f"{path} names the servers {servers} (none was started)", 500)), *notes]
 
@@ -443,17 +443,17 @@ def _sandbox(settings: Settings | None) -> list[Check]:
     from agentorchestra.sandbox.factory import WITHOUT, sandbox_for
 
     try:
-        chosen = sandbox_for((settings or Settings()).sandbox)
+        backend = sandbox_for((settings or Settings()).sandbox)
     except AgentOrchestraError as exc:
         return [Check("sandbox", "fail", one_line(str(exc)))]
-    if chosen is None:
+    if backend is None:
         return [Check("sandbox", "warn", "none", f"set sandbox.backend; {WITHOUT}")]
-    problem = asyncio.run(chosen.problem())
+    problem = asyncio.run(backend.problem())
     if problem:
         return [Check("sandbox", "not installed", one_line(problem, 500), WITHOUT)]
-    if not chosen.safe:
-        return [Check("sandbox", "warn", chosen.name, "programs that models write may do what you may")]
-    return [Check("sandbox", "ok", f"{chosen.name} runs programs"), *_limits(chosen.name)]
+    if not backend.safe:
+        return [Check("sandbox", "warn", backend.name, "programs that models write may do what you may")]
+    return [Check("sandbox", "ok", f"{backend.name} runs programs"), *_limits(backend.name)]
 
 
 def _limits(backend: str) -> list[Check]:
@@ -467,14 +467,14 @@ def _limits(backend: str) -> list[Check]:
         ("memory", "memory", "added up 20 times a second, and each process by itself"),
         ("processes", "pids", "held for the user that each sandbox has (RLIMIT_NPROC)"),
     )
-    for what, controller, without in otherwise:
+    for resource, controller, without in otherwise:
         group = parent_group(controller)
         if group is not None:
             detail, hint = f"held by the kernel (control groups, version {group.version})", ""
         else:
             detail = f"{without}: no control group can be made here"
             hint = f"a unit to which {controller} is delegated has one"
-        checks.append(Check(f"sandbox {what}", "ok", detail, hint))
+        checks.append(Check(f"sandbox {resource}", "ok", detail, hint))
     return checks
 
 
@@ -482,13 +482,13 @@ def _browser(settings: Settings | None) -> list[Check]:
     """Check whether the environment `browser` can be used; start nothing."""
     from agentorchestra.environments.browser.session.chromium import check_installed
 
-    given = (settings or Settings()).browser
+    browser = (settings or Settings()).browser
     try:
-        found = check_installed(given.executable)
+        program = check_installed(browser.executable)
     except AgentOrchestraError as exc:
         # Nobody has to have one; who names one wants it.
-        return [Check("browser", "warn" if given.executable else "not installed", one_line(str(exc), 500))]
-    return [Check("browser", "ok", f"the environment browser drives {found}")]
+        return [Check("browser", "warn" if browser.executable else "not installed", one_line(str(exc), 500))]
+    return [Check("browser", "ok", f"the environment browser drives {program}")]
 
 
 def _desktop() -> list[Check]:
@@ -527,16 +527,16 @@ def _models(of: Configured | None) -> list[Check]:
         label = f"model {row['name']}" + (f" ({', '.join(row['uses'])})" if row["uses"] else "")
         if row["problem"]:
             # What every run takes that names no model must work; the others may never be used.
-            needed = any(use == "default" or use.startswith("role ") for use in row["uses"])
+            is_needed = any(use == "default" or use.startswith("role ") for use in row["uses"])
             kind = f"{row['state']}: {one_line(row['problem'], 2000)}"
-            checks.append(Check(label, "fail" if needed else "warn", kind))
+            checks.append(Check(label, "fail" if is_needed else "warn", kind))
             continue
         price = ", price unknown" if row["dollars"] is None else ""
         key = f", key {row['key']} from {row['key_place']}" if row["key"] else ""
-        others = f", then {', '.join(row['fallbacks'])}" if row["fallbacks"] else ""
+        fallbacks = f", then {', '.join(row['fallbacks'])}" if row["fallbacks"] else ""
         at = f" at {row['address']}" if row["address"] else ""
         ask = "; not asked; `agentorchestra models --check` does" if at else ""
-        about = "given by the application" if row["own"] else f"{row['model']}{at}{key}{price}{others}{ask}"
+        about = "given by the application" if row["own"] else f"{row['model']}{at}{key}{price}{fallbacks}{ask}"
         checks.append(Check(label, "ok", about))
     return checks
 
@@ -557,11 +557,11 @@ def _keys(of: Configured | None) -> list[Check]:
     else:
         checks.append(Check(ENV_FILE, "ok", f"there is no {ENV_FILE} here"))
     names = of.settings.keyring
-    lost = [name for name in names if not of.variables.place(name)]
+    missing = [name for name in names if not of.variables.place(name)]
     problem = keyring_problem()
-    if lost:
-        why = problem or "it does not hold that: agentorchestra setup --key-store keyring"
-        checks.append(Check("keyring", "warn", f"should hold {', '.join(lost)}", why))
+    if missing:
+        reason = problem or "it does not hold that: agentorchestra setup --key-store keyring"
+        checks.append(Check("keyring", "warn", f"should hold {', '.join(missing)}", reason))
     elif problem:
         checks.append(Check("keyring", "not installed", problem, f"keys can be kept in {ENV_FILE}"))
     else:
@@ -576,14 +576,14 @@ def _policy(folder: Path, settings: Settings | None, workspace: Workspace[Any] |
 
     if settings is None or workspace is None:
         return []
-    known = {*builtin_tools(folder).tools, *tools_by_name(workspace.own.tools), *workspace.own.environments, *systems()}
+    terms = {*builtin_tools(folder).tools, *tools_by_name(workspace.own.tools), *workspace.own.environments, *systems()}
     # The door's own effects, and models, can be denied too.
-    known |= {"human", "join", "inbox", "offline", *settings.models, *workspace.own.models}
+    terms |= {"human", "join", "inbox", "offline", *settings.models, *workspace.own.models}
     checks = []
     for rule, names in (("allow", settings.policy.allow), ("deny", settings.policy.deny)):
-        unknown = [name for name in names if name not in known and ":" not in name]
+        unknown = [name for name in names if name not in terms and ":" not in name]
         if unknown:
-            hint = did_you_mean(unknown[0], sorted(known), "correct it, unless the tool is given to single runs")
+            hint = did_you_mean(unknown[0], sorted(terms), "correct it, unless the tool is given to single runs")
             checks.append(Check(f"policy.{rule}", "warn", f"nothing is named {', '.join(map(repr, unknown))}", hint))
     return checks
 
@@ -593,20 +593,20 @@ def _prompts(folder: Path, workspace: Workspace[Any] | None) -> list[Check]:
     from agentorchestra.workspace import packaged_prompts
 
     try:
-        given = workspace.own.prompts if workspace is not None else ()
-        count = len(PromptLibrary(packaged_prompts(), folder / "prompts", app_folders=given).pins())
-        names = PromptLibrary(packaged_prompts(), app_folders=given).names
+        prompts = workspace.own.prompts if workspace is not None else ()
+        count = len(PromptLibrary(packaged_prompts(), folder / "prompts", app_folders=prompts).pins())
+        names = PromptLibrary(packaged_prompts(), app_folders=prompts).names
     except AgentOrchestraError as exc:
         return [Check("prompts", "fail", one_line(str(exc), 2000), "correct the file, or reinstall agentorchestra")]
     own = sorted(path.stem for path in (folder / "prompts").glob("*.md"))
-    replaced, unknown = [one for one in own if one in names], [one for one in own if one not in names]
-    detail = f"{len(names)} prompts" + (f", replaced here: {', '.join(replaced)}" if replaced else "")
+    overrides, unknown = [name for name in own if name in names], [name for name in own if name not in names]
+    detail = f"{len(names)} prompts" + (f", replaced here: {', '.join(overrides)}" if overrides else "")
     if not count:
         return [Check("prompts", "fail", detail, "reinstall agentorchestra")]
     checks = [Check("prompts", "ok", detail)]
-    for one in unknown:
-        hint = did_you_mean(one, names, f"the prompts are {', '.join(names)}")
-        checks.append(Check(f"prompt {one}", "warn", f"{folder / 'prompts' / one}.md replaces no prompt", hint))
+    for name in unknown:
+        hint = did_you_mean(name, names, f"the prompts are {', '.join(names)}")
+        checks.append(Check(f"prompt {name}", "warn", f"{folder / 'prompts' / name}.md replaces no prompt", hint))
     return checks
 
 

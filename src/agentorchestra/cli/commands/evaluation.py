@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentorchestra.evaluation.plan import Arm, EvalPlan
     from agentorchestra.evaluation.runner import Ending, Progress
 
-_SHOWN = 5  # questions that cannot be asked or scored; the report has all
+_MOST_FAULTS = 5  # questions that cannot be asked or scored; the report has all
 
 
 @click.group(
@@ -127,7 +127,7 @@ def list_sets(folder: Path) -> int:
         emit(f"{name}  {source.about}")
     for name in evaluations(folder):
         plan = read(folder, name)
-        arms = ", ".join(one.name for one in plan.arms)
+        arms = ", ".join(arm.name for arm in plan.arms)
         emit(clean(f"evaluation {name}: {plural(len(plan.ids), 'question')} of {plan.set}; {arms}"))
     return 0
 
@@ -141,7 +141,7 @@ _json_option = json_option("one object with what was asked, refused, left out an
 @workspace_option
 async def run(at_once: int, as_json: bool, folder: Path, **given: Any) -> int:
     """Ask the questions of SET: each arm, each repeat. The same command again goes on where it stopped."""
-    return await _drive(folder, _begun(folder, given, _arms(folder, given)), at_once, as_json=as_json)
+    return await _drive(folder, _begin(folder, given, _arms(folder, given)), at_once, as_json=as_json)
 
 
 @group.command("suite", short_help="Ask the questions behind a published table, of its rows.")
@@ -161,24 +161,24 @@ async def suite_command(which: str, at_once: int, as_json: bool, folder: Path, *
     from agentorchestra.evaluation.suites.suite import suite, suites
 
     if which == "list":
-        named = {}
-        for one in suites().values():
-            named[one.name] = f"{one.set}; {', '.join(arm.name for arm in one.arms)}. {one.about}"
-        emit_either(as_json, named, "\n".join(map("  ".join, named.items())))
+        summaries = {}
+        for entry in suites().values():
+            summaries[entry.name] = f"{entry.set}; {', '.join(arm.name for arm in entry.arms)}. {entry.about}"
+        emit_either(as_json, summaries, "\n".join(map("  ".join, summaries.items())))
         return 0
-    found = suite(which)
-    say(f"{found.source}: {found.cells.about}")
-    for each in found.left_out:
-        say(f"not here: {', '.join(each.rows)}: {each.why}")
+    benchmark = suite(which)
+    say(f"{benchmark.source}: {benchmark.cells.about}")
+    for omission in benchmark.left_out:
+        say(f"not here: {', '.join(omission.rows)}: {omission.why}")
     given |= {
-        "questions": found.set,
+        "questions": benchmark.set,
         "preset": None,
         "choices_seed": None,
-        "repeats": found.repeats,
-        "ask_again": found.ask_again,
+        "repeats": benchmark.repeats,
+        "ask_again": benchmark.ask_again,
     }
-    given["name"], given["tips"] = given["name"] or found.name, given["tips"] or found.tips
-    plan = _begun(folder, given, [one.arm for one in found.arms], suite=found.name)
+    given["name"], given["tips"] = given["name"] or benchmark.name, given["tips"] or benchmark.tips
+    plan = _begin(folder, given, [row.arm for row in benchmark.arms], suite=benchmark.name)
     return await _drive(folder, plan, at_once, as_json=as_json)
 
 
@@ -196,12 +196,12 @@ async def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, di
     """
     from agentorchestra.evaluation.plan import draw
 
-    plan = _begun(folder, given, _arms(folder, given))
+    plan = _begin(folder, given, _arms(folder, given))
     questions = plan.load()
-    asked = plan.model_copy(update={"ids": tuple(one for one in plan.ids if one not in questions.faults)})
-    count = min(pilot, len(asked.ids))
+    sample = plan.model_copy(update={"ids": tuple(key for key in plan.ids if key not in questions.faults)})
+    count = min(pilot, len(sample.ids))
     # Where later questions reuse what earlier ones made, the first ones come first.
-    ids = asked.ids[:count] if plan.reuse else draw([questions.by_id[one] for one in asked.ids], count, plan.seed)
+    ids = sample.ids[:count] if plan.reuse else draw([questions.by_id[key] for key in sample.ids], count, plan.seed)
 
     from agentorchestra.evaluation.results import forecast, power_lines
     from agentorchestra.evaluation.scores import score
@@ -209,17 +209,17 @@ async def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, di
     code = await _drive(folder, plan, at_once, ids=ids)
     async with opened(folder) as workspace:
         scores = await score(workspace, plan, questions)
-    found = forecast(asked, scores)
-    whole = "unknown, as a price is" if found.usd is None else dollars(found.usd)
-    between = f" (between {dollars(found.low)} and {dollars(found.high)})" if found.usd is not None else ""
-    lines = [f"cost of all {plural(found.questions, 'question')}, after {found.pilot}: {whole}{between}"]
-    if found.most_usd is not None:
-        most = dollars(found.most_usd)
+    estimate = forecast(sample, scores)
+    whole = "unknown, as a price is" if estimate.usd is None else dollars(estimate.usd)
+    between = f" (between {dollars(estimate.low)} and {dollars(estimate.high)})" if estimate.usd is not None else ""
+    lines = [f"cost of all {plural(estimate.questions, 'question')}, after {estimate.pilot}: {whole}{between}"]
+    if estimate.most_usd is not None:
+        most = dollars(estimate.most_usd)
         lines.append(f"the runs' limits allow at most {most}; the budget is {dollars(plan.budget_usd)}")
-    several = f"about {_time(found.seconds / at_once)} with {at_once}"
-    lines.append(f"time: {_time(found.seconds)} one after the other, {several}")
-    lines += power_lines(asked, scores, difference)
-    emit_either(as_json, {"evaluation": plan.name, **asdict(found)}, "\n".join(lines))
+    pace = f"about {_time(estimate.seconds / at_once)} with {at_once}"
+    lines.append(f"time: {_time(estimate.seconds)} one after the other, {pace}")
+    lines += power_lines(sample, scores, difference)
+    emit_either(as_json, {"evaluation": plan.name, **asdict(estimate)}, "\n".join(lines))
     say(f"go on with: agentorchestra eval resume {plan.name}")
     return code
 
@@ -279,18 +279,18 @@ async def score_command(
 
     questions = plan.load()
     async with opened(folder) as workspace:
-        for one in reports:
-            arm, _, file = one.partition("=")
+        for option in reports:
+            arm, _, file = option.partition("=")
             say(f"{arm}: {plural(await take_verdicts(workspace, plan, arm, Path(file)), 'verdict')}")
         scores = await score(workspace, plan, questions, at_once=at_once)
     counts: dict[str, int] = {}
-    for each in scores:
-        counts[each.status] = counts.get(each.status, 0) + 1
-    listed = ", ".join(f"{number} {what}" for what, number in counts.items())
-    emit_either(as_json, {"evaluation": name, "answers": counts}, listed)
-    unsaid = {each.why: each for each in scores if each.score is None and each.status != "not_run"}
-    for each in [*unsaid.values()][:_SHOWN]:
-        say(clean(f"{each.status}: {each.question} {each.arm}: {each.why}"))
+    for result in scores:
+        counts[result.status] = counts.get(result.status, 0) + 1
+    text = ", ".join(f"{number} {status}" for status, number in counts.items())
+    emit_either(as_json, {"evaluation": name, "answers": counts}, text)
+    gaps = {result.why: result for result in scores if result.score is None and result.status != "not_run"}
+    for result in [*gaps.values()][:_MOST_FAULTS]:
+        say(clean(f"{result.status}: {result.question} {result.arm}: {result.why}"))
     return 0
 
 
@@ -310,14 +310,14 @@ async def report(name: str, page: Path | None, latex: Path | None, folder: Path)
     scores = kept_scores(folder, plan)
 
     async with opened(folder, app=False) as workspace:
-        found = await report_tables(workspace, plan, scores)
+        tables = await report_tables(workspace, plan, scores)
     if page is not None:
-        page.write_text(writing.html(plan, found, writing.figures(plan, scores)), encoding="utf-8")
+        page.write_text(writing.html(plan, tables, writing.figures(plan, scores)), encoding="utf-8")
     if latex is not None:
-        short = [one for one in found if one.title not in (QUESTIONS, PARTINGS, "Settings")]
+        short = [table for table in tables if table.title not in (QUESTIONS, PARTINGS, "Settings")]
         latex.write_text("\n".join(map(writing.latex, short)), encoding="utf-8")
     if page is None and latex is None:
-        emit(clean(writing.markdown(plan, found)).rstrip("\n"))
+        emit(clean(writing.markdown(plan, tables)).rstrip("\n"))
     return 0
 
 
@@ -336,8 +336,8 @@ async def compare(name: str, first: str, second: str, folder: Path) -> int:
     from agentorchestra.evaluation.scores import kept_scores
 
     plan = read(folder, name)
-    arms = [plan.arm(one) for one in (first, second)]
-    one_system = len({(one.system, one.model) for one in arms}) == 1
+    arms = [plan.arm(label) for label in (first, second)]
+    one_system = len({(arm.system, arm.model) for arm in arms}) == 1
     scores = kept_scores(folder, plan)
     gain, pairs = comparison(scores, first, second)
     stop = stop_after(plan, scores, first, second)
@@ -351,19 +351,19 @@ async def compare(name: str, first: str, second: str, folder: Path) -> int:
     )
     async with opened(folder, app=False) as workspace:
         of = scores if one_system else [side for pair in pairs for side in pair]
-        parted = await first_differences(workspace, of, first, second)
-        for one, other in pairs:
-            emit(clean(f"\n{one.question}, repeat {one.repeat + 1}"))
-            for side in (one, other):
+        differences = await first_differences(workspace, of, first, second)
+        for result, other in pairs:
+            emit(clean(f"\n{result.question}, repeat {result.repeat + 1}"))
+            for side in (result, other):
                 emit(f"  {side.arm}: {outcome(side)}: {one_line(side.answer or side.why)}  {side.run_id}")
-            where = parted.get((one.question, one.repeat))
-            if where is not None:
-                emit(clean(f"  first differ at {where}" if where else "  the runs are equal"))
-        shown = {(one.question, one.repeat) for one, _ in pairs}
-        for question, repeat in [one for one in parted if one not in shown]:
-            where = parted[question, repeat]
-            said = f"first differ at {where}" if where else "the runs are equal"
-            emit(clean(f"\n{question}, repeat {repeat + 1}: the same came of it; {said}"))
+            place = differences.get((result.question, result.repeat))
+            if place is not None:
+                emit(clean(f"  first differ at {place}" if place else "  the runs are equal"))
+        keys = {(result.question, result.repeat) for result, _ in pairs}
+        for question, repeat in [key for key in differences if key not in keys]:
+            place = differences[question, repeat]
+            detail = f"first differ at {place}" if place else "the runs are equal"
+            emit(clean(f"\n{question}, repeat {repeat + 1}: the same came of it; {detail}"))
     return 0
 
 
@@ -409,17 +409,17 @@ async def export(
         return await _bundle(folder, plan, bundle)
     if form != "attempts" and arm is None and len(plan.arms) > 1:
         raise EvaluationError(f"{name} has {len(plan.arms)} arms; say whose answers with --arm")
-    whose = arm or plan.arms[0].name
+    arm_name = arm or plan.arms[0].name
 
     async with opened(folder, app=False) as workspace:
-        found = await attempts(workspace, plan)
+        results = await attempts(workspace, plan)
     scores = kept_scores(folder, plan) if has_scores(folder, plan) else []
     if form == "gaia":
-        lines = gaia_lines(plan, found, whose)
+        lines = gaia_lines(plan, results, arm_name)
     elif form == "swe-bench":
-        lines = swe_bench_lines(plan, found, kept_checks(folder, plan), whose)
+        lines = swe_bench_lines(plan, results, kept_checks(folder, plan), arm_name)
     else:
-        lines = attempt_lines(found, scores)
+        lines = attempt_lines(results, scores)
     text = "".join(f"{line}\n" for line in lines)
     if out is None:
         emit(text.rstrip("\n"))
@@ -429,7 +429,7 @@ async def export(
         from agentorchestra.evaluation.benchmarks.swe_bench import command
 
         say(f"next, where a Docker engine is: {command(out or Path('predictions.jsonl'), name)}")
-        say(f"then: agentorchestra eval score {name} --verdicts {whose}={name}-{whose}.{name}.json")
+        say(f"then: agentorchestra eval score {name} --verdicts {arm_name}={name}-{arm_name}.{name}.json")
     return 0
 
 
@@ -484,41 +484,41 @@ async def import_(file: Path, data: Path | None, as_json: bool, folder: Path) ->
 # --- what the commands share --------------------------------------------------------------------------
 
 
-def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str = "") -> EvalPlan:
+def _begin(folder: Path, options: dict[str, Any], arms: Sequence[Arm], suite: str = "") -> EvalPlan:
     from agentorchestra.evaluation.plan import SAME_WEB, keep, make_plan
     from agentorchestra.evaluation.questions import load_set
 
-    data: Path | None = given["data"]
+    data: Path | None = options["data"]
     settings = load_settings(folder)
-    common = {"model": given["model"], "preset": given["preset"]}
-    arms = [one.model_copy(update={k: v for k, v in common.items() if getattr(one, k) is None}) for one in arms]
-    if given["same_web"]:
-        arms = [one.model_copy(update={"settings": {**SAME_WEB, **one.settings}}) for one in arms]
-    if given.get("reuse"):
-        arms = [one.model_copy(update={"reuse": True}) for one in arms]
-    question_usd = given["question_usd"]
-    if given["budget_usd"] is not None and question_usd is None:
+    common = {"model": options["model"], "preset": options["preset"]}
+    arms = [arm.model_copy(update={k: v for k, v in common.items() if getattr(arm, k) is None}) for arm in arms]
+    if options["same_web"]:
+        arms = [arm.model_copy(update={"settings": {**SAME_WEB, **arm.settings}}) for arm in arms]
+    if options.get("reuse"):
+        arms = [arm.model_copy(update={"reuse": True}) for arm in arms]
+    question_usd = options["question_usd"]
+    if options["budget_usd"] is not None and question_usd is None:
         question_usd = settings.budget.cost_usd or DEFAULT_COST_USD
     plan = make_plan(
-        load_set(given["questions"], data, given["choices_seed"]),
+        load_set(options["questions"], data, options["choices_seed"]),
         arms,
-        source=given["questions"],
+        source=options["questions"],
         data="" if data is None else str(data.absolute()),
-        choices_seed=given["choices_seed"],
+        choices_seed=options["choices_seed"],
         question_usd=question_usd,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         distribution=metadata.version("agentorchestra"),
-        **{one: given[one] for one in ("name", "sample", "seed", "repeats", "ask_again", "budget_usd", "question_s")},
-        judge=given["judge"],
-        tips=given["tips"] or 0,
+        **{key: options[key] for key in ("name", "sample", "seed", "repeats", "ask_again", "budget_usd", "question_s")},
+        judge=options["judge"],
+        tips=options["tips"] or 0,
         suite=suite,
     )
     return keep(folder, plan)
 
 
-def _arms(folder: Path, given: dict[str, Any]) -> list[Arm]:
+def _arms(folder: Path, options: dict[str, Any]) -> list[Arm]:
     """Return the arms that the options say; without one the system of the settings."""
-    texts = [*(f"{one} system={one}" for one in given["systems"]), *given["arms"]]
+    texts = [*(f"{name} system={name}" for name in options["systems"]), *options["arms"]]
     if not texts:
         system = load_settings(folder).system
         texts = [f"{system} system={system}"]
@@ -567,37 +567,37 @@ async def _drive(
 
     failed = 0
 
-    def told(one: Progress) -> None:
+    def tell(state: Progress) -> None:
         nonlocal failed
-        failed = one.failed
-        say(clean(_line(one)))
+        failed = state.failed
+        say(clean(_line(state)))
 
     say(f"evaluation {plan.name}: {plural(len(plan.ids), 'question')}, {plural(len(plan.arms), 'arm')}")
     if plan.tips:
         say(clean(f"tips from {plural(len(plan.tips), 'other question')}: {', '.join(plan.tips)}"))
     questions = plan.load()
-    missing = {one: why for one, why in questions.faults.items() if one in plan.ids}
-    for one in [*missing][:_SHOWN]:
-        say(clean(f"missing: {one}: {missing[one]}"))
+    missing = {key: reason for key, reason in questions.faults.items() if key in plan.ids}
+    for key in [*missing][:_MOST_FAULTS]:
+        say(clean(f"missing: {key}: {missing[key]}"))
     if missing:
         say(f"{plural(len(missing), 'question')} of {len(plan.ids)} cannot be asked; the report names them")
-    runner = Runner(folder, plan, questions, workspaces=workspace_of_arm, at_once=at_once, progress=told, again=again)
+    runner = Runner(folder, plan, questions, workspaces=workspace_of_arm, at_once=at_once, progress=tell, again=again)
     ending = await runner.run(ids)
     for line in _left(plan, ending):
         say(clean(line))
     if as_json:
-        refused = {f"{question} {arm}": why for (question, arm), why in ending.refusals.items()}
-        kept = {"left_out": [*ending.left_out], "missing": dict(ending.missing), "refused": refused}
-        emit_json({"evaluation": plan.name, "asked": ending.runs, "failed": failed, **kept})
+        refusals = {f"{question} {arm}": reason for (question, arm), reason in ending.refusals.items()}
+        extras = {"left_out": [*ending.left_out], "missing": dict(ending.missing), "refused": refusals}
+        emit_json({"evaluation": plan.name, "asked": ending.runs, "failed": failed, **extras})
     if ids is None:
         say(f"next: agentorchestra eval score {plan.name}; agentorchestra eval report {plan.name}")
     return 3 if ending.left_out or ending.refusals or ending.missing or failed else 0
 
 
-def _line(one: Progress) -> str:
-    money = dollars(one.spent_usd) + (f", {dollars(one.left_usd)} left" if one.left_usd is not None else "")
-    left = "" if one.left_s is None else f", about {_time(one.left_s)} to go"
-    return f"{one.done}/{one.total}  {one.last}  ({money}{left})"
+def _line(state: Progress) -> str:
+    money = dollars(state.spent_usd) + (f", {dollars(state.left_usd)} left" if state.left_usd is not None else "")
+    left = "" if state.left_s is None else f", about {_time(state.left_s)} to go"
+    return f"{state.done}/{state.total}  {state.last}  ({money}{left})"
 
 
 def _time(seconds: float) -> str:
@@ -611,7 +611,7 @@ def _time(seconds: float) -> str:
 
 
 def _left(plan: EvalPlan, ending: Ending) -> list[str]:
-    lines = [f"refused: {question} {arm}: {why}" for (question, arm), why in ending.refusals.items()]
+    lines = [f"refused: {question} {arm}: {reason}" for (question, arm), reason in ending.refusals.items()]
     if ending.left_out:
         lines.append(
             f"not asked: {plural(len(ending.left_out), 'question')}, as the budget of {dollars(plan.budget_usd)} "

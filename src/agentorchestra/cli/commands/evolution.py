@@ -121,7 +121,7 @@ async def run(folder: Path, at_once: int, as_json: bool, **given: Any) -> int:
     from agentorchestra.evolution.optimisers import optimiser
     from agentorchestra.evolution.record import keep
 
-    evolution = keep(folder, _begun(folder, given))
+    evolution = keep(folder, _begin(folder, given))
     count = len(evolution.validation.ids)
     say(f"evolution {evolution.name}: {len(evolution.training.ids)} training questions, {count} held apart")
     if evolution.promote != "auto":
@@ -133,12 +133,12 @@ async def run(folder: Path, at_once: int, as_json: bool, **given: Any) -> int:
         folder, evolution, optimiser(evolution.optimiser), workspaces=workspace_of_arm, at_once=at_once, tell=say
     )
     done = await evolver.run()
-    about = {"evolution": evolution.name, "rounds": [one.model_dump(mode="json") for one in done]}
+    about = {"evolution": evolution.name, "rounds": [entry.model_dump(mode="json") for entry in done]}
     emit_either(as_json, about, "\n".join(map(_line, done)))
     return 0
 
 
-def _begun(folder: Path, given: dict[str, Any]) -> Evolution:
+def _begin(folder: Path, options: dict[str, Any]) -> Evolution:
     from agentorchestra.evaluation.questions import load_set
     from agentorchestra.evolution.gate import GateTerms
     from agentorchestra.evolution.record import new_evolution
@@ -146,40 +146,40 @@ def _begun(folder: Path, given: dict[str, Any]) -> Evolution:
     def questions(name: str, data: Path | None) -> tuple[str, str, Any]:
         return name, "" if data is None else str(data.absolute()), load_set(name, data)
 
-    apart = given["validate_set"] or (given["questions"] if given["validate_data"] else None)
-    question_usd = given["question_usd"]
-    if given["budget_usd"] is not None and question_usd is None:
+    apart = options["validate_set"] or (options["questions"] if options["validate_data"] else None)
+    question_usd = options["question_usd"]
+    if options["budget_usd"] is not None and question_usd is None:
         question_usd = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
     fields = ("subjects", "variables", "optimiser", "rounds", "batch", "repeats", "promote", "canary", "system")
     return new_evolution(
-        given["name"],
-        training=questions(given["questions"], given["data"]),
-        validation=questions(apart, given["validate_data"]) if apart else None,
-        held_apart=given["held_apart"],
-        terms=_terms(GateTerms, given),
-        model=given["model"],
-        seed=given["seed"],
-        optimiser_model=given["optimiser_model"],
-        budget_usd=given["budget_usd"],
+        options["name"],
+        training=questions(options["questions"], options["data"]),
+        validation=questions(apart, options["validate_data"]) if apart else None,
+        held_apart=options["held_apart"],
+        terms=_terms(GateTerms, options),
+        model=options["model"],
+        seed=options["seed"],
+        optimiser_model=options["optimiser_model"],
+        budget_usd=options["budget_usd"],
         question_usd=question_usd,
-        **{field: given[field] for field in fields},
+        **{field: options[field] for field in fields},
     )
 
 
-def _terms(make: Any, given: dict[str, Any]) -> Any:
+def _terms(make: Any, options: dict[str, Any]) -> Any:
     """Return the terms of the gate; EvolutionError for one that does not fit."""
     from pydantic import ValidationError
 
     try:
-        return make(level=given["level"], gain=given["gain"], cost_ratio=given["cost_ratio"])
+        return make(level=options["level"], gain=options["gain"], cost_ratio=options["cost_ratio"])
     except ValidationError as exc:
         first = exc.errors()[0]
         raise EvolutionError(f"the gate's {first['loc'][0]} is {first['input']!r}: {first['msg']}") from None
 
 
-def _line(one: EvolutionRound) -> str:
-    versions = ", ".join(f"{name}@{version}" for name, version in one.versions.items())
-    return f"round {one.number}  {one.ended}  {versions or '-'}  {dollars(one.usd)}  {one.why}"
+def _line(entry: EvolutionRound) -> str:
+    versions = ", ".join(f"{name}@{version}" for name, version in entry.versions.items())
+    return f"round {entry.number}  {entry.ended}  {versions or '-'}  {dollars(entry.usd)}  {entry.why}"
 
 
 @group.command(short_help="Show how far evolutions and canaries are.")
@@ -194,17 +194,17 @@ async def status(name: str | None, folder: Path) -> int:
     from agentorchestra.evolution.record import evolutions, read, rounds
 
     for evolution in evolutions(folder) if name is None else [name]:
-        found, done = read(folder, evolution), rounds(folder, evolution)
-        how_far = f"{', '.join(found.subjects)} by {found.optimiser}, {len(done)} of {plural(found.rounds, 'round')}"
-        apart = f"training {len(found.training.ids)}, held apart {len(found.validation.ids)}"
+        plan, done = read(folder, evolution), rounds(folder, evolution)
+        how_far = f"{', '.join(plan.subjects)} by {plan.optimiser}, {len(done)} of {plural(plan.rounds, 'round')}"
+        apart = f"training {len(plan.training.ids)}, held apart {len(plan.validation.ids)}"
         emit(clean(f"{evolution}: {how_far}; {apart}"))
         if name is None:
             continue
-        for one in done:
-            emit(clean(_line(one)))
-            for place, reason in one.reasons.items():
+        for entry in done:
+            emit(clean(_line(entry)))
+            for place, reason in entry.reasons.items():
                 emit(clean(f"    {place}: {reason}"))
-        if len(done) < found.rounds:
+        if len(done) < plan.rounds:
             say(f"the next is round {len(done) + 1}; the command that began it goes on")
     if name is not None:
         return 0
@@ -245,7 +245,7 @@ async def diff(subject: str, folder: Path) -> int:
     """Show what a candidate would change for callers, and in the text; with its reason and evidence."""
 
     async with opened(folder) as workspace:
-        emit("\n".join(await _difference(workspace, *_parted(subject))))
+        emit("\n".join(await _difference(workspace, *_split(subject))))
     return 0
 
 
@@ -255,14 +255,14 @@ async def _difference(workspace: Any, subject: str, version: str) -> list[str]:
     from agentorchestra.evolution.record import evolutions, rounds
 
     manager, name = manager_of(workspace, subject)
-    found = await manager.diff(name, (await manager.info(name)).version, version)
-    lines = [f"{subject}: {found.before} -> {found.after} ({found.level}) {', '.join(found.changes)}"]
-    if found.text:
-        lines.append(found.text.rstrip("\n"))
+    change = await manager.diff(name, (await manager.info(name)).version, version)
+    lines = [f"{subject}: {change.before} -> {change.after} ({change.level}) {', '.join(change.changes)}"]
+    if change.text:
+        lines.append(change.text.rstrip("\n"))
     for evolution in evolutions(workspace.folder):
-        for one in rounds(workspace.folder, evolution):
-            if one.versions.get(subject) == version:
-                lines.append(f"evolution {evolution}, round {one.number}: {one.ended}: {one.why}")
+        for entry in rounds(workspace.folder, evolution):
+            if entry.versions.get(subject) == version:
+                lines.append(f"evolution {evolution}, round {entry.number}: {entry.ended}: {entry.why}")
     return [clean(line) for line in lines]
 
 
@@ -283,7 +283,7 @@ async def promote(subject: str, share: float, reason: str, as_json: bool, folder
     from agentorchestra.evolution.components import manager_of
 
     async with opened(folder) as workspace:
-        component, version = _parted(subject)
+        component, version = _split(subject)
         lines = await _difference(workspace, component, version)
         manager, name = manager_of(workspace, component)
         if share < 1:
@@ -327,9 +327,9 @@ async def rollback(subject: str, version: str | None, reason: str, as_json: bool
     async with opened(folder) as workspace:
         manager, name = manager_of(workspace, subject)
         now = (await manager.info(name)).version
-        held = {version.version: version for version in await manager.versions(name)}
-        before = version or held[now].parent.rpartition("@")[2]
-        if before not in held:
+        by_version = {version.version: version for version in await manager.versions(name)}
+        before = version or by_version[now].parent.rpartition("@")[2]
+        if before not in by_version:
             raise EvolutionError(f"{subject}@{now} was made from no earlier version; name one with --to")
         await manager.restore(name, before, reason=reason or f"rolled back from {now}")
         await manager.deprecate(name, now, reason=reason or f"rolled back to {before}")
@@ -343,9 +343,9 @@ group.add_command(judge)
 group.add_command(export)
 
 
-def _parted(subject: str) -> tuple[str, str]:
+def _split(subject: str) -> tuple[str, str]:
     """Return component and version of KIND:NAME@VERSION."""
-    component, found, version = subject.rpartition("@")
-    if not found:
+    component, mark, version = subject.rpartition("@")
+    if not mark:
         raise EvolutionError(f"{subject!r} names no version; write KIND:NAME@VERSION")
     return component, version

@@ -17,7 +17,7 @@ from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 if TYPE_CHECKING:
     from agentorchestra.workspace import Workspace
 
-_STATUSES = [one.value for one in RunStatus]
+_STATUSES = [status.value for status in RunStatus]
 
 
 @async_command("export", short_help="Write training data from recorded runs, and the command that trains on it.")
@@ -86,24 +86,24 @@ async def export(
     from agentorchestra.evaluation.scores import kept_scores
     from agentorchestra.evolution.trajectories import TRAIN, WINDOW, Choice, command, preferences, trajectories, write
 
-    scores = {one.run_id: one.score for one in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
+    scores = {row.run_id: row.score for row in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
     room = window or WINDOW
-    wanted = Choice(statuses=tuple(map(RunStatus, statuses or ("completed",))), window=room, **given)
+    selection = Choice(statuses=tuple(map(RunStatus, statuses or ("completed",))), window=room, **given)
     async with opened(folder, app=False) as workspace:
-        runs = [(await find_run(workspace, one)).id for one in names] or await _runs(workspace, scores)
-        chosen = []
-        for one in await workspace.runs.list():
-            has = one.manifest.labels
-            fits = system in (None, one.manifest.system) and {*labels} <= {*has.items()}
-            if one.id in runs and fits and one.manifest.system != CALLS and JUDGES not in has:
-                chosen.append(one.id)
-        data = await (preferences if pairs else trajectories)(workspace, chosen[::-1], wanted, scores)
+        runs = [(await find_run(workspace, name)).id for name in names] or await _runs(workspace, scores)
+        ids = []
+        for run in await workspace.runs.list():
+            has = run.manifest.labels
+            fits = system in (None, run.manifest.system) and {*labels} <= {*has.items()}
+            if run.id in runs and fits and run.manifest.system != CALLS and JUDGES not in has:
+                ids.append(run.id)
+        data = await (preferences if pairs else trajectories)(workspace, ids[::-1], selection, scores)
     write(data, target)
-    for why, count in data.left_out.most_common():
-        say(f"left out: {count}: {why}")
-    say(f"{plural(len(data.records), 'record')} of {plural(len(chosen), 'run')} in {target / TRAIN}")
+    for reason, count in data.left_out.most_common():
+        say(f"left out: {count}: {reason}")
+    say(f"{plural(len(data.records), 'record')} of {plural(len(ids), 'run')} in {target / TRAIN}")
     train = command(data, target, model=model, window=room)
-    about = {"path": str(target / TRAIN), "records": len(data.records), "runs": len(chosen), "command": train}
+    about = {"path": str(target / TRAIN), "records": len(data.records), "runs": len(ids), "command": train}
     emit_either(as_json, about, train)
     return 0
 
@@ -111,4 +111,4 @@ async def export(
 async def _runs(workspace: Workspace[Any], scores: dict[str, float | None]) -> list[str]:
     """Return the runs of an evaluation, by their scores and with their forks; of the workspace where there are none."""
     every = await workspace.runs.list()
-    return [one.id for one in every if not scores or one.id in scores or one.parent_run in scores]
+    return [run.id for run in every if not scores or run.id in scores or run.parent_run in scores]

@@ -60,15 +60,15 @@ async def frontier(
     if given["budget_usd"] is not None and given["question_usd"] is None:
         given["question_usd"] = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
     place = "" if data is None else str(data.absolute())
-    made = learning(given.pop("name"), load_set(questions, data), data=place, **given)
-    chosen = thrifty(made.optimiser, folder, made)
-    await Frontier(folder, made, chosen, workspaces=workspace_of_arm, at_once=at_once, tell=say).run()
-    found = table(folder, made)
-    version = best(folder, made).version
-    about = {"subject": made.subject, "version": version, "head": [*found.head], "rows": [[*row] for row in found.rows]}
-    emit_either(as_json, about, "\n".join("  ".join(row) for row in (found.head, *found.rows)))
-    say(found.note)
-    say(f"best: {made.subject}@{version}")
+    plan = learning(given.pop("name"), load_set(questions, data), data=place, **given)
+    optimiser = thrifty(plan.optimiser, folder, plan)
+    await Frontier(folder, plan, optimiser, workspaces=workspace_of_arm, at_once=at_once, tell=say).run()
+    grid = table(folder, plan)
+    version = best(folder, plan).version
+    about = {"subject": plan.subject, "version": version, "head": [*grid.head], "rows": [[*row] for row in grid.rows]}
+    emit_either(as_json, about, "\n".join("  ".join(row) for row in (grid.head, *grid.rows)))
+    say(grid.note)
+    say(f"best: {plan.subject}@{version}")
     if target is not None:
-        target.write_text(page(folder, made), encoding="utf-8")
+        target.write_text(page(folder, plan), encoding="utf-8")
     return 0

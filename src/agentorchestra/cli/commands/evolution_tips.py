@@ -52,13 +52,13 @@ async def tips(
 
     if bool(names) == bool(evaluation):
         raise EvolutionError("say what is to be read: RUN ..., or --evaluation NAME")
-    scores = {one.run_id: one.score for one in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
+    scores = {row.run_id: row.score for row in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
     async with opened(folder) as workspace:
-        runs = [(await find_run(workspace, one)).id for one in names] or [one for one in scores if one]
-        found = await distil(workspace, runs, scores, model=model, budget=Budget(cost_usd=budget_usd))
-    lines = [f"{one.ref}  {one.kind}  {one.text}  [{', '.join(one.evidence)}]" for one in found]
-    emit_either(as_json, found, lines)
-    if not found and not as_json:
+        runs = [(await find_run(workspace, name)).id for name in names] or [key for key in scores if key]
+        entries = await distil(workspace, runs, scores, model=model, budget=Budget(cost_usd=budget_usd))
+    lines = [f"{entry.ref}  {entry.kind}  {entry.text}  [{', '.join(entry.evidence)}]" for entry in entries]
+    emit_either(as_json, entries, lines)
+    if not entries and not as_json:
         say("the runs taught nothing that is not known")
     return 0
 
@@ -109,7 +109,7 @@ async def judge(
     if limits["budget_usd"] is not None and limits["question_usd"] is None:
         limits["question_usd"] = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
 
-    found = await validate(
+    judgement = await validate(
         folder,
         ref,
         load_set(questions, data),
@@ -121,6 +121,6 @@ async def judge(
         at_once=at_once,
         **limits,
     )
-    about = {"tip": ref, "verdict": found.verdict, "why": found.why, "gain": found.gain.value}
-    emit_either(as_json, about, found.why)
+    about = {"tip": ref, "verdict": judgement.verdict, "why": judgement.why, "gain": judgement.gain.value}
+    emit_either(as_json, about, judgement.why)
     return 0

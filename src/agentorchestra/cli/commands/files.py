@@ -42,20 +42,20 @@ async def files(run: str, out: Path | None, as_json: bool, folder: Path) -> int:
     """
     missing: tuple[str, ...] = ()
     async with opened_run(folder, run) as (workspace, record):
-        made = await workspace.files.of(record.id)
+        entries = await workspace.files.of(record.id)
         made_in = workspace.files.folder(record.id)
         if out is not None:
-            saved = await workspace.files.save(record.id, out)
-            made, missing = saved.files, saved.missing
+            copy = await workspace.files.save(record.id, out)
+            entries, missing = copy.files, copy.missing
     if as_json:
         lies = str(made_in) if made_in.is_dir() else None
-        emit_json({"run_id": record.id, "folder": lies, "files": made, "missing": list(missing)})
-    elif not made and not missing:
+        emit_json({"run_id": record.id, "folder": lies, "files": entries, "missing": list(missing)})
+    elif not entries and not missing:
         say(f"{record.id} made no file")
     else:
-        emit(clean("\n".join(_lines(made))))
+        emit(clean("\n".join(_lines(entries))))
         if out is not None:
-            say(f"{plural(len(made), 'file')} in {out}")
+            say(f"{plural(len(entries), 'file')} in {out}")
     for name in missing:
         say(f"error: {one_line(name)} was not written: the workspace does not have it")
     return 1 if missing else 0

@@ -81,7 +81,7 @@ async def fork(
     What was recorded up to the event is neither asked nor paid again; from there on everything is live, with what
     was changed. RUN itself stays as it is. `agentorchestra compare RUN FORK` shows where they part.
     """
-    chosen = _changes(changes)
+    overrides = _changes(changes)
 
     async with opened_run(folder, run, app=True, unsafe_local=unsafe_local, driven=True) as (workspace, record):
         new = await workspace.fork(
@@ -90,10 +90,10 @@ async def fork(
             model=model,
             budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
             labels=dict(labels),
-            prompts=chosen["prompts"],
-            outcomes=chosen["outcomes"],
-            roles=chosen["roles"],
-            components=chosen["components"],
+            prompts=overrides["prompts"],
+            outcomes=overrides["outcomes"],
+            roles=overrides["roles"],
+            components=overrides["components"],
         )
         if no_resume:
             if as_json:
@@ -109,18 +109,18 @@ async def fork(
     return print_result(result, folder, as_json=as_json, verdict=verdict)
 
 
-def _changes(given: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
+def _changes(pairs: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
     """Return the arguments of `Workspace.fork`; raise ForkError for what cannot be changed."""
-    found: dict[str, dict[str, Any]] = {"prompts": {}, "outcomes": {}, "roles": {}, "components": {}}
-    for what, value in given:
-        kind, _, name = what.partition(":")
-        place = found.get(f"{kind}s")
+    changes: dict[str, dict[str, Any]] = {"prompts": {}, "outcomes": {}, "roles": {}, "components": {}}
+    for key, value in pairs:
+        kind, _, name = key.partition(":")
+        place = changes.get(f"{kind}s")
         if place is None or not name:
-            raise ForkError(f"--set {what}=... cannot be changed in a fork; what can: {', '.join(_CHANGES)}")
+            raise ForkError(f"--set {key}=... cannot be changed in a fork; what can: {', '.join(_CHANGES)}")
         if name in place:
-            raise ForkError(f"--set {what} is given twice; give it once")
+            raise ForkError(f"--set {key} is given twice; give it once")
         place[name] = _outcome(name, value) if kind == "outcome" else value
-    return found
+    return changes
 
 
 def _outcome(key: str, text: str) -> Any:

@@ -96,11 +96,11 @@ async def gc(
                 done = await workspace.session(session).erase(grace_s=grace.total_seconds(), dry_run=dry_run)
             else:
                 done = await workspace.log.gc(retention, grace_s=grace.total_seconds(), dry_run=dry_run)
-    emit_either(as_json, asdict(done), _said(done))
+    emit_either(as_json, asdict(done), _summary(done))
     return 0
 
 
-def _said(done: Collected) -> str:
+def _summary(done: Collected) -> str:
     verb = "would delete" if done.dry_run else "deleted"
     counts = [
         plural(len(done.runs), "run"),

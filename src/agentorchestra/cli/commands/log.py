@@ -32,8 +32,8 @@ class Index(ParamType):
         match = _RANGE.fullmatch(str(value).strip())
         if match is None or match.group() == "..":
             self.fail(f"{value!r} is no index; write 12, 10..20, 10.. or ..20", param, ctx)
-        one, first, last = match.groups()
-        low, high = (one, one) if one else (first, last)
+        single, first, last = match.groups()
+        low, high = (single, single) if single else (first, last)
         return (int(low) if low else None, int(high) if high else None)
 
 
@@ -100,22 +100,22 @@ async def log(
     """
     if as_json and as_lines:
         raise click.UsageError("--json and --jsonl exclude each other; give one of them")
-    unknown = [one for one in types if one not in BODIES]
+    unknown = [kind for kind in types if kind not in BODIES]
     if unknown:
         raise click.UsageError(f"there are no events of the type {unknown[0]!r}; the types: {', '.join(BODIES)}")
     if record is not None and not record.startswith("/"):
         raise click.UsageError(f"--record is {record!r}; keys and branches begin with /, e.g. /1.react#3 or /1.react")
     first, last = index or (None, None)
-    wanted = LogQuery(record=record, first=first, last=last, types=types, **given)
+    base = LogQuery(record=record, first=first, last=last, types=types, **given)
 
-    found = 0
+    count = 0
     waiting: list[Event] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
             runs = tuple([(await find_run(workspace, name)).id for name in names])
-            query = wanted.model_copy(update={"runs": runs}) if names else wanted
+            query = base.model_copy(update={"runs": runs}) if names else base
             async for event in workspace.log.select(query, task=task, limit=limit, verify=as_lines):
-                found += 1
+                count += 1
                 waiting.append(event)
                 if len(waiting) >= _TOGETHER and not as_json:
                     if not _print(waiting, lines=as_lines):
@@ -125,7 +125,7 @@ async def log(
         emit_json(waiting)
     elif waiting:
         _print(waiting, lines=as_lines)
-    if not found and not as_json:
+    if not count and not as_json:
         say(f"no events in {folder} fit")
     return 0
 
@@ -136,8 +136,8 @@ def _print(events: list[Event], *, lines: bool) -> bool:
 
         text = b"".join(to_line(event) for event in events).decode("utf-8", "surrogatepass")
         # The same values: nothing in them may steer a terminal.
-        escaped = CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
-        return emit_bytes(escaped.encode("utf-8", "surrogatepass"))
+        printable = CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+        return emit_bytes(printable.encode("utf-8", "surrogatepass"))
     return emit("\n".join(_line(event) for event in events))
 
 
@@ -151,13 +151,13 @@ def _line(event: Event) -> str:
 def _says(event: Event) -> str:
     body = event.body
     effect = body.get("effect")
-    said = f"{effect.get('kind')} {effect.get('component')} " if isinstance(effect, dict) else ""
+    text = f"{effect.get('kind')} {effect.get('component')} " if isinstance(effect, dict) else ""
     outcome = body.get("outcome")
     if isinstance(outcome, dict):
-        said += f"{outcome.get('status', 'ok')} {outcome.get('error') or outcome.get('value') or ''}"
+        text += f"{outcome.get('status', 'ok')} {outcome.get('error') or outcome.get('value') or ''}"
     for name in ("message", "text", "answer", "error", "reason", "status"):
-        if not said and body.get(name):
-            said = str(body[name])
-    if not said and isinstance(body.get("manifest"), dict):
-        said = str(body["manifest"].get("task", ""))
-    return said
+        if not text and body.get(name):
+            text = str(body[name])
+    if not text and isinstance(body.get("manifest"), dict):
+        text = str(body["manifest"].get("task", ""))
+    return text

@@ -37,7 +37,7 @@ class Configured(NamedTuple):
     variables: Variables
 
 
-def configured(folder: Path) -> Configured:
+def configuration(folder: Path) -> Configured:
     from agentorchestra.models.manager import ModelManager
     from agentorchestra.workspace import load_settings, open_workspace
     from agentorchestra.workspace.variables import ENV_FILE
@@ -102,8 +102,8 @@ async def ask_once(manager: ModelManager, name: str, uses: tuple[str, ...] = ())
             usage = (await client.request(request, media=None)).usage  # there is no medium to read
     finally:
         await manager.aclose()
-    priced: Usage = usage.model_copy(update={"cost_usd": client.price(usage)})
-    return priced
+    charge: Usage = usage.model_copy(update={"cost_usd": client.price(usage)})
+    return charge
 
 
 async def _check(of: Configured, row: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def models(ctx: click.Context, check: bool, as_json: bool, folder: Path) -> int:
         if any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ctx.params):
             raise click.UsageError(f"options stand behind the word {ctx.invoked_subcommand}; write them there")
         return 0
-    of = configured(folder)
+    of = configuration(folder)
     rows, providers = model_rows(of), _provider_rows(of.variables)
     for row in rows if check else ():
         row["check"] = run_async(_check(of, row))
@@ -169,15 +169,15 @@ def _print(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
     notes += [
         f"{row['provider']}: {row['install']}" for row in providers if row["install"] and row["provider"] in _ALWAYS
     ]
-    listed = [["provider", "library", "key"]]
+    entries = [["provider", "library", "key"]]
     for row in providers:
         if row["provider"] in _ALWAYS or row["key_place"]:
             library = "not installed" if row["install"] else "installed"
             key = f"{row['key']} ({row['key_place'] or 'not set'})" if row["key"] else "-"
-            listed.append([row["provider"], library, key])
-    shown = {line[0] for line in listed}
-    more = ", ".join(row["provider"] for row in providers if row["provider"] not in shown)
-    parts = [*table(lines[0], lines[1:], words=3), *details, "", *table(listed[0], listed[1:], words=3)]
+            entries.append([row["provider"], library, key])
+    names = {line[0] for line in entries}
+    more = ", ".join(row["provider"] for row in providers if row["provider"] not in names)
+    parts = [*table(lines[0], lines[1:], words=3), *details, "", *table(entries[0], entries[1:], words=3)]
     emit(clean("\n".join([*parts, f"further providers: {more}", *([""] if notes else []), *notes])))
 
 
@@ -192,7 +192,7 @@ def set_default(name: str, as_json: bool, folder: Path) -> int:
     """
     from agentorchestra.workspace.settings_file import edit_settings
 
-    manager, lacks = configured(folder).manager, ""
+    manager, lacks = configuration(folder).manager, ""
     try:
         manager.check(name)
     except (MissingKeyError, MissingExtraError) as exc:

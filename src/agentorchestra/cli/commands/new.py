@@ -78,16 +78,16 @@ def new(kind: str, name: str, folder: Path, as_json: bool) -> int:
     """
     place = _Place.of(folder)
     _check_name(kind, name, place)
-    files = {f"{name}.py": _filled(f"{kind}.py", name), f"test_{name}.py": _filled(f"test_{kind}.py", name)}
+    files = {f"{name}.py": _fill(f"{kind}.py", name), f"test_{name}.py": _fill(f"test_{kind}.py", name)}
     if kind == "agent":
         files[f"prompts/{name}.md"] = _agent_prompt(name)
     elif kind == "system":
-        files[f"prompts/{name}_judge.md"] = _filled("system_judge.md", name)
+        files[f"prompts/{name}_judge.md"] = _fill("system_judge.md", name)
     fresh = place.app is None and not (folder / f"{APP_MODULE}.py").exists()
     if fresh:
         files[f"{APP_MODULE}.py"] = _app(kind, name)
         if place.settings is None:
-            files[SETTINGS_FILE] = _filled("agentorchestra.toml", name)
+            files[SETTINGS_FILE] = _fill("agentorchestra.toml", name)
     _write(folder, files)
     paths = [str(folder / path) for path in files]
     emit_either(as_json, {"kind": kind, "name": name, "files": paths}, "\n".join(paths))
@@ -107,15 +107,15 @@ class _Place:
 
     @classmethod
     def of(cls, folder: Path) -> _Place:
-        found = settings_path(folder / DEFAULT_FOLDER)
-        settings = load_settings(folder / DEFAULT_FOLDER) if found is not None else Settings()
+        path = settings_path(folder / DEFAULT_FOLDER)
+        settings = load_settings(folder / DEFAULT_FOLDER) if path is not None else Settings()
         workspace = None
-        if settings.app is not None and found is not None:
+        if settings.app is not None and path is not None:
             try:
-                workspace = load_app(settings.app, found.parent)
+                workspace = load_app(settings.app, path.parent)
             except AppError as exc:
                 say(f"warning: {exc}; its names are not looked at")
-        return cls(folder, found, settings.app, workspace)
+        return cls(folder, path, settings.app, workspace)
 
 
 def _check_name(kind: str, name: str, place: _Place) -> None:
@@ -125,31 +125,31 @@ def _check_name(kind: str, name: str, place: _Place) -> None:
             f"{name!r} cannot be the name of {_a(kind)}: use lower case letters, digits and '_', the first a letter, "
             "at most 40, and no word of Python"
         )
-    taken = _registered(place)
-    if name in taken:
-        raise UsageError(f"there is {_a(taken[name])} named {name!r} already; choose another name")
+    kinds = _kinds(place)
+    if name in kinds:
+        raise UsageError(f"there is {_a(kinds[name])} named {name!r} already; choose another name")
     if name == APP_MODULE or _module_elsewhere(name, place.folder):
         raise UsageError(f"there is a module named {name!r} already, which {name}.py would hide; choose another name")
 
 
-def _registered(place: _Place) -> dict[str, str]:
+def _kinds(place: _Place) -> dict[str, str]:
     """Return the kind of each name that is taken: packaged, or the application's."""
     from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.tools.registry import builtin_tools
     from agentorchestra.workspace.agents import builtin_agents
 
-    taken = dict.fromkeys(PromptLibrary(packaged_prompts()).names, "prompt")
-    taken |= {"done": "tool", **dict.fromkeys(builtin_tools(place.folder).tools, "tool")}
-    taken |= dict.fromkeys(builtin_agents(), "agent") | dict.fromkeys(systems(), "system")
+    kinds = dict.fromkeys(PromptLibrary(packaged_prompts()).names, "prompt")
+    kinds |= {"done": "tool", **dict.fromkeys(builtin_tools(place.folder).tools, "tool")}
+    kinds |= dict.fromkeys(builtin_agents(), "agent") | dict.fromkeys(systems(), "system")
     if place.workspace is not None:
         for kind, names in place.workspace.own.names.items():
-            taken |= dict.fromkeys(names, kind)
-    return taken
+            kinds |= dict.fromkeys(names, kind)
+    return kinds
 
 
 def _module_elsewhere(name: str, folder: Path) -> bool:
     before = sys.path[:]
-    sys.path[:] = [one for one in before if Path(one or ".").resolve() != folder.resolve()]
+    sys.path[:] = [entry for entry in before if Path(entry or ".").resolve() != folder.resolve()]
     try:
         return name in sys.stdlib_module_names or importlib.util.find_spec(name) is not None
     finally:
@@ -164,20 +164,20 @@ def _template(name: str) -> Template:
     return Template((folder / f"{name}.txt").read_text(encoding="utf-8"))
 
 
-def _filled(template: str, name: str, **values: str) -> str:
+def _fill(template: str, name: str, **values: str) -> str:
     return _template(template).substitute(name=name, module=name, app=f"{APP_MODULE}:workspace", **values)
 
 
 def _app(kind: str, name: str) -> str:
-    lines = [f"        {one.format(name=name)}," for one in ARGUMENTS[kind]]
+    lines = [f"        {argument.format(name=name)}," for argument in ARGUMENTS[kind]]
     path_import = "\nfrom pathlib import Path\n" if _PROMPTS in ARGUMENTS[kind] else ""
-    return _filled("app.py", name, arguments="\n".join(lines), path_import=path_import)
+    return _fill("app.py", name, arguments="\n".join(lines), path_import=path_import)
 
 
 def _agent_prompt(name: str) -> str:
     """Return the packaged agent's prompt with another profile: the rules of the loop stay."""
-    (packaged,) = (folder / "react.md" for folder in packaged_prompts() if (folder / "react.md").is_file())
-    text = packaged.read_text(encoding="utf-8")
+    (path,) = (folder / "react.md" for folder in packaged_prompts() if (folder / "react.md").is_file())
+    text = path.read_text(encoding="utf-8")
     text = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^version: .*$", "version: 1.0.0", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^description: .*$", f"description: System prompt of {name}.", text, count=1, flags=re.MULTILINE)
@@ -208,11 +208,11 @@ def _how_to_go_on(kind: str, name: str, place: _Place, *, fresh: bool) -> Iterat
             yield "  from pathlib import Path"
         yield f"  from {name} import {name}"
         yield "  and give the Workspace, beside what it has:"
-        yield from (f"  {one.format(name=name)}," for one in ARGUMENTS[kind])
+        yield from (f"  {argument.format(name=name)}," for argument in ARGUMENTS[kind])
     if place.app is None and place.settings is not None:
         yield f'to have it found, add to the top of {place.settings}: app = "{APP_MODULE}:workspace"'
-    where = "" if place.folder == Path() else f" (in {place.folder})"
-    yield f"to try it{where}:"
+    suffix = "" if place.folder == Path() else f" (in {place.folder})"
+    yield f"to try it{suffix}:"
     yield f"  python -m pytest test_{name}.py"
     yield f"  {TRY[kind].format(name=name)}"
 

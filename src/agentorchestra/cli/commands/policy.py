@@ -63,7 +63,7 @@ async def try_(file: Path, runs: tuple[str, ...], as_json: bool, folder: Path) -
     left_out: list[str] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            ids = [(await find_run(workspace, one)).id for one in runs] if runs else await workspace.store.run_ids()
+            ids = [(await find_run(workspace, name)).id for name in runs] if runs else await workspace.store.run_ids()
             for run_id in dict.fromkeys(ids):
                 try:
                     trials.append(await workspace.policy.judge(run_id, policy))
@@ -80,41 +80,41 @@ async def try_(file: Path, runs: tuple[str, ...], as_json: bool, folder: Path) -
 
 
 def _totals(trials: list[RunTrial]) -> dict[str, Any]:
-    every = [one for trial in trials for one in trial.effects]
+    every = [effect for trial in trials for effect in trial.effects]
     return {
         "runs": len(trials),
         "effects": len(every),
-        "changed": sum(one.was != one.now for one in every),
+        "changed": sum(effect.was != effect.now for effect in every),
         "open": sum(trial.open for trial in trials),
-        "was": {said: sum(one.was == said for one in every) for said in SAID},
-        "now": {said: sum(one.now == said for one in every) for said in SAID},
+        "was": {verdict: sum(effect.was == verdict for effect in every) for verdict in SAID},
+        "now": {verdict: sum(effect.now == verdict for effect in every) for verdict in SAID},
     }
 
 
 def _lines(trials: list[RunTrial]) -> Iterator[str]:
     for trial in trials:
-        shown = [one for one in trial.effects if not one.was == one.now == "allowed"]
-        if shown:
+        effects = [effect for effect in trial.effects if not effect.was == effect.now == "allowed"]
+        if effects:
             yield trial.run_id
-            for one in shown:
-                yield from _effect(one)
+            for effect in effects:
+                yield from _effect(effect)
     total = _totals(trials)
     yield f"{plural(total['runs'], 'run')}, {plural(total['effects'], 'effect')}, {number(total['changed'])} changed"
     yield f"  {'':<9}{'was':>7}{'now':>7}"
-    for said in SAID:
-        yield f"  {said:<9}{number(total['was'][said]):>7}{number(total['now'][said]):>7}"
+    for verdict in SAID:
+        yield f"  {verdict:<9}{number(total['was'][verdict]):>7}{number(total['now'][verdict]):>7}"
     if total["open"]:
         yield f"not judged: {plural(total['open'], 'call')} that people were asked about and that went no further"
 
 
-def _effect(one: Judged) -> Iterator[str]:
-    was = f"{one.was}, {one.answer}" if one.answer else one.was
-    mark = "*" if one.was != one.now else " "
-    yield f"{mark} {one.key}  {one.name}({one_line(canonical_json(one.arguments), 80)})"
-    yield f"      was {was}{_because(one.said)}"
-    yield f"      now {one.now}{_because(one.reason)}"
-    if one.was != one.now:
-        for path, value, trust, origin in argument_rows({"origins": one.origins}):
+def _effect(effect: Judged) -> Iterator[str]:
+    was = f"{effect.was}, {effect.answer}" if effect.answer else effect.was
+    mark = "*" if effect.was != effect.now else " "
+    yield f"{mark} {effect.key}  {effect.name}({one_line(canonical_json(effect.arguments), 80)})"
+    yield f"      was {was}{_because(effect.said)}"
+    yield f"      now {effect.now}{_because(effect.reason)}"
+    if effect.was != effect.now:
+        for path, value, trust, origin in argument_rows({"origins": effect.origins}):
             yield f"        {path} = {value} ({trust}: {origin})"
 
 
@@ -146,30 +146,30 @@ async def probe(run: str, budget_usd: float | None, timeout_s: float | None, as_
     nothing that reaches beyond its own folder: a call that RUN made too is answered from the log, any other is denied.
     """
     async with opened_run(folder, run, app=True, driven=True) as (workspace, record):
-        found = await workspace.policy.probe(record.id, budget=Budget(cost_usd=budget_usd, active_s=timeout_s))
-    emit_either(as_json, found, _probe_lines(found))
-    if found.followed:
+        result = await workspace.policy.probe(record.id, budget=Budget(cost_usd=budget_usd, active_s=timeout_s))
+    emit_either(as_json, result, _probe_lines(result))
+    if result.followed:
         return 1
-    return 0 if found.status in (None, *FINAL) else 3
+    return 0 if result.status in (None, *FINAL) else 3
 
 
-def _probe_lines(found: Probe) -> Iterator[str]:
-    if not found.fork:
-        yield f"{found.run_id}: nothing was sent, written or fetched after an untrusted value; no model was asked"
+def _probe_lines(result: Probe) -> Iterator[str]:
+    if not result.fork:
+        yield f"{result.run_id}: nothing was sent, written or fetched after an untrusted value; no model was asked"
         return
-    for one in found.effects:
-        yield f"{one.name}  {one.key or '(not in the run)'}" + ("" if one.probed_key else "  (not in the fork)")
-        for argument in one.followed:
-            how = "a new value stands in it" if argument.verbatim else "another value"
-            yield f"  {argument.path} followed: '{one_line(argument.was)}' -> '{one_line(argument.probed)}' ({how})"
-    usage = found.usage
-    yield f"{number(len(found.followed))} of {plural(len(found.effects), 'effect')} followed"
+    for call in result.effects:
+        yield f"{call.name}  {call.key or '(not in the run)'}" + ("" if call.probed_key else "  (not in the fork)")
+        for argument in call.followed:
+            note = "a new value stands in it" if argument.verbatim else "another value"
+            yield f"  {argument.path} followed: '{one_line(argument.was)}' -> '{one_line(argument.probed)}' ({note})"
+    usage = result.usage
+    yield f"{number(len(result.followed))} of {plural(len(result.effects), 'effect')} followed"
     yield (
-        f"fork {found.fork}: {found.status}, {plural(found.swapped, 'value')} swapped, "
+        f"fork {result.fork}: {result.status}, {plural(result.swapped, 'value')} swapped, "
         f"{plural(usage.requests, 'request')}, {plural(usage.tokens, 'token')}, {bill(usage)}"
     )
-    if found.error:
-        yield f"error: {one_line(found.error, 2000)}"
+    if result.error:
+        yield f"error: {one_line(result.error, 2000)}"
 
 
 group = click.Group(

@@ -123,7 +123,7 @@ async def resume(
         async with opened(folder, unsafe_local=unsafe_local) as workspace:
             if abandoned:
                 waiting = [
-                    one for one, standing in (await workspace.runs.standings()).items() if standing == "abandoned"
+                    key for key, standing in (await workspace.runs.standings()).items() if standing == "abandoned"
                 ]
             else:
                 waiting = [*await workspace.runs.due()]
@@ -136,17 +136,17 @@ async def resume(
             own = [run_id for run_id in waiting if needs[run_id] == (workspace.settings.preset, "")]
             failed = await drive_these(workspace, own)
         for preset, task in sorted({needs[run_id] for run_id in waiting if run_id not in own}):
-            those = [run_id for run_id in waiting if needs[run_id] == (preset, task)]
+            group = [run_id for run_id in waiting if needs[run_id] == (preset, task)]
             task_folder = Path(task) if task else None
             try:
                 async with opened(
                     folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_folder
                 ) as workspace:
-                    if await drive_these(workspace, those):
+                    if await drive_these(workspace, group):
                         failed = True
             except TaskFolderError as exc:
                 failed = True
-                say(f"error: {', '.join(those)} cannot go on: {one_line(str(exc), 2000)}")
+                say(f"error: {', '.join(group)} cannot go on: {one_line(str(exc), 2000)}")
     if as_json:
         emit_json(results)
     elif not results and not failed:
@@ -167,7 +167,7 @@ async def _resume_all(
     places = asyncio.Semaphore(AT_ONCE)
     failed = False
 
-    async def one(run_id: str) -> None:
+    async def resume_one(run_id: str) -> None:
         nonlocal failed
         async with places:
             try:
@@ -179,14 +179,14 @@ async def _resume_all(
                 say(f"error: {run_id} cannot go on: {one_line(str(exc), 2000)}")
                 return
         verdict = await verdict_on(workspace, result)
-        handed = await copy(workspace, result)
-        results.append(as_plain(handed.result, verdict))
+        delivery = await copy(workspace, result)
+        results.append(as_plain(delivery.result, verdict))
         if not as_json:
             emit(summary_line(result))
         if verdict is not None and not as_json:
             emit(verdict_line(verdict))
-        for line in (*handed.problems, *(() if as_json else handed.lines)):
+        for line in (*delivery.problems, *(() if as_json else delivery.lines)):
             say(line)
 
-    await asyncio.gather(*(one(run_id) for run_id in runs))
+    await asyncio.gather(*(resume_one(run_id) for run_id in runs))
     return failed

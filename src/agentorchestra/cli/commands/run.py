@@ -18,19 +18,19 @@ from agentorchestra.cli.options import (
     FilePath,
     GivenPath,
     NamedVersion,
+    is_piped,
     json_option,
     material_on_stdin,
     on_ask_option,
-    once_each,
     option,
-    piped,
+    reject_repeats,
     task_in,
     unsafe_option,
     workspace_options,
 )
 from agentorchestra.cli.output import clean, emit_either, say
 from agentorchestra.cli.project import Landing, finish, landing_options
-from agentorchestra.cli.start import check_roles, described, drive_new, spec_options
+from agentorchestra.cli.start import check_roles, drive_new, spec_of, spec_options
 from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.errors import SessionError, UnknownRunError
 from agentorchestra.core.names import did_you_mean
@@ -120,7 +120,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled."""
     multiple=True,
     metavar="KIND:NAME@VERSION",
     type=NamedVersion(),
-    callback=once_each,
+    callback=reject_repeats,
     help="A version that this run uses in place of what the name means, such as a candidate; may be repeated.",
 )
 @click.option(
@@ -170,16 +170,16 @@ def run(
     if goes_on and task_folder is not None:
         raise click.UsageError("--continue and --task-folder exclude each other: a task's machine is always a new one")
     ways = {"TASK": task, "--task-file": task_file, "--task-folder": task_folder}
-    if len(both := [name for name, value in ways.items() if value is not None]) > 1:
-        raise click.UsageError(f"{' and '.join(both)} are given: leave one of them away")
+    if len(origins := [name for name, value in ways.items() if value is not None]) > 1:
+        raise click.UsageError(f"{' and '.join(origins)} are given: leave one of them away")
     if task_folder is not None and project is not None:
         raise click.UsageError("--task-folder and --in exclude each other; give one of them")
-    source = STDIN if task == "-" or (not both and piped()) else task_file
+    source = STDIN if task == "-" or (not origins and is_piped()) else task_file
     if source is not None:
         task = task_in(source)
-    if not both and not task:
+    if not origins and not task:
         raise click.UsageError("Missing argument 'TASK' (or --task-file, --task-folder)")
-    material = STDIN in files or (source != STDIN and task_folder is None and piped())
+    material = STDIN in files or (source != STDIN and task_folder is None and is_piped())
     if material and source == STDIN:
         raise click.UsageError("stdin is the task and cannot be a file too; give the task as TASK or with --task-file")
 
@@ -191,7 +191,7 @@ def run(
             if (own := workspace.task) is not None:
                 given["timeout_s"] = given["timeout_s"] or own.agent_s
                 given["environments"] = given["environments"] or ("terminal", "files")
-            spec = described(
+            spec = spec_of(
                 own.instruction if own is not None else task or "",
                 files=(*(file for file in files if file != STDIN), *given_files),
                 session=await session_to_go_on(workspace, session) if goes_on else session,
@@ -203,7 +203,7 @@ def run(
 
             if dry_run:
                 foreseen = await workspace.runs.foresee(spec)
-                emit_either(as_json, foreseen, _said(foreseen))
+                emit_either(as_json, foreseen, _forecast(foreseen))
                 return 0
             for note in own.notes if own is not None and not (as_json or quiet) else ():
                 say(clean(note))
@@ -233,7 +233,7 @@ def _task_and_session(words: tuple[str, ...], session: str | None, *, goes_on: b
     return words[1], words[0]
 
 
-async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str:
+async def session_to_go_on(workspace: Workspace[Any], name: str | None) -> str:
     """Return the session, or the run, that `--continue` goes on from.
 
     Raises:
@@ -241,29 +241,29 @@ async def session_to_go_on(workspace: Workspace[Any], wanted: str | None) -> str
     """
     from agentorchestra.workspace.sessions import conversations
 
-    if wanted is None:
+    if name is None:
         if talks := await conversations(workspace.store):
             return talks[0][-1].id
         raise SessionError('there is no run yet to go on from; start one with `agentorchestra run "..."`')
-    if not await workspace.session(wanted).turns():
+    if not await workspace.session(name).turns():
         try:
-            return (await find_run(workspace, wanted)).id
+            return (await find_run(workspace, name)).id
         except UnknownRunError:
             names = {run.manifest.session for run in await workspace.runs.list() if run.manifest.session}
-            guess = did_you_mean(wanted, names, "`agentorchestra runs` lists them, --session NAME begins one")
-            raise SessionError(f"there is no session and no run {wanted!r} to go on from; {guess}") from None
-    return wanted
+            guess = did_you_mean(name, names, "`agentorchestra runs` lists them, --session NAME begins one")
+            raise SessionError(f"there is no session and no run {name!r} to go on from; {guess}") from None
+    return name
 
 
-def _said(foresight: Foresight) -> str:
+def _forecast(foresight: Foresight) -> str:
     runs = f"{foresight.runs} whole runs, of which the best is kept" if foresight.runs > 1 else "1 run"
     limits = foresight.budget.model_dump(exclude_none=True)
-    given = ", ".join(f"{name} {value:g}" for name, value in limits.items()) or "none"
+    bounds = ", ".join(f"{name} {value:g}" for name, value in limits.items()) or "none"
     return (
         f"{runs} of at most {foresight.steps} steps\n"
         f"requests per step: {foresight.multiple} (a plain run: 1): {foresight.decisions_per_step} decisions, "
         f"{foresight.choices_per_step} to choose\n"
         f"at most: {foresight.requests_at_most} requests, {foresight.decisions_at_most} of them decisions\n"
-        f"limits of the budget: {given}\n"
+        f"limits of the budget: {bounds}\n"
         "what a plan, a memory, better queries, sub-agents and summaries ask comes besides; nothing was asked"
     )

@@ -44,18 +44,18 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
                 records = (await workspace.session(session).turns())[::-1][:limit]
             else:
                 records = await workspace.runs.list(limit=limit)
-            names = [one.id for one in records] if len(records) <= 1000 else None  # of more, all at once
+            names = [head.id for head in records] if len(records) <= 1000 else None  # of more, all at once
             standings, until = await workspace.runs.standings(names), await workspace.runs.waiting_until(names)
     if as_json:
-        emit_json([_row(one, standings.get(one.id), until=until.get(one.id)) for one in records])
+        emit_json([_row(head, standings.get(head.id), until=until.get(head.id)) for head in records])
     elif records:
-        emit(clean("\n".join(_line(one, standings.get(one.id), until=until.get(one.id)) for one in records)))
-        gone = [one.id for one in records if standings.get(one.id) == "abandoned"]
-        if len(gone) == 1:
-            say(f"the process of {gone[0]} is gone; to go on: {command('resume', gone[0], folder)}")
-        elif gone:
+        emit(clean("\n".join(_line(head, standings.get(head.id), until=until.get(head.id)) for head in records)))
+        ids = [head.id for head in records if standings.get(head.id) == "abandoned"]
+        if len(ids) == 1:
+            say(f"the process of {ids[0]} is gone; to go on: {command('resume', ids[0], folder)}")
+        elif ids:
             on = command("resume", "--abandoned", folder)
-            say(f"the processes of {len(gone)} runs are gone; to go on: {on}")
+            say(f"the processes of {len(ids)} runs are gone; to go on: {on}")
     elif session is not None:
         say(f"no runs of the session {session!r} in {folder}")
     else:
@@ -63,19 +63,19 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
     return 0
 
 
-def _row(record: RunHead, how: Standing | None, *, until: datetime | None) -> dict[str, Any]:
+def _row(record: RunHead, standing: Standing | None, *, until: datetime | None) -> dict[str, Any]:
     manifest = record.manifest
     return {
         "run_id": record.id,
         "status": record.status.value,
-        "queued": how == "queued",
-        "abandoned": how == "abandoned",
+        "queued": standing == "queued",
+        "abandoned": standing == "abandoned",
         "until": None if until is None else until.isoformat(),
         "created": record.created.isoformat(),
         "task": manifest.task,
         "system": manifest.system,
         "model": manifest.model,
-        "files": [one.name for one in manifest.files],
+        "files": [file.name for file in manifest.files],
         "labels": manifest.labels,
         "session": manifest.session,
         "previous": manifest.previous,
@@ -83,9 +83,9 @@ def _row(record: RunHead, how: Standing | None, *, until: datetime | None) -> di
     }
 
 
-def _line(record: RunHead, how: Standing | None, *, until: datetime | None) -> str:
+def _line(record: RunHead, standing: Standing | None, *, until: datetime | None) -> str:
     manifest = record.manifest
-    status = how if how in ("queued", "abandoned") else record.status.value
+    status = standing if standing in ("queued", "abandoned") else record.status.value
     created = record.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     line = f"{record.id}  {status:<16}  {created}  {manifest.system}  {manifest.model}  {one_line(manifest.task, 60)}"
     return line if until is None else f"{line}  (until {local_time(until)})"

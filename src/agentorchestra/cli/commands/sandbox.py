@@ -41,25 +41,25 @@ async def sandbox(dockerfile: bool, as_json: bool, folder: Path) -> int:
     if dockerfile:
         emit(docker_file(libraries).rstrip())
         return 0
-    chosen = sandbox_for(settings)
+    backend = sandbox_for(settings)
 
-    problem = 'the settings say sandbox.backend = "none"' if chosen is None else await chosen.problem()
+    problem = 'the settings say sandbox.backend = "none"' if backend is None else await backend.problem()
     missing = library_paths(libraries)[1]
-    if chosen is not None and not problem:
+    if backend is not None and not problem:
         began = asyncio.get_running_loop().time()
-        ran = await chosen.run(Program("python", "6 * 7"), limits_for(settings))
+        result = await backend.run(Program("python", "6 * 7"), limits_for(settings))
         took = asyncio.get_running_loop().time() - began
-        if ran.stdout.strip() != "42":
-            problem = f"a program did not run in it: {ran.detail or ran.stderr or ran.ending}"
+        if result.stdout.strip() != "42":
+            problem = f"a program did not run in it: {result.detail or result.stderr or result.ending}"
     if as_json:
-        found = {"ok": not problem, "sandbox": getattr(chosen, "name", "none"), "problem": problem}
-        emit_json({**found, "safe": bool(chosen and chosen.safe), "missing_libraries": list(missing)})
+        about = {"ok": not problem, "sandbox": getattr(backend, "name", "none"), "problem": problem}
+        emit_json({**about, "safe": bool(backend and backend.safe), "missing_libraries": list(missing)})
         return int(bool(problem))
-    if problem or chosen is None:
+    if problem or backend is None:
         emit(f"no sandbox: {problem}")
         return 1
-    emit(f"{chosen.name}: a program ran in {took * 1000:.0f} ms")
-    if not chosen.safe:
+    emit(f"{backend.name}: a program ran in {took * 1000:.0f} ms")
+    if not backend.safe:
         emit("this isolates nothing: programs may do what you may")
     present = [name for name in libraries if name not in missing]
     emit(f"programs may import: the standard library{''.join(f', {name}' for name in present)}")

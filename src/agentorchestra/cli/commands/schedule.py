@@ -19,7 +19,7 @@ from agentorchestra.cli.options import (
     workspace_options,
 )
 from agentorchestra.cli.output import clean, emit, emit_either, local_time, one_line, plural, say, summary_line
-from agentorchestra.cli.start import described, spec_options
+from agentorchestra.cli.start import spec_of, spec_options
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.errors import ScheduleError
 
@@ -84,11 +84,11 @@ async def add(cron: str, task: str, name: str, zone: str | None, as_json: bool, 
     `agentorchestra schedule run`, `serve`, `worker`, or `resume --due`.
     """
     async with opened(folder) as workspace:
-        run_id = await workspace.schedules.add(cron, described(task, **given), name=name, zone=zone)
-        (made,) = [schedule for schedule in await workspace.schedules.list() if schedule.run_id == run_id]
-    emit_either(as_json, made, made.name)
+        run_id = await workspace.schedules.add(cron, spec_of(task, **given), name=name, zone=zone)
+        (entry,) = [schedule for schedule in await workspace.schedules.list() if schedule.run_id == run_id]
+    emit_either(as_json, entry, entry.name)
     if not as_json:
-        say(f"its first run begins at {local_time(made.next)}, started by {_DRIVERS}; its clock: {made.zone}")
+        say(f"its first run begins at {local_time(entry.next)}, started by {_DRIVERS}; its clock: {entry.zone}")
     return 0
 
 
@@ -97,12 +97,12 @@ async def add(cron: str, task: str, name: str, zone: str | None, as_json: bool, 
 @workspace_option
 async def list_(as_json: bool, folder: Path) -> int:
     """List the schedules: name, times, what comes next, what the last one was, what was missed."""
-    found: Sequence[ScheduleState] = []
+    rows: Sequence[ScheduleState] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            found = await workspace.schedules.list()
-    emit_either(as_json, found, [line for one in found for line in (_line(one), *map("  {}".format, _news(one)))])
-    if not found and not as_json:
+            rows = await workspace.schedules.list()
+    emit_either(as_json, rows, [line for row in rows for line in (_line(row), *map("  {}".format, _news(row)))])
+    if not rows and not as_json:
         say(f'no schedules in {folder}; make one with `agentorchestra schedule "0 9 * * *" TASK`')
     return 0
 
@@ -117,17 +117,17 @@ def _change(name: str, text: str) -> click.Command:
     @workspace_option
     async def change(wanted: str, as_json: bool, folder: Path) -> int:
         if not exists(folder):  # opening one would make it
-            _named([], wanted)
+            _find([], wanted)
         async with opened(folder, app=name == "resume") as workspace:
-            before = _named(await workspace.schedules.list(), wanted)
+            before = _find(await workspace.schedules.list(), wanted)
             if name == "pause":
                 await workspace.pause(before.run_id, by="cli")
             elif name == "remove":
                 await workspace.cancel(before.run_id, reason="the schedule was removed", by="cli")
             else:
                 await workspace.resume(before.run_id)
-            kept = [schedule for schedule in await workspace.schedules.list() if schedule.run_id == before.run_id]
-        (now,) = kept or [before.model_copy(update={"status": "removed"})]
+            rows = [schedule for schedule in await workspace.schedules.list() if schedule.run_id == before.run_id]
+        (now,) = rows or [before.model_copy(update={"status": "removed"})]
         emit_either(as_json, now, [_line(now), *(_news(now) if now.count > before.count else ())])
         return 0
 
@@ -172,11 +172,11 @@ async def queued_by_schedules(workspace: Workspace[Any], *, waiting: bool) -> li
     """
     from agentorchestra.workspace.schedules import LABEL, SYSTEM
 
-    queued = {run for run, standing in (await workspace.runs.standings()).items() if standing == "queued"}
+    ids = {run for run, standing in (await workspace.runs.standings()).items() if standing == "queued"}
     return [
         run.id
         for run in reversed(await workspace.runs.list())
-        if run.id in queued
+        if run.id in ids
         and (run.manifest.system == SYSTEM if waiting else LABEL in run.manifest.labels)
         and run.manifest.preset == workspace.settings.preset
     ]
@@ -184,19 +184,19 @@ async def queued_by_schedules(workspace: Workspace[Any], *, waiting: bool) -> li
 
 async def lines_of_schedules(workspace: Workspace[Any], runs: Sequence[str]) -> list[str]:
     """Return what the schedules among some runs started last, and what they missed, as lines."""
-    found = await workspace.schedules.list() if runs else []
-    return [clean(f"{one.name}: {line}") for one in found if one.run_id in runs for line in _news(one)]
+    states = await workspace.schedules.list() if runs else []
+    return [clean(f"{state.name}: {line}") for state in states if state.run_id in runs for line in _news(state)]
 
 
-def _named(states: Sequence[ScheduleState], name: str) -> ScheduleState:
+def _find(states: Sequence[ScheduleState], name: str) -> ScheduleState:
     """Return the schedule of this name, id or beginning of an id; raise ScheduleError for none and for several."""
-    fitting = states[-1:] if name == "last" else [one for one in states if name in (one.name, one.run_id)]
-    fitting = fitting or [one for one in states if name and one.run_id.startswith(name)]
+    fitting = states[-1:] if name == "last" else [state for state in states if name in (state.name, state.run_id)]
+    fitting = fitting or [state for state in states if name and state.run_id.startswith(name)]
     if len(fitting) == 1:
         return fitting[0]
-    names = ", ".join(one.name for one in fitting or states) or "none"
-    what = f"{name!r} fits {len(fitting)} schedules" if fitting else f"no schedule {name!r}; the schedules"
-    raise ScheduleError(f"{what}: {names}; `agentorchestra schedule list` shows them")
+    names = ", ".join(state.name for state in fitting or states) or "none"
+    problem = f"{name!r} fits {len(fitting)} schedules" if fitting else f"no schedule {name!r}; the schedules"
+    raise ScheduleError(f"{problem}: {names}; `agentorchestra schedule list` shows them")
 
 
 def _line(state: ScheduleState) -> str:
@@ -209,8 +209,8 @@ def _news(state: ScheduleState) -> list[str]:
     """Return what became of the last time point, and what was missed, as lines."""
     last, lines = state.last, []
     if last is not None:
-        what = f"started {last.run_id}" if last.run_id else f"could not start its run: {one_line(last.error, 300)}"
-        lines.append(f"{what} for {local_time(last.at)}")
+        event = f"started {last.run_id}" if last.run_id else f"could not start its run: {one_line(last.error, 300)}"
+        lines.append(f"{event} for {local_time(last.at)}")
     if last is not None and last.missed:
         lines.append(f"missed {plural(last.missed, 'later time point')}: no process was there to start a run")
     if state.status == "due":

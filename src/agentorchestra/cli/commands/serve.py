@@ -86,9 +86,9 @@ def serve(
                 if token is None:
                     emit(f"token: {app.token}")
                 say(f"serving {folder}; Ctrl-C stops it")
-                gone = sum(standing == "abandoned" for standing in (await workspace.runs.standings()).values())
-                if gone and workspace.settings.serve.take_up != "all":
-                    say(f"{gone} runs are abandoned; to go on with them: agentorchestra resume --abandoned")
+                count = sum(standing == "abandoned" for standing in (await workspace.runs.standings()).values())
+                if count and workspace.settings.serve.take_up != "all":
+                    say(f"{count} runs are abandoned; to go on with them: agentorchestra resume --abandoned")
                 await serve_app(app, listener)
 
     with logs_in_lines("agentorchestra.web"):

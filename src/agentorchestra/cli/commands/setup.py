@@ -14,7 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from agentorchestra.cli.commands.models import Configured, ask_once, configured
+from agentorchestra.cli.commands.models import Configured, ask_once, configuration
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import bill, clean, emit, emit_json, one_line, say
@@ -79,27 +79,27 @@ def setup(ctx: click.Context, /, as_json: bool, folder: Path, **options: Any) ->
     from agentorchestra.workspace.settings_file import edit_settings, settings_target
 
     asks = sys.stdin.isatty() and not as_json and not options["key_stdin"]
-    where = "" if ctx.get_parameter_source("folder") is ParameterSource.DEFAULT else folder
-    if asks and not where:
-        answer = _ask("Folder of the workspace", lambda typed: settings_target(Path(typed)), default=str(folder))
-        where, folder = "" if answer == str(folder) else answer, Path(answer)
+    place = "" if ctx.get_parameter_source("folder") is ParameterSource.DEFAULT else folder
+    if asks and not place:
+        answer = _ask("Folder of the workspace", lambda text: settings_target(Path(text)), default=str(folder))
+        place, folder = "" if answer == str(folder) else answer, Path(answer)
     target = settings_target(folder)
     if target.exists():
         say(f"{target} is there; only the lines concerned change")
-    dialogue = Dialogue(configured(folder), options, asks=asks)
-    usage = None if options["no_check"] else dialogue.tried()
-    about = f" ({dialogue.described})" if dialogue.profile else ""
-    search = dialogue.wanted("search", "Search the web?", _search_lacks)
-    browser = dialogue.wanted("browser", "Use a browser?", _browser_lacks)
+    dialogue = Dialogue(configuration(folder), options, asks=asks)
+    usage = None if options["no_check"] else dialogue.try_model()
+    about = f" ({dialogue.label})" if dialogue.profile else ""
+    search = dialogue.wants("search", "Search the web?", _search_lacks)
+    browser = dialogue.wants("browser", "Use a browser?", _browser_lacks)
     dialogue.keep_key()
     edit_settings(folder, dialogue.changes(search), new=_TEMPLATE.read_text(encoding="utf-8"))
-    end = f" --workspace {shlex.quote(str(where))}" if where else ""
+    end = f" --workspace {shlex.quote(str(place))}" if place else ""
     commands = ("chat", 'run "What is this about?" --file FILE', "doctor")
     following = [f"agentorchestra {command}{end}" for command in commands]
     if as_json:
-        chosen = {"settings": str(target), "model": dialogue.name, "key": dialogue.variable}
-        asked = {"key_store": dialogue.store, "check": None if usage is None else usage.model_dump(mode="json")}
-        emit_json({**chosen, **asked, "search": search, "browser": browser, "next": following})
+        model = {"settings": str(target), "model": dialogue.name, "key": dialogue.variable}
+        checks = {"key_store": dialogue.store, "check": None if usage is None else usage.model_dump(mode="json")}
+        emit_json({**model, **checks, "search": search, "browser": browser, "next": following})
     else:
         emit(clean("\n".join([f"wrote {target}: the default model is {dialogue.name}{about}", "next:", *following])))
     return 0
@@ -108,7 +108,7 @@ def setup(ctx: click.Context, /, as_json: bool, folder: Path, **options: Any) ->
 def _ask(question: str, check: Callable[[str], Any] | None = None, **options: Any) -> str:
     """Return an answer; ask again with the sentence of what `check` raises."""
 
-    def accepted(answer: str) -> str:
+    def accept(answer: str) -> str:
         try:
             if check is not None:
                 check(answer.strip())
@@ -116,7 +116,7 @@ def _ask(question: str, check: Callable[[str], Any] | None = None, **options: An
             raise click.UsageError(str(exc)) from None
         return answer.strip()
 
-    answer: str = click.prompt(question, err=True, value_proc=None if check is None else accepted, **options)
+    answer: str = click.prompt(question, err=True, value_proc=None if check is None else accept, **options)
     return answer.strip()
 
 
@@ -131,7 +131,7 @@ def _provider(answer: str) -> str:
     return name
 
 
-def _named(answer: str) -> None:
+def _check_name(answer: str) -> None:
     if not answer:
         raise UsageError("a model's name is needed, as its provider or server writes it")
 
@@ -180,8 +180,8 @@ class Dialogue:
         if provider == SERVER and address is None and self._asks:
             address = _ask("Address of the server", check_address, default=self.profile.get("base_url", _ADDRESS))
         if model is None and self._asks:
-            proposed = _MENU.get(provider, ("",))[0]
-            model = _ask("Model", _named, default=proposed, show_default=bool(proposed))
+            default = _MENU.get(provider, ("",))[0]
+            model = _ask("Model", _check_name, default=default, show_default=bool(default))
         for option, value in (("provider", provider), ("model", model), ("base-url", provider != SERVER or address)):
             if not value:
                 raise click.UsageError(f"--{option} is missing, and there is no terminal to ask at; add it")
@@ -195,8 +195,8 @@ class Dialogue:
         name = "local" if is_loopback(address) else SERVER
         if name == "local":
             same = (name in before and before[name].base_url == address and before[name].api_key_env) or ""
-            asked = self._asks and provider == SERVER
-            variable = same or ((variable or SERVER_KEY) if with_key or asked else "")
+            is_server = self._asks and provider == SERVER
+            variable = same or ((variable or SERVER_KEY) if with_key or is_server else "")
         profile = {"model": full, "base_url": address}
         return name, profile | ({"price": {"input": 0, "output": 0}} if name == "local" else {}), variable
 
@@ -205,8 +205,8 @@ class Dialogue:
 
         name, store, from_stdin = self.variable, self._options["key_store"], self._options["key_stdin"]
         place, server = self._of.variables.place(name), name == SERVER_KEY
-        sent = f"{name} is set ({place}); send it to this server?"
-        new = from_stdin or not place or (server and self._asks and not click.confirm(sent, default=True, err=True))
+        prompt = f"{name} is set ({place}); send it to this server?"
+        new = from_stdin or not place or (server and self._asks and not click.confirm(prompt, default=True, err=True))
         if not new:
             say(f"{name} is set ({place}), and is used")
             return None, ""
@@ -237,32 +237,32 @@ class Dialogue:
 
         settings = self._of.settings
         own = {self.name: ModelProfile(**self.profile, api_key_env=self.variable)} if self.profile else {}
-        known = {**self._of.variables, self.variable: key} if key is not None else self._of.variables
-        manager = ModelManager(settings.model_copy(update={"model": self.name, "models": settings.models | own}), known)
+        keys = {**self._of.variables, self.variable: key} if key is not None else self._of.variables
+        manager = ModelManager(settings.model_copy(update={"model": self.name, "models": settings.models | own}), keys)
         manager.section = "the address (--base-url)"  # no section is written yet: what was typed can be wrong
         return manager
 
     @property
-    def described(self) -> str:
+    def label(self) -> str:
         """Return the model as its server names it, and the server's address, if it has one of its own."""
         return f"{self.profile['model']} at {self.profile['base_url']}" if self.profile else self.name
 
-    def tried(self) -> Any:
+    def try_model(self) -> Any:
         """Ask the model one request, at a terminal again with another key; return what it used, None for nothing."""
         while True:
             if self.variable and self.key is None and not self._of.variables.place(self.variable):
                 say(f"{self.name} was not asked: {self.variable} is not set; then: agentorchestra models --check")
                 return None
-            say(f"asking {self.described} ...")
+            say(f"asking {self.label} ...")
             try:
                 usage = run_async(ask_once(self._manager(self.key), self.name))
             except ModelError as exc:
                 keyless = isinstance(exc, ModelAuthError) and not self.variable
-                why = f"{exc}: add --key-stdin" if keyless else str(exc)
+                reason = f"{exc}: add --key-stdin" if keyless else str(exc)
                 if not self._asks:
-                    exc.args = (f"{why}; nothing was written (--no-check writes without asking)",)
+                    exc.args = (f"{reason}; nothing was written (--no-check writes without asking)",)
                     raise
-                say(f"error: {one_line(why, 1000)}")
+                say(f"error: {one_line(reason, 1000)}")
                 if isinstance(exc, ModelAuthError) and (self.key is not None or not self.variable):
                     if not self.variable:  # a server on this machine that wants one all the same
                         self.variable, self.store = SERVER_KEY, "file"
@@ -278,38 +278,38 @@ class Dialogue:
             say(f"it answered ({bill(usage)})")
             return usage
 
-    def wanted(self, option: str, question: str, lacks: Callable[[], list[str]]) -> bool | None:
+    def wants(self, option: str, question: str, lacks: Callable[[], list[str]]) -> bool | None:
         """Return whether something is wanted, None where nothing is said; after a yes install what it lacks."""
         answer, before = self._options[option], [""]
         if answer is None and not self._asks:
             return None
-        wanted = answer == "yes" if answer else click.confirm(question, default=True, err=True)
+        is_wanted = answer == "yes" if answer else click.confirm(question, default=True, err=True)
         while (command := lacks()) and command != before:
             line = shlex.join(["python", "-m", *command])
             say(f"  it needs: {line}")
-            if not wanted or (answer is None and not click.confirm("Run this now?", default=True, err=True)):
+            if not is_wanted or (answer is None and not click.confirm("Run this now?", default=True, err=True)):
                 break
             done = subprocess.run([sys.executable, "-m", *command], stdin=subprocess.DEVNULL, stdout=2, check=False)
             importlib.invalidate_caches()
             if done.returncode:
                 say(f"warning: it ended with code {done.returncode}; run it yourself: {line}")
             before = command
-        return wanted
+        return is_wanted
 
     def keep_key(self) -> None:
         from agentorchestra.workspace.settings import settings_folder
         from agentorchestra.workspace.variables import ENV_FILE, git_problem, keep_in_file, keep_in_keyring
 
-        name, named = self.variable, self._of.settings.env_file
+        name, env_file = self.variable, self._of.settings.env_file
         if self.store == "env":
             say(f"set the key yourself: export {name}=...")
         elif self.key is not None and self.store == "keyring":
             keep_in_keyring(name, self.key)
             say(f"the key lies in the system's keyring as {name}")
         elif self.key is not None:
-            if named == "":
+            if env_file == "":
                 raise KeyStoreError('env_file = "" reads no .env; take it out of the settings, or choose another store')
-            file = settings_folder(self._of.workspace.folder) / named if named else Path(ENV_FILE)
+            file = settings_folder(self._of.workspace.folder) / env_file if env_file else Path(ENV_FILE)
             keep_in_file(file, name, self.key)
             say(f"the key lies in {file} as {name}; only your user may read it")
             if problem := git_problem(file):

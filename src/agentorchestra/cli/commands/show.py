@@ -23,14 +23,14 @@ from agentorchestra.cli.output import (
     one_line,
     plural,
     readable_answer,
-    spent,
+    spending,
     summary_line,
 )
 from agentorchestra.cli.view.account import Work
 from agentorchestra.cli.view.model import RunView
 from agentorchestra.cli.view.sequence import sequence_lines
 from agentorchestra.cli.view.tree import tree_lines
-from agentorchestra.cli.workspaces import abandoned, opened_run
+from agentorchestra.cli.workspaces import is_abandoned, opened_run
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import NO_PRESET
@@ -47,7 +47,7 @@ HERE = Path("-")
 _WIDTH = 120
 """Columns of the sequence of messages where no terminal says how many it has."""
 
-_NAMED = "."
+_BY_RUN = "."
 """`--html` without a file: in the current folder, under the run's name."""
 
 
@@ -70,7 +70,7 @@ Exit codes: 0; 1 if the log cannot be read, or the page cannot be written;
     "page",
     metavar="[FILE]",
     is_flag=False,
-    flag_value=_NAMED,
+    flag_value=_BY_RUN,
     type=FilePath(),
     help="Write one self-contained HTML file with everything in it; - is stdout.  [default: RUN.html]",
 )
@@ -96,9 +96,9 @@ async def show(
     The HTML page has the requests, arguments and results too; it runs no script and loads nothing.
     """
     forms = {"--html": page is not None, "--effects": effects, "--patterns": as_patterns, "--json": as_json}
-    wanted = [name for name, is_wanted in forms.items() if is_wanted and (name != "--json" or not as_patterns)]
-    if len(wanted) > 1:
-        raise click.UsageError(f"{wanted[0]} and {wanted[1]} exclude each other; give one of them")
+    formats = [name for name, is_wanted in forms.items() if is_wanted and (name != "--json" or not as_patterns)]
+    if len(formats) > 1:
+        raise click.UsageError(f"{formats[0]} and {formats[1]} exclude each other; give one of them")
     if as_patterns:
         return await _patterns(run, model, folder, as_json=as_json)
     if model is not None:
@@ -107,29 +107,29 @@ async def show(
     async with opened_run(folder, run) as (workspace, record):
         events = await workspace.log.events(record.id)
         result = await workspace.runs.result(record.id)
-        gone = await abandoned(workspace, record)
-        shown: dict[str, str] = {}
+        dead = await is_abandoned(workspace, record)
+        images: dict[str, str] = {}
         if page is not None:
             from agentorchestra.cli.view.html import pictures
 
-            shown = await pictures(result.files, workspace.store.get_blob)
+            images = await pictures(result.files, workspace.store.get_blob)
     view, talk = RunView.of(events), conversation(events)
     questions = () if record.status in FINAL else view.questions
     if as_json:
-        about = {"run": record, "abandoned": gone, "result": result, "questions": questions}
+        about = {"run": record, "abandoned": dead, "result": result, "questions": questions}
         emit_json({**about, "folder": result.folder, "conversation": talk, "events": events})
         return 0
     if page is not None:
         from agentorchestra.cli.view.html import render
 
-        _write_page(page, render(view, record, result, gone=gone, talk=talk, pictures=shown), record)
+        _write_page(page, render(view, record, result, gone=dead, talk=talk, pictures=images), record)
         return 0
     tail = [f"folder: {result.folder}"] if result.folder else []
-    tail += _tail(view, result, summary_line(result) if effects else f"paid: {spent(result)}")
+    tail += _tail(view, result, summary_line(result) if effects else f"paid: {spending(result)}")
     body = ["done:", *(f"  {line}" for line in Work(view, result.answer_text, talk).lines())]
     body = tree_lines(view) if effects else body
-    end = _next(record, result, folder, gone=gone, effects=effects)
-    emit(clean("\n".join([*_head(record, view, gone=gone), "", *body, "", *_messages(talk), *tail, *end])))
+    end = _next(record, result, folder, dead=dead, effects=effects)
+    emit(clean("\n".join([*_head(record, view, dead=dead), "", *body, "", *_messages(talk), *tail, *end])))
     return 0
 
 
@@ -151,22 +151,22 @@ async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool)
             task = TASK.format(run=record.id)
             spec = RunSpec(task=task, system=NAME, model=model, options=options_for(talk))
             result = await drive_new(workspace, spec, folder=folder, as_json=as_json, asks=False)
-    found = patterns(talk)
-    cases, why = None, UNREAD
+    findings = patterns(talk)
+    cases, reason = None, UNREAD
     if result is not None and result.status is RunStatus.COMPLETED:
         cases = edge_cases(result.output_value)
     elif result is not None:
-        why = f"not found out: {result.report or result.error or result.status.value}"
-    lines = [f"edge cases {why}"] if cases is None else case_lines(talk, cases)
-    missing = why if cases is None else None
-    about = {"run": record.id, "patterns": found, "edge_cases": cases, "edge_cases_missing": missing}
-    emit_either(as_json, about, [*pattern_lines(talk, found), "", *lines])
+        reason = f"not found out: {result.report or result.error or result.status.value}"
+    lines = [f"edge cases {reason}"] if cases is None else case_lines(talk, cases)
+    missing = reason if cases is None else None
+    about = {"run": record.id, "patterns": findings, "edge_cases": cases, "edge_cases_missing": missing}
+    emit_either(as_json, about, [*pattern_lines(talk, findings), "", *lines])
     return 0 if result is None else exit_code(result.status)
 
 
-def _next(record: RunRecord, result: RunResult, folder: Path, *, gone: bool, effects: bool) -> list[str]:
+def _next(record: RunRecord, result: RunResult, folder: Path, *, dead: bool, effects: bool) -> list[str]:
     lines = ["", *next_lines(result, folder)] if record.status not in UNDER_WAY else [""]
-    if gone:
+    if dead:
         lines.append(f"to go on: {command('resume', record.id, folder)}")
     elif record.status in UNDER_WAY:
         lines.append(f"to watch it: {command('tail', record.id, folder)}")
@@ -200,9 +200,9 @@ def _write_page(page: Path, text: str, record: RunRecord) -> None:
     emit(str(target))
 
 
-def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
+def _head(record: RunRecord, view: RunView, *, dead: bool) -> list[str]:
     manifest = record.manifest
-    status = record.status.value + (" (the process that drove it is gone)" if gone else "")
+    status = record.status.value + (" (the process that drove it is gone)" if dead else "")
     lines = [
         f"{record.id}  {status}  {record.created.astimezone():%Y-%m-%d %H:%M:%S}",
         f"task: {one_line(manifest.task, 500)}",
@@ -228,8 +228,8 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
     if manifest.labels:
         lines.append("labels: " + ", ".join(f"{name}={value}" for name, value in manifest.labels.items()))
     if manifest.components:
-        named = ", ".join(f"{key}@{version}" for key, version in manifest.components.items())
-        lines.append(f"components: {named}")
+        versions = ", ".join(f"{key}@{version}" for key, version in manifest.components.items())
+        lines.append(f"components: {versions}")
     if record.parent_run:
         changed = changed_in(manifest)
         lines.append(f"forked from {record.parent_run} at event {record.fork_seq} (changed: {changed})")
@@ -243,6 +243,6 @@ def _tail(view: RunView, result: RunResult, cost: str) -> list[str]:
     lines += [""] if lines else []
     answer = readable_answer(result)
     lines += [f"answer: {answer}", ""] if answer else []
-    made = first_names(f"{one_line(file.name)} ({plural(file.size, 'byte')})" for file in result.files)
-    lines += [f"made: {made}", ""] if result.files else []
+    names = first_names(f"{one_line(file.name)} ({plural(file.size, 'byte')})" for file in result.files)
+    lines += [f"made: {names}", ""] if result.files else []
     return [*lines, *account_lines(result, answer), cost]

@@ -12,7 +12,7 @@ from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import run_argument, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_json, question_lines, say, summary_line
 from agentorchestra.cli.progress import Progress
-from agentorchestra.cli.workspaces import abandoned, opened_run
+from agentorchestra.cli.workspaces import is_abandoned, opened_run
 from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.spec import RunStatus, exit_code
 
@@ -49,7 +49,7 @@ async def tail(run: str, as_json: bool, folder: Path) -> int:
                 now = await workspace.store.get_run(record.id)
                 if now is None:
                     raise UnknownRunError(f"run {record.id} is no longer in {folder}")
-                gone = await abandoned(workspace, now)
+                dead = await is_abandoned(workspace, now)
                 for event in await workspace.log.events(record.id, after=seen):
                     seen = event.seq
                     if as_json:
@@ -59,13 +59,13 @@ async def tail(run: str, as_json: bool, folder: Path) -> int:
                         read = line is None or emit(clean(line))
                     if not read:
                         return 0  # whoever read has seen enough
-                if now.status not in _NOT_OVER or gone:
+                if now.status not in _NOT_OVER or dead:
                     break
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_S):
                         await news.wait()
         result = await workspace.runs.result(record.id)
-    if gone:
+    if dead:
         say(f"the process that drove {record.id} is gone; to go on: {command('resume', record.id, folder)}")
         return exit_code(RunStatus.PAUSED)
     if not as_json:

@@ -54,11 +54,11 @@ async def export(run: str, out: Path | None, files: bool, written: Path | None, 
         if out is not None or not files:
             raise UsageError("--folder writes the run's folder and no file: leave out --out and --no-files")
         async with opened_run(folder, run) as (workspace, record):
-            made = await workspace.files.export(record.id, written)
-        emit_either(as_json, {**made._asdict(), "path": str(made.path)}, str(made.path))
+            copy = await workspace.files.export(record.id, written)
+        emit_either(as_json, {**copy._asdict(), "path": str(copy.path)}, str(copy.path))
         if not as_json:
-            say(f"{record.id}: {plural(made.files, 'file')}")
-            for name in made.left_out:
+            say(f"{record.id}: {plural(copy.files, 'file')}")
+            for name in copy.left_out:
                 say(clean(f"{name} was too large for the log: it lies where the run was driven"))
         return 0
     async with opened_run(folder, run) as (workspace, record):
@@ -99,12 +99,12 @@ async def import_(file: Path, as_json: bool, folder: Path) -> int:
     async with opened(folder, app=False) as workspace:
         done = await workspace.log.import_file(file)
     if as_json:
-        emit_json([one._asdict() for one in done])
+        emit_json([entry._asdict() for entry in done])
         return 0
-    for one in done:
-        if one.identical:
-            emit(f"{one.run_id} is here already, with the same {plural(one.events, 'event')}: nothing to do")
+    for entry in done:
+        if entry.identical:
+            emit(f"{entry.run_id} is here already, with the same {plural(entry.events, 'event')}: nothing to do")
         else:
-            forked = f", forked from {one.parent_run}" if one.parent_run else ""
-            emit(f"{one.run_id}  {one.status.value}  {plural(one.events, 'event')}{forked}")
+            origin = f", forked from {entry.parent_run}" if entry.parent_run else ""
+            emit(f"{entry.run_id}  {entry.status.value}  {plural(entry.events, 'event')}{origin}")
     return 0

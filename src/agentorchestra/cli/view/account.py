@@ -53,35 +53,35 @@ class Work:
         self._still = "at work" if view.driven else "stopped with the run" if over else "interrupted"
         self._names: dict[EffectKey, str] = {}
         self._notes: dict[str, str] = {}  # what each tool says it does, until it was printed
-        named: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for key, agent in view.agents.items():
-            named[agent.name] += 1
-            self._names[key] = agent.name if named[agent.name] == 1 else f"{agent.name} {named[agent.name]}"
+            counts[agent.name] += 1
+            self._names[key] = agent.name if counts[agent.name] == 1 else f"{agent.name} {counts[agent.name]}"
 
     def lines(self) -> list[str]:
-        return self._printed([one for node in tree(self._view) for one in self._items(node)]) or ["nothing yet"]
+        return self._format([entry for node in tree(self._view) for entry in self._items(node)]) or ["nothing yet"]
 
     def _items(self, node: Node) -> Iterator[Act | list[str]]:
         """Yield what one effect was, with the agents that worked inside it as lines of their own."""
         span = node.span
         if span is None:  # a call that is not allowed yet, or rivals for a step
-            inner = [one for child in node.inner for below in child.inner for one in self._items(below)]
+            inner = [entry for child in node.inner for below in child.inner for entry in self._items(below)]
             yield from _questions(inner) or [Act(f"weighs {plural(len(node.inner), 'candidate')} of its next step")]
             return
         if node.agent is not None:
             yield self._agent(node, span)
             return
-        act, inner = self._act(node, span), [one for child in node.inner for one in self._items(child)]
+        act, inner = self._act(node, span), [entry for child in node.inner for entry in self._items(child)]
         if span.kind is EffectKind.RUN_CODE:
             if act is not None:
                 yield act
             yield from inner
             return
         # How a tool does its work is its own affair; that agents did it, or a person, is told in its place.
-        agents, asked = [one for one in inner if isinstance(one, list)], _questions(inner)
-        yield from asked
+        agents, questions = [entry for entry in inner if isinstance(entry, list)], _questions(inner)
+        yield from questions
         yield from agents
-        if act is not None and (act.error or not (agents or any(not one.allows for one in asked))):
+        if act is not None and (act.error or not (agents or any(not question.allows for question in questions))):
             yield act
 
     def _agent(self, node: Node, span: Span) -> list[str]:
@@ -105,8 +105,8 @@ class Work:
             lines.append(f"  its plan: {one_line(agent.plan.title, _WIDTH)}")
             lines += [f"    {step_line(step)}" for step in agent.plan.steps]
         self._read_tools(node)
-        items = [one for child in node.inner for one in self._items(child)]
-        lines += [f"  {line}" for line in self._printed(items)]
+        items = [entry for child in node.inner for entry in self._items(child)]
+        lines += [f"  {line}" for line in self._format(items)]
         outcome = span.record.outcome
         if outcome is not None and not top:
             value: dict[str, Any] = outcome.value if isinstance(outcome.value, dict) else {}
@@ -150,30 +150,30 @@ class Work:
         if kind in _CALLS and effect.get("purpose") != "code":
             name = describe({**effect, "arguments": {**arguments, "arguments": {}}}, called=span.called)
             name = name.partition("(")[0]
-            given = arguments if kind is EffectKind.INVOKE_TOOL else arguments.get("arguments") or {}
+            inputs = arguments if kind is EffectKind.INVOKE_TOOL else arguments.get("arguments") or {}
             still = f" ({self._still})" if under_way else ""
-            return Act(f"calls {name}", _with(given) + still, error, self._notes.pop(name, ""))
+            return Act(f"calls {name}", _with(inputs) + still, error, self._notes.pop(name, ""))
         if kind is EffectKind.RUN_CODE:
             return Act("runs", describe(effect, _WIDTH), error)
         if kind is EffectKind.WAIT and under_way and self._view.driven:
             return Act("waits")
-        told = kind is EffectKind.WRITE_MEMORY and bool(lasting(effect))
-        told = told or (kind is EffectKind.SEND_MESSAGE and not self._talks)
-        return Act(describe(effect, _WIDTH), "", error) if told or error else None
+        is_shown = kind is EffectKind.WRITE_MEMORY and bool(lasting(effect))
+        is_shown = is_shown or (kind is EffectKind.SEND_MESSAGE and not self._talks)
+        return Act(describe(effect, _WIDTH), "", error) if is_shown or error else None
 
     @staticmethod
-    def _printed(items: Sequence[Act | list[str]]) -> list[str]:
+    def _format(items: Sequence[Act | list[str]]) -> list[str]:
         lines: list[str] = []
-        for verb, group in groupby(items, lambda one: one.verb if isinstance(one, Act) else None):
+        for verb, group in groupby(items, lambda entry: entry.verb if isinstance(entry, Act) else None):
             if verb is None:
                 lines += [line for block in group if isinstance(block, list) for line in block]
             else:
-                lines.append(_line(verb, [one for one in group if isinstance(one, Act)]))
+                lines.append(_line(verb, [entry for entry in group if isinstance(entry, Act)]))
         return lines
 
 
 def _questions(items: Sequence[Act | list[str]]) -> list[Act]:
-    return [one for one in items if isinstance(one, Act) and one.verb == _ASKS]
+    return [entry for entry in items if isinstance(entry, Act) and entry.verb == _ASKS]
 
 
 def _line(verb: str, acts: Sequence[Act]) -> str:
@@ -185,8 +185,8 @@ def _line(verb: str, acts: Sequence[Act]) -> str:
         line += f": {'; '.join(whats[:_EXAMPLES])}" + ("; ..." if len(whats) > _EXAMPLES else "")
     line = one_line(line, _WIDTH)
     if failed:
-        some = f"{len(failed)} failed" if len(acts) > 1 else "failed"
-        line += f" - {some}: {one_line(failed[-1], _WIDTH)}"
+        count = f"{len(failed)} failed" if len(acts) > 1 else "failed"
+        line += f" - {count}: {one_line(failed[-1], _WIDTH)}"
     return line
 
 

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from agentorchestra.cli.output import CONTROL, bill, dollars, number, plural, unknown_cost
 from agentorchestra.cli.view.model import RunView, Span
-from agentorchestra.cli.view.sequence import agents, rows, said
+from agentorchestra.cli.view.sequence import agents, rows, words_of
 from agentorchestra.cli.view.tree import step_line, tree
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, text_of
@@ -43,7 +43,7 @@ async def pictures(files: Sequence[RunFile], read: Callable[[str], Awaitable[byt
     Args:
         read: gives the bytes of a blob by its SHA-256; a StoreError leaves the picture out.
     """
-    shown: dict[str, str] = {}
+    images: dict[str, str] = {}
     room = MOST_PICTURES_BYTES
     for file in files:
         if file.media_type not in PICTURES or file.size > min(room, MOST_PICTURE_BYTES):
@@ -54,8 +54,8 @@ async def pictures(files: Sequence[RunFile], read: Callable[[str], Awaitable[byt
             continue
         if len(data) <= min(room, MOST_PICTURE_BYTES):  # the size in the log of an imported run may be wrong
             room -= len(data)
-            shown[file.name] = f"data:{file.media_type};base64,{base64.b64encode(data).decode()}"
-    return shown
+            images[file.name] = f"data:{file.media_type};base64,{base64.b64encode(data).decode()}"
+    return images
 
 
 def render(
@@ -81,7 +81,7 @@ def render(
         nodes=tree(view),
         agents=[agent for _, agent in view.root.walk() if agent.key is not None],
         budget=[(name, f"{value:g}") for name, value in view.budget.model_dump(exclude_none=True).items()],
-        asked=lambda span: _asked(view, span),
+        asked=lambda span: _request_of(view, span),
     ).replace("\r", "")
 
 
@@ -97,7 +97,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(step_line=step_line, plural=plural, number=number, bill=bill, usage_rows=_usage_rows)
     environment.globals.update(
-        said=said, answered=_answered, of_blocks=_blocks, result_blocks=_result_blocks, argument_rows=argument_rows
+        said=words_of, answered=_reply_of, of_blocks=_blocks, result_blocks=_result_blocks, argument_rows=argument_rows
     )
     environment.filters.update(cut=_cut, link=_link, stamp=lambda at: f"{at:%Y-%m-%d %H:%M:%S} UTC", json=_json)
     return environment
@@ -113,7 +113,7 @@ def _visible(value: Any) -> Any:
     text = "" if value is None else str(value)
     # Half a pair of surrogates is no character, and no UTF-8.
     text = text.encode("utf-8", "backslashreplace").decode()
-    return CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def _cut(text: str) -> str:
@@ -162,28 +162,28 @@ def _blocks(blocks: tuple[Block, ...]) -> list[tuple[str, str]]:
     return [(_origin(block), text_of((block,))) for block in blocks]
 
 
-def _asked(view: RunView, span: Span) -> dict[str, Any] | None:
+def _request_of(view: RunView, span: Span) -> dict[str, Any] | None:
     """Return an effect's request: how many messages it repeats, the new ones, the tools it offers, its parameters."""
-    stored = span.effect.get("request")
-    if not stored:
+    entry = span.effect.get("request")
+    if not entry:
         return None
     try:
         request = view.ledger.codec.decode(span.effect).request
     except StoreError:
         return None
     assert request is not None
-    repeated = len(request.messages) - len(stored.get("appended", ()))
+    count = len(request.messages) - len(entry.get("appended", ()))
     settings = request.settings.model_dump(mode="json", exclude_defaults=True)
     return {
         "model": request.model,
-        "repeated": repeated,
-        "messages": request.messages[repeated:],
+        "repeated": count,
+        "messages": request.messages[count:],
         "tools": [tool.name for tool in request.tools],
         "settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
     }
 
 
-def _answered(span: Span) -> Outcome | None:
+def _reply_of(span: Span) -> Outcome | None:
     outcome = span.record.outcome
     return outcome if span.kind is EffectKind.REQUEST_MODEL and outcome is not None and outcome.ok else None
 

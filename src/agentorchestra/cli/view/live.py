@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FRAME_S = 0.125  # seconds between two pictures
 LOOK_S = 0.5  # how often the log is read while the bus is silent: other processes are not on it
 LINES = 8  # lines of what a tool prints that are shown where there is no picture, besides its last one
-_KEPT = 2000  # characters of streamed text that are kept for each effect
+_MOST_CHARS = 2000  # characters of streamed text that are kept for each effect
 
 _SHOW_CURSOR = "\x1b[?25h"
 
@@ -65,7 +65,7 @@ class Display:
             await asyncio.gather(task, return_exceptions=True)
             with contextlib.suppress(Exception):
                 await self.catch_up()
-                self._said([*self._held, *_taken(queue)])
+                self._said([*self._held, *_drain(queue)])
             self._end()
 
     @contextlib.contextmanager
@@ -92,7 +92,7 @@ class Display:
         """Finish, after the last event."""
 
 
-def _taken(queue: asyncio.Queue[Notice]) -> list[Notice]:
+def _drain(queue: asyncio.Queue[Notice]) -> list[Notice]:
     notices = []
     while not queue.empty():
         notices.append(queue.get_nowait())
@@ -121,7 +121,7 @@ class PlainDisplay(Display):
                     self._held.append(await queue.get())
                 # An event is announced when it is queued for the log: a moment later it can be read there.
                 await asyncio.sleep(FRAME_S / 4)
-            self._held += _taken(queue)
+            self._held += _drain(queue)
             await self.catch_up()
             notices, self._held = self._held, []
             self._said(notices)
@@ -136,11 +136,11 @@ class PlainDisplay(Display):
     def _said(self, notices: list[Notice]) -> None:
         for notice in notices:
             for line in notice.text.splitlines() or [""] if notice.kind == "progress" else ():
-                shown = f"  {cut_line(line)}".rstrip()
+                text = f"  {cut_line(line)}".rstrip()
                 count = self._printed.get(notice.key, (0, ""))[0] + 1
-                self._printed[notice.key] = count, shown
+                self._printed[notice.key] = count, text
                 if count <= LINES:
-                    say(shown)
+                    say(text)
         for key in self._over:
             count, last = self._printed.pop(key, (0, ""))
             if count > LINES + 1:
@@ -177,13 +177,13 @@ class PictureDisplay(Display):
         )
 
     async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
-        waited = LOOK_S
+        elapsed = LOOK_S
         while True:
-            notices = _taken(queue)
+            notices = _drain(queue)
             self._said(notices)
-            waited += FRAME_S
-            if waited >= LOOK_S or any(notice.kind == "event" for notice in notices):
-                waited = 0.0
+            elapsed += FRAME_S
+            if elapsed >= LOOK_S or any(notice.kind == "event" for notice in notices):
+                elapsed = 0.0
                 await self.catch_up()
             self._draw()
             await asyncio.sleep(FRAME_S)
@@ -196,9 +196,9 @@ class PictureDisplay(Display):
     def _said(self, notices: list[Notice]) -> None:
         for notice in notices:
             if notice.kind in ("delta", "thinking"):
-                self._texts[notice.key] = (self._texts.get(notice.key, "") + notice.text)[-_KEPT:]
+                self._texts[notice.key] = (self._texts.get(notice.key, "") + notice.text)[-_MOST_CHARS:]
             elif notice.kind == "progress":
-                self._texts[notice.key] = notice.text[-_KEPT:]
+                self._texts[notice.key] = notice.text[-_MOST_CHARS:]
 
 
 class LiveDisplay(PictureDisplay):
@@ -293,7 +293,7 @@ class _Echo:
     def off(self) -> None:
         with contextlib.suppress(OSError, ValueError, termios.error):
             terminal = sys.stdin.fileno()
-            if self._before is None and self._ours(terminal):
+            if self._before is None and self._is_ours(terminal):
                 modes = termios.tcgetattr(terminal)
                 self._before = [*modes]
                 modes[3] &= ~termios.ECHO
@@ -302,11 +302,11 @@ class _Echo:
     def on(self) -> None:
         before, self._before = self._before, None
         with contextlib.suppress(OSError, ValueError, termios.error):
-            if before is not None and self._ours(sys.stdin.fileno()):
+            if before is not None and self._is_ours(sys.stdin.fileno()):
                 termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, before)
 
     @staticmethod
-    def _ours(terminal: int) -> bool:
+    def _is_ours(terminal: int) -> bool:
         # A process in the background would be stopped for changing the terminal.
         return os.isatty(terminal) and os.tcgetpgrp(terminal) == os.getpgrp()
 

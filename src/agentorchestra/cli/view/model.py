@@ -230,18 +230,18 @@ class RunView:
 
     def apply(self, event: Event) -> None:
         """Take the next event of the log into account; raise EventFormatError if this version cannot read it."""
-        paid = len(self.ledger.spent)
+        count = len(self.ledger.spent)
         self.ledger.apply(event)
         self.last = event.ts
         body = upcast(event.type, event.v, event.body)
         if event.branch == RUN_BRANCH:
             self._apply_to_run(event, body)
         else:
-            self._apply_to_effect(event, body, paid)
+            self._apply_to_effect(event, body, count)
         if not BODIES[event.type].external:
             self._last_own = event.ts
 
-    def _apply_to_effect(self, event: Event, body: dict[str, Any], paid: int) -> None:
+    def _apply_to_effect(self, event: Event, body: dict[str, Any], count: int) -> None:
         assert event.n is not None
         key = EffectKey(event.branch, event.n)
         if event.type == "started":
@@ -255,7 +255,7 @@ class RunView:
                 event.attempt, event.ts, str(body["error"]), str(body.get("target", "")), body.get("retry_in_s")
             )
             self.spans[key].failures.append(failure)
-        for owner, usage in self.ledger.spent[paid:]:
+        for owner, usage in self.ledger.spent[count:]:
             self._charge(owner, usage, event, str(body.get("target", "")))
 
     def _apply_to_run(self, event: Event, body: dict[str, Any]) -> None:
@@ -295,8 +295,8 @@ class RunView:
             case "budget_raised":
                 limits = Budget.model_validate(body["budget"]).model_dump(exclude_none=True)
                 self.budget = self.budget.model_copy(update=limits)
-                given = ", ".join(f"{name} {value:g}" for name, value in limits.items())
-                self.notes.append(Note(event.ts, "info", f"the budget is now: {given}"))
+                text = ", ".join(f"{name} {value:g}" for name, value in limits.items())
+                self.notes.append(Note(event.ts, "info", f"the budget is now: {text}"))
                 self._supersede()
             case "forked":
                 self._inherit()
@@ -338,23 +338,23 @@ class RunView:
     def _supersede(self) -> None:
         """Forget outcomes that the ledger forgot: what is done instead comes as the next attempt."""
         for key, span in self.spans.items():
-            known = self.ledger.records.get(key)
-            if known is None:
+            record = self.ledger.records.get(key)
+            if record is None:
                 span.superseded = True
             else:
-                span.record = known
+                span.record = record
 
     def owner(self, branch: str) -> AgentView:
         """Return the agent on whose branch something happens; a tool that performs effects has branches of its own."""
-        found = self._owners.get(branch)
-        if found is None:
+        agent = self._owners.get(branch)
+        if agent is None:
             above = parent_key(branch)
             if above is None:
                 return self.root
-            found = self.agents.get(above) or self.owner(above.branch)
+            agent = self.agents.get(above) or self.owner(above.branch)
             if above in self.spans:
-                self._owners[branch] = found  # before, it may still become an agent's
-        return found
+                self._owners[branch] = agent  # before, it may still become an agent's
+        return agent
 
     def _span(self, key: EffectKey, event: Event) -> Span:
         record = self.ledger.records[key]
@@ -381,14 +381,14 @@ class RunView:
             owner.model = str(request.get("model", owner.model))
 
     def _enter(self, key: EffectKey, span: Span, caller: AgentView) -> None:
-        said = span.effect.get("arguments", {})
+        arguments = span.effect.get("arguments", {})
         agent = AgentView(
             key,
-            str(said.get("name", "agent")),
-            role=str(said.get("role", "agent")),
-            system=str(said.get("system", "react")),
-            task=str(said.get("instruction", "")),
-            model=str(said.get("model", "")),
+            str(arguments.get("name", "agent")),
+            role=str(arguments.get("role", "agent")),
+            system=str(arguments.get("system", "react")),
+            task=str(arguments.get("instruction", "")),
+            model=str(arguments.get("model", "")),
             parent=caller,
             span=span,
         )
@@ -420,8 +420,8 @@ class RunView:
         span = self.spans.get(key)
         if not model and span is not None and span.kind in OF_MODELS:
             outcome = span.record.outcome
-            answered = outcome.value.get("model") if outcome is not None and isinstance(outcome.value, dict) else ""
-            model = str(answered or span.effect.get("request", {}).get("model", ""))
+            reply = outcome.value.get("model") if outcome is not None and isinstance(outcome.value, dict) else ""
+            model = str(reply or span.effect.get("request", {}).get("model", ""))
         own = key in self.agents or (span is not None and span.decides)
         part = "helpers" if not own else "orchestrator" if agent.parent is self.root else "children"
         self.charges.append(Charge(event.ts, key, agent.name, part, model, usage))

@@ -35,7 +35,7 @@ _STYLES = {
     "told": "cyan",
 }
 
-_RUN, _AGENT, _CALL, _NOTE, _PLAN, _STREAM, _ENDED, _ENDED_PLAN = range(8)
+_RUN, _AGENT, _CALL, _NOTE, _PLAN, _STREAM, _PAST, _ENDED_PLAN = range(8)
 """What a line is about, most important first: where a terminal is too low, the last ones go."""
 
 
@@ -96,27 +96,27 @@ def _flow(parts: Iterable[str], width: int) -> list[str]:
     return lines
 
 
-def _agents(view: RunView, now: datetime, width: int, said: Mapping[str, str]) -> list[Line]:
+def _agents(view: RunView, now: datetime, width: int, texts: Mapping[str, str]) -> list[Line]:
     lines: list[Line] = []
     for child in view.root.children:
         for depth, agent in child.walk():
-            lines += _agent(view, agent, "  " * depth, now, width, said)
+            lines += _agent(view, agent, "  " * depth, now, width, texts)
     for span in view.root.open.values():
-        lines += _call(span, "", now, width, said)
+        lines += _call(span, "", now, width, texts)
     return lines
 
 
 def _agent(
-    view: RunView, agent: AgentView, indent: str, now: datetime, width: int, said: Mapping[str, str]
+    view: RunView, agent: AgentView, indent: str, now: datetime, width: int, texts: Mapping[str, str]
 ) -> list[Line]:
     status = agent.status
     if status == "running" and not view.driven:
         status = "interrupted"
     over = status not in _RUNNING
-    about = _ENDED if over else _AGENT
-    named = agent.name if agent.role in ("agent", agent.name) else f"{agent.name} ({agent.role})"
+    about = _PAST if over else _AGENT
+    label = agent.name if agent.role in ("agent", agent.name) else f"{agent.name} ({agent.role})"
     title = Text(indent)
-    title.append(named, style="bold")
+    title.append(label, style="bold")
     title.append(f" {status}", style=_STYLES.get(status, ""))
     title.append(f"  {one_line(agent.task, 500)}", style="dim" if over else "")
     figures = (
@@ -127,26 +127,26 @@ def _agent(
         title.append(f"  {figures}", style="dim")
         lines = [Line(about, title)]
     else:
-        lines = [Line(about, title), Line(_ENDED if over else _PLAN, Text(f"{indent}  {figures}", style="dim"))]
+        lines = [Line(about, title), Line(_PAST if over else _PLAN, Text(f"{indent}  {figures}", style="dim"))]
     inner = f"{indent}  "
     if agent.plan is not None:
         for step in agent.plan.steps:
             style = "green" if step.status == "completed" else "red" if step.status == "blocked" else ""
             lines.append(Line(_ENDED_PLAN if over else _PLAN, Text(f"{inner}{step_line(step)}", style=style)))
     for span in agent.open.values():
-        lines += _call(span, inner, now, width, said)
+        lines += _call(span, inner, now, width, texts)
     if status == "running":
         for key, call in agent.decided.items():
             if key not in view.spans:
                 lines.append(Line(_CALL, Text(f"{inner}> {one_line(call_text(call.name, call.arguments), 500)}")))
                 # A pure effect says something before the log has its key.
-                words = said.get(str(key), "")
+                words = texts.get(str(key), "")
                 if words.strip():
                     lines.append(Line(_STREAM, Text(f"{inner}| {one_line(words, 300)}", style="dim italic")))
     return lines
 
 
-def _call(span: Span, indent: str, now: datetime, width: int, said: Mapping[str, str]) -> list[Line]:
+def _call(span: Span, indent: str, now: datetime, width: int, texts: Mapping[str, str]) -> list[Line]:
     seconds = max(0.0, (now - span.opened).total_seconds()) if span.opened is not None else 0.0
     if span.kind is EffectKind.ASK_HUMAN:
         return [Line(_AGENT, Text(f"{indent}? {describe(span.effect, 500)}", style="bold yellow"))]
@@ -161,7 +161,7 @@ def _call(span: Span, indent: str, now: datetime, width: int, said: Mapping[str,
         by = f"{last.target}: " if last.target else ""
         failed = f"{indent}  attempt {last.number} failed, {again}{by}{one_line(last.error, 300)}"
         lines.append(Line(_CALL, Text(failed, style="yellow")))
-    for piece in _last_lines(said.get(str(span.key), ""), width - cell_len(indent) - 2):
+    for piece in _last_lines(texts.get(str(span.key), ""), width - cell_len(indent) - 2):
         lines.append(Line(_STREAM, Text(f"{indent}| {piece}", style="dim italic")))
     return lines
 
@@ -200,15 +200,15 @@ def _fit(lines: list[Line], height: int) -> list[Line]:
     if len(lines) <= height:
         return lines
     by_weight = sorted(range(len(lines)), key=lambda index: (lines[index].about, -index))
-    kept = sorted(by_weight[: height - 1])
-    more = Line(_RUN, Text(f"... {plural(len(lines) - len(kept), 'line')} more", style="dim"))
-    return [*(lines[index] for index in kept), more]
+    indices = sorted(by_weight[: height - 1])
+    more = Line(_RUN, Text(f"... {plural(len(lines) - len(indices), 'line')} more", style="dim"))
+    return [*(lines[index] for index in indices), more]
 
 
 def _cut(text: Text, width: int, encoding: str) -> Text:
-    shown = clean(text.plain).encode(encoding, "backslashreplace").decode(encoding)
-    if shown != text.plain:
-        text = Text(shown, style=text.style)
+    plain = clean(text.plain).encode(encoding, "backslashreplace").decode(encoding)
+    if plain != text.plain:
+        text = Text(plain, style=text.style)
     # An ellipsis is not in every character set.
     if cell_len(text.plain) > width:
         text.truncate(max(0, width - 3), overflow="crop")

@@ -11,11 +11,11 @@ from rich.text import Text
 from agentorchestra.cli.output import one_line
 from agentorchestra.log.conversation import AgentExchange, Conversation
 
-FROM, RIGHT, LEFT, REFUSED, THREAD, ANSWER = "●►◄✗◇■"
-_LIFE, _LINE, _CROSSED = "│─┼"
+FROM, RIGHT, LEFT, REFUSAL, THREAD, ANSWER = "●►◄✗◇■"
+_LIFE, _LINE, _CROSS = "│─┼"
 
 _LANE = (8, 18)  # columns of a lifeline, least and most
-_DRAWN = 3 / 5  # the part of a terminal's width that the lifelines get at most; the rest is for the words
+_SHARE = 3 / 5  # the part of a terminal's width that the lifelines get at most; the rest is for the words
 
 
 class Cell(NamedTuple):
@@ -41,26 +41,26 @@ def agents(talk: Conversation) -> list[str]:
 
 
 def rows(talk: Conversation) -> list[Row]:
-    names, gone, found = agents(talk), set[str](), list[Row]()
+    names, dead, table = agents(talk), set[str](), list[Row]()
     for exchange in talk.exchanges:
-        (gone.add if exchange.kind == "lost" else gone.discard)(exchange.sender)
-        found.append(Row(exchange, tuple(_cells(exchange, names, gone)), _about(exchange)))
-    return found
+        (dead.add if exchange.kind == "lost" else dead.discard)(exchange.sender)
+        table.append(Row(exchange, tuple(_cells(exchange, names, dead)), _about(exchange)))
+    return table
 
 
-def _cells(exchange: AgentExchange, names: list[str], gone: set[str]) -> Iterator[Cell]:
+def _cells(exchange: AgentExchange, names: list[str], dead: set[str]) -> Iterator[Cell]:
     sender = names.index(exchange.sender) if exchange.sender in names else None
-    reached = [names.index(name) for name in exchange.to if name in names] if exchange.kind == "message" else []
-    ends = [*reached, *([] if sender is None else [sender])]
+    targets = [names.index(name) for name in exchange.to if name in names] if exchange.kind == "message" else []
+    ends = [*targets, *([] if sender is None else [sender])]
     for place, name in enumerate(names):
         mark = ""
         if place == sender:
-            mark = {"message": FROM, "submit": ANSWER, "lost": REFUSED}.get(exchange.kind, THREAD)
-            mark = REFUSED if exchange.refused and not reached else mark
-        elif place in reached:
-            mark = REFUSED if exchange.refused else RIGHT if sender is None or place > sender else LEFT
-        drawn = bool(reached) and min(ends) <= place <= max(ends)
-        yield Cell(mark, name not in gone, drawn and place > min(ends), drawn and place < max(ends))
+            mark = {"message": FROM, "submit": ANSWER, "lost": REFUSAL}.get(exchange.kind, THREAD)
+            mark = REFUSAL if exchange.refused and not targets else mark
+        elif place in targets:
+            mark = REFUSAL if exchange.refused else RIGHT if sender is None or place > sender else LEFT
+        on_line = bool(targets) and min(ends) <= place <= max(ends)
+        yield Cell(mark, name not in dead, on_line and place > min(ends), on_line and place < max(ends))
 
 
 def _about(exchange: AgentExchange) -> str:
@@ -77,10 +77,10 @@ def _about(exchange: AgentExchange) -> str:
     return f"refused: {done}" if exchange.refused else done
 
 
-def said(row: Row, width: int = 160) -> str:
-    why = f"({row.exchange.refused})" if row.exchange.refused else ""
+def words_of(row: Row, width: int = 160) -> str:
+    reason = f"({row.exchange.refused})" if row.exchange.refused else ""
     words = f"{row.about} {row.exchange.content}".strip().removesuffix(":")
-    return _shortened(one_line(f"{words} {why}", 2000), width)
+    return _shorten(one_line(f"{words} {reason}", 2000), width)
 
 
 def sequence_lines(talk: Conversation, width: int, encoding: str = "utf-8") -> list[str]:
@@ -88,19 +88,19 @@ def sequence_lines(talk: Conversation, width: int, encoding: str = "utf-8") -> l
 
     `encoding` is the terminal's: one that lacks the signs gets the list too.
     """
-    names, shown = agents(talk), rows(talk)
-    digits, clock = len(str(len(shown))), max((len(_time(row)) for row in shown), default=0)
+    names, table = agents(talk), rows(talk)
+    digits, clock = len(str(len(table))), max((len(_time(row)) for row in table), default=0)
     left = digits + clock + 4
     longest = max(cell_len(name) for name in names) + 2
-    lane = min(longest, _LANE[1], int((width - left) * _DRAWN) // len(names))
+    lane = min(longest, _LANE[1], int((width - left) * _SHARE) // len(names))
     if lane < min(longest, _LANE[0]) or not _has_signs(encoding):
         return list_lines(talk)
     room = width - left - lane * len(names) - 2
-    heads = "".join(_centred(one_line(name, 100), lane) for name in names)
+    heads = "".join(_centre(one_line(name, 100), lane) for name in names)
     lines = [f"{'':{left}}{heads}".rstrip()]
-    for row in shown:
-        drawn = "".join(_drawn(cell, lane) for cell in row.cells)
-        lines.append(f"{row.exchange.n:>{digits}}  {_time(row):>{clock}}  {drawn}  {said(row, room)}".rstrip())
+    for row in table:
+        lanes = "".join(_lane(cell, lane) for cell in row.cells)
+        lines.append(f"{row.exchange.n:>{digits}}  {_time(row):>{clock}}  {lanes}  {words_of(row, room)}".rstrip())
     return lines
 
 
@@ -113,34 +113,34 @@ def _time(row: Row) -> str:
     return f"{row.exchange.seconds:,.1f} s"
 
 
-def _drawn(cell: Cell, lane: int) -> str:
+def _lane(cell: Cell, lane: int) -> str:
     before = (lane - 1) // 2
-    middle = cell.mark or (_CROSSED if cell.left and cell.right else _LIFE if cell.alive else " ")
+    middle = cell.mark or (_CROSS if cell.left and cell.right else _LIFE if cell.alive else " ")
     return (_LINE if cell.left else " ") * before + middle + (_LINE if cell.right else " ") * (lane - 1 - before)
 
 
-def _centred(name: str, lane: int) -> str:
+def _centre(name: str, lane: int) -> str:
     """Return a name over its lifeline, shortened to leave a space beside the next one."""
-    shown = _shortened(name, lane - 1)
-    before = max(0, (lane - 1) // 2 - (cell_len(shown) - 1) // 2)
-    return set_cell_size(" " * before + shown, lane)
+    text = _shorten(name, lane - 1)
+    before = max(0, (lane - 1) // 2 - (cell_len(text) - 1) // 2)
+    return set_cell_size(" " * before + text, lane)
 
 
-def _shortened(line: str, width: int) -> str:
+def _shorten(line: str, width: int) -> str:
     text = Text(line)
     text.truncate(width, overflow="ellipsis")
     return text.plain
 
 
 def _plain(row: Row, digits: int) -> str:
-    one = row.exchange
-    to = f" -> {', '.join(one.to)}" if one.kind == "message" and one.to else ""
-    return f"{one.n:>{digits}}  {_time(row)}  {one_line(one.sender + to)}  {said(row)}"
+    exchange = row.exchange
+    to = f" -> {', '.join(exchange.to)}" if exchange.kind == "message" and exchange.to else ""
+    return f"{exchange.n:>{digits}}  {_time(row)}  {one_line(exchange.sender + to)}  {words_of(row)}"
 
 
 def _has_signs(encoding: str) -> bool:
     try:
-        "".join((FROM, RIGHT, LEFT, REFUSED, THREAD, ANSWER, _LIFE, _LINE, _CROSSED, "…")).encode(encoding)
+        "".join((FROM, RIGHT, LEFT, REFUSAL, THREAD, ANSWER, _LIFE, _LINE, _CROSS, "…")).encode(encoding)
     except (UnicodeEncodeError, LookupError):
         return False
     return True

@@ -55,23 +55,23 @@ def tree(view: RunView) -> list[Node]:
             owners.setdefault(owner.branch, set()).add(owner.n)
             spans.setdefault(owner.branch, {})
             branch = owner.branch
-    paid: dict[EffectKey, Usage] = {}
+    usages: dict[EffectKey, Usage] = {}
     for charge in view.charges:
-        paid[charge.key] = paid.get(charge.key, Usage()) + charge.usage
+        usages[charge.key] = usages.get(charge.key, Usage()) + charge.usage
 
     def below(branch: str) -> list[Node]:
         return [node(EffectKey(branch, n)) for n in sorted({*spans[branch], *owners.get(branch, ())})]
 
     def node(key: EffectKey) -> Node:
         span = spans[key.branch].get(key.n)
-        node = Node(str(key), span, view.agents.get(key), _status(view, span), paid.get(key, Usage()))
+        node = Node(str(key), span, view.agents.get(key), _status(view, span), usages.get(key, Usage()))
         for branch in sorted(branches.get(key, ()), key=_natural):
             inside = below(branch)
             if span is None:
-                node.inner.append(Node(branch, inner=inside, usage=sum((one.usage for one in inside), Usage())))
+                node.inner.append(Node(branch, inner=inside, usage=sum((child.usage for child in inside), Usage())))
             else:
                 node.inner += inside
-        node.usage = sum((one.usage for one in node.inner), node.usage)
+        node.usage = sum((child.usage for child in node.inner), node.usage)
         return node
 
     return [*map(node, plans), *below("/")]

@@ -24,8 +24,8 @@ from agentorchestra.core.errors import ManifestError, VersionError
 from agentorchestra.workspace import Workspace
 
 
-def _change(name: str, short: str, text: str, said: str, *, named_as: str = "NAME@VERSION") -> click.Command:
-    """Return the command that carries out `name` on a version; `text` is its help, `said` what the version is then."""
+def _change(name: str, short: str, text: str, state: str, *, named_as: str = "NAME@VERSION") -> click.Command:
+    """Return the command that carries out `name` on a version; `text` is its help, `state` what the version is then."""
 
     @async_command(name, short_help=short, help=text)
     @name_argument(named_as)
@@ -35,36 +35,36 @@ def _change(name: str, short: str, text: str, said: str, *, named_as: str = "NAM
     @workspace_option
     async def change(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
         async with opened(folder) as workspace:
-            what, server = await only(workspace, kind, named.name, hidden=True)
+            label, server = await only(workspace, kind, named.name, hidden=True)
             if named.version is None and named_as == "NAME@VERSION":
                 raise VersionError(
                     f"{named.name!r} names no version; write {named.name}@1.0.1: `agentorchestra components versions "
                     f"{named.name}` lists them"
                 )
             if name == "restore":
-                config, more = await _restored(workspace, what, server, named, folder, reason)
+                config, more = await _restore(workspace, label, server, named, folder, reason)
             else:
                 config, more = await getattr(server, name)(named.name, named.version, reason=reason), ""
-        emit_either(as_json, config, f"{what} {config.component} {said}{more}")
+        emit_either(as_json, config, f"{label} {config.component} {state}{more}")
         return 0
 
     assert isinstance(change, click.Command)
     return change
 
 
-async def _restored(
-    workspace: Workspace[Any], what: str, server: Any, named: Named, folder: Path, reason: str
+async def _restore(
+    workspace: Workspace[Any], label: str, server: Any, spec: Named, folder: Path, reason: str
 ) -> tuple[Any, str]:
     """Make an earlier version the current one, and let what includes a prompt follow; return it, and what changed."""
     from agentorchestra.cli.commands.components.texts import update
 
-    name, version = named
+    name, version = spec
     if name not in await server.list():
         return await server.restore(name, version, reason=reason), ""
-    held = {version.version: version for version in await server.versions(name)}
+    past = {version.version: version for version in await server.versions(name)}
     before, also = (await server.info(name)).version, list[str]()
-    version = version or held[before].parent.removeprefix(f"{name}@") or before
-    if what == "prompt" and version in held and held[version].state == "active":  # its text is known: no new version
+    version = version or past[before].parent.removeprefix(f"{name}@") or before
+    if label == "prompt" and version in past and past[version].state == "active":  # its text is known: no new version
         config, also, _ = await update(workspace, server, name, await server.source(name, version), folder, reason)
     else:
         config = await server.restore(name, version, reason=reason)
@@ -127,35 +127,35 @@ async def export(path: Path, kind: str | None, form: str, as_json: bool, folder:
     skills that were exported there before are written anew.
     """
     async with opened(folder) as workspace:
-        asked = servers(workspace, kind)
+        by_kind = servers(workspace, kind)
         if form == "skills":
-            done = await _export_skills(asked, path)
+            done = await _export_skills(by_kind, path)
         else:
             done = [
-                {"kind": one, "path": str(target), "components": len(await asked[one].list())}
-                for one, target in _targets(asked, path, kind).items()
-                if await asked[one].save(target)
+                {"kind": key, "path": str(target), "components": len(await by_kind[key].list())}
+                for key, target in _targets(by_kind, path, kind).items()
+                if await by_kind[key].save(target)
             ]
-    emit_either(as_json, done, [str(one["path"]) for one in done])
-    for one in () if as_json else done:
-        say(f"{number(one['components'])} {KINDS[one['kind']]} in {one['path']}")
+    emit_either(as_json, done, [str(row["path"]) for row in done])
+    for row in () if as_json else done:
+        say(f"{number(row['components'])} {KINDS[row['kind']]} in {row['path']}")
     return 0
 
 
-async def _export_skills(asked: dict[str, Any], path: Path) -> list[dict[str, Any]]:
+async def _export_skills(by_kind: dict[str, Any], path: Path) -> list[dict[str, Any]]:
     from agentorchestra.tea.registry.skills import skills_of, write_skills
 
     # Together: two kinds may have a component of one name, and each skill a folder of its own.
-    described = [one for server in asked.values() for one in await server.described()]
-    names = [folder.name for folder in write_skills(skills_of(described), path)]
-    of_kind: dict[str, list[str]] = {one: [] for one in asked}
-    for (config, _), name in zip(described, names, strict=True):
+    pairs = [pair for server in by_kind.values() for pair in await server.described()]
+    names = [folder.name for folder in write_skills(skills_of(pairs), path)]
+    of_kind: dict[str, list[str]] = {key: [] for key in by_kind}
+    for (config, _), name in zip(pairs, names, strict=True):
         of_kind[config.kind].append(name)
-    return [{"kind": one, "path": str(path), "components": len(some), "skills": some} for one, some in of_kind.items()]
+    return [{"kind": key, "path": str(path), "components": len(docs), "skills": docs} for key, docs in of_kind.items()]
 
 
-def _targets(asked: dict[str, Any], path: Path, kind: str | None) -> dict[str, Path]:
-    targets = {one: path if kind is not None else path / f"{KINDS[one]}.json" for one in asked}
+def _targets(by_kind: dict[str, Any], path: Path, kind: str | None) -> dict[str, Path]:
+    targets = {key: path if kind is not None else path / f"{KINDS[key]}.json" for key in by_kind}
     for target in targets.values():
         if target.exists() or target.is_symlink():
             raise ManifestError(f"{target} is there already; remove it, or choose another name")
@@ -183,15 +183,15 @@ async def import_(path: Path, kind: str | None, trust: bool, as_json: bool, fold
 
     # All of them are looked at before any of them is taken over.
     files = {file: kind or kind_of_saved(file) for file in _sources(path, kind)}
-    for file, one in files.items():
-        read_saved(file, one)
-    taken: list[tuple[str, Path, list[str]]] = []
+    for file, key in files.items():
+        read_saved(file, key)
+    imports: list[tuple[str, Path, list[str]]] = []
     async with opened(folder) as workspace:
-        asked = servers(workspace, None)
-        for file, one in files.items():
-            taken.append((one, file, list(await asked[one].load(file, trusted=trust))))
-    about = [{"kind": one, "path": str(file), "components": names} for one, file, names in taken]
-    emit_either(as_json, about, [f"{one} {name}" for one, _, names in taken for name in names])
+        by_kind = servers(workspace, None)
+        for file, key in files.items():
+            imports.append((key, file, list(await by_kind[key].load(file, trusted=trust))))
+    about = [{"kind": key, "path": str(file), "components": names} for key, file, names in imports]
+    emit_either(as_json, about, [f"{key} {name}" for key, _, names in imports for name in names])
     if not trust and not as_json:
         say("their code runs in the sandbox only; import them with --trust if it is your own")
     return 0
@@ -200,11 +200,9 @@ async def import_(path: Path, kind: str | None, trust: bool, as_json: bool, fold
 def _sources(path: Path, kind: str | None) -> list[Path]:
     if not path.is_dir():
         return [path]
-    named = [path / f"{plural_}.json" for one, plural_ in KINDS.items() if kind in (None, one)]
-    found = [file for file in named if file.exists()]
-    if not found:
-        wanted = " or ".join(file.name for file in named)
-        raise ManifestError(
-            f"the folder {path} holds no {wanted}; give a file or folder that `components export` wrote"
-        )
-    return found
+    candidates = [path / f"{plural_}.json" for key, plural_ in KINDS.items() if kind in (None, key)]
+    present = [file for file in candidates if file.exists()]
+    if not present:
+        names = " or ".join(file.name for file in candidates)
+        raise ManifestError(f"the folder {path} holds no {names}; give a file or folder that `components export` wrote")
+    return present

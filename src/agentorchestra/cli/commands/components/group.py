@@ -49,12 +49,12 @@ is refused before anything is done."""
 
 
 def _epilog(*examples: str) -> str:
-    return _EPILOG.format(examples="\n".join(f"  agentorchestra {one}" for one in examples))
+    return _EPILOG.format(examples="\n".join(f"  agentorchestra {example}" for example in examples))
 
 
 components = click.Group(
     "components",
-    commands={str(one.name): one for one in _COMMANDS},
+    commands={str(cmd.name): cmd for cmd in _COMMANDS},
     short_help=COMMANDS["components"].summary,
     help="""Show and change what runs of this workspace are made of: the packaged components, those of its application,
     and those that were registered.
@@ -77,19 +77,19 @@ def _short_form(kind: str, example: str) -> click.Group:
     plural = KINDS[kind]
     return click.Group(
         plural,
-        commands={str(one.name): _fixed(one, kind) for one in _COMMANDS if one is not stats or kind in COUNTED},
+        commands={str(cmd.name): _with_kind(cmd, kind) for cmd in _COMMANDS if cmd is not stats or kind in COUNTED},
         short_help=COMMANDS[plural].summary,
         help=f"The commands of `agentorchestra components`, with `--kind {kind}`.",
         epilog=_epilog(f"{plural} list", f"{plural} info {example}", f"{plural} versions {example} --json"),
     )
 
 
-def _fixed(command: click.Command, kind: str) -> click.Command:
+def _with_kind(command: click.Command, kind: str) -> click.Command:
     assert command.callback is not None
     return click.Command(
         command.name,
         callback=partial(command.callback, kind=kind),
-        params=[one for one in command.params if one.name != "kind"],
+        params=[option for option in command.params if option.name != "kind"],
         help=command.help,
         short_help=command.short_help,
     )

@@ -13,7 +13,7 @@ from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.errors import UsageError
 from agentorchestra.tea.memory.base import KINDS, Entry, EntryKind
 
-_TOLD: tuple[EntryKind, ...] = ("summary", "insight")
+_KINDS: tuple[EntryKind, ...] = ("summary", "insight")
 _kinds_option = click.option(
     "--kind",
     "kinds",
@@ -40,12 +40,12 @@ async def entries(
     that misled as many tasks as found it is marked, with the reason: it is not told any more, until what speaks against
     it is forgotten or another task finds it again.
     """
-    found: list[Entry] = []
+    rows: list[Entry] = []
     if exists(folder):
         async with opened(folder, app=False) as workspace:
-            found = await workspace.memory.recall(query, kinds=kinds or _TOLD, agent=agent, limit=limit)
-    emit_either(as_json, [{"name": one.ref, **one.model_dump(mode="json")} for one in found], map(_line, found))
-    if not found and not as_json:
+            rows = await workspace.memory.recall(query, kinds=kinds or _KINDS, agent=agent, limit=limit)
+    emit_either(as_json, [{"name": row.ref, **row.model_dump(mode="json")} for row in rows], map(_line, rows))
+    if not rows and not as_json:
         say(f"nothing that fits is remembered in {folder}; runs remember with --memory")
     return 0
 
@@ -70,22 +70,22 @@ async def forget(
     if names and (kinds or agent):
         raise UsageError("--kind and --agent belong to --all; leave them out, or the names")
 
-    gone: list[str] = []
+    refs: list[str] = []
     if exists(folder) or names:
         async with opened(folder, app=False) as workspace:
-            wanted = names
+            targets = names
             if every:
-                wanted = tuple(one.ref for one in await workspace.memory.recall(kinds=kinds or _TOLD, agent=agent))
-            gone = await workspace.memory.forget(wanted)
-    emit_either(as_json, gone, f"{number(len(gone))} {'entry is' if len(gone) == 1 else 'entries are'} forgotten")
+                targets = tuple(row.ref for row in await workspace.memory.recall(kinds=kinds or _KINDS, agent=agent))
+            refs = await workspace.memory.forget(targets)
+    emit_either(as_json, refs, f"{number(len(refs))} {'entry is' if len(refs) == 1 else 'entries are'} forgotten")
     return 0
 
 
 def _line(entry: Entry) -> str:
     times = f"  {entry.times}x" if entry.times > 1 else ""
-    said = one_line(entry.text)
+    text = one_line(entry.text)
     if entry.against:
-        said = f"against {', '.join(entry.against)}: {said}"
+        text = f"against {', '.join(entry.against)}: {text}"
     if entry.misled:
-        said += f" [misled {entry.misled}: {one_line(entry.why)}{'' if entry.told else '; not told any more'}]"
-    return f"{entry.ref}  {entry.kind}  {entry.agent}  {entry.trust.value}{times}  {said}"
+        text += f" [misled {entry.misled}: {one_line(entry.why)}{'' if entry.told else '; not told any more'}]"
+    return f"{entry.ref}  {entry.kind}  {entry.agent}  {entry.trust.value}{times}  {text}"

@@ -22,7 +22,7 @@ from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import COUNT, WORDS, json_option, mcp_option, option, workspace_option
 from agentorchestra.cli.output import (
     clean,
-    coloured,
+    colour_line,
     emit,
     emit_either,
     emit_json,
@@ -51,26 +51,26 @@ async def list_(kind: str | None, under: str | None, as_json: bool, folder: Path
 
     `--under` leaves out what is not offered any more: components that are deprecated or archived.
     """
-    found: list[ComponentConfig] = []
+    rows: list[ComponentConfig] = []
     failures: dict[tuple[str, str], str] = {}
     async with opened(folder) as workspace:
         within = None if under is None else await below(workspace, kind, under)
-        for what, server in servers(workspace, kind).items():
-            names = await server.list() if within is None else within.get(what, [])
-            found += [await server.info(name) for name in names]
-            broken = server.stock.failures().items()
-            failures |= {(what, name): why for name, why in broken if within is None or name in names}
+        for label, server in servers(workspace, kind).items():
+            names = await server.list() if within is None else within.get(label, [])
+            rows += [await server.info(name) for name in names]
+            problems = server.stock.failures().items()
+            failures |= {(label, name): reason for name, reason in problems if within is None or name in names}
         for note in workspace.components.notes:
             say(clean(f"warning: {note}"))
     if as_json:
-        emit_json([{**one.model_dump(mode="json"), "failure": failures.get((one.kind, one.name))} for one in found])
+        emit_json([{**row.model_dump(mode="json"), "failure": failures.get((row.kind, row.name))} for row in rows])
         return 0
-    width = max((len(one.component) for one in found), default=0)
-    for one in found:
-        marks = _marks(one, failed=(one.kind, one.name) in failures)
-        emit(clean(f"{one.kind:<11}  {one.component:<{width}}  {one_line(one.entry.partition(': ')[2], 90)}{marks}"))
-    for (what, name), failure in failures.items():
-        say(f"{what} {name} cannot be used here: {one_line(failure, 500)}")
+    width = max((len(row.component) for row in rows), default=0)
+    for row in rows:
+        marks = _marks(row, failed=(row.kind, row.name) in failures)
+        emit(clean(f"{row.kind:<11}  {row.component:<{width}}  {one_line(row.entry.partition(': ')[2], 90)}{marks}"))
+    for (label, name), failure in failures.items():
+        say(f"{label} {name} cannot be used here: {one_line(failure, 500)}")
     return 0
 
 
@@ -90,19 +90,19 @@ def _marks(config: ComponentConfig, *, failed: bool) -> str:
 async def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
     """Print what the component NAME is for, its version, and the parameters of its operations."""
     async with opened(folder) as workspace:
-        held = await holding(workspace, kind, named.name, hidden=named.version is not None)
-        if named.version is not None and len(held) > 1:
-            held = dict([await only(workspace, kind, named.name, hidden=True)])
-        found = [await server.info(named.name, named.version) for server in held.values()]
-        beside = [version for server in held.values() for version in await server.versions(named.name)]
+        holders = await holding(workspace, kind, named.name, hidden=named.version is not None)
+        if named.version is not None and len(holders) > 1:
+            holders = dict([await only(workspace, kind, named.name, hidden=True)])
+        rows = [await server.info(named.name, named.version) for server in holders.values()]
+        beside = [version for server in holders.values() for version in await server.versions(named.name)]
     if as_json:
-        emit_json(found[0] if len(found) == 1 else found)
+        emit_json(rows[0] if len(rows) == 1 else rows)
         return 0
-    for one in found:
-        emit(clean(f"{one.kind}{_marks(one, failed=False)}\n\n{one.text}"))
-    for one in beside if named.version is None else ():
-        if one.state == "candidate":
-            say(clean(f"candidate {one.version}: {_lineage(one)}"))
+    for row in rows:
+        emit(clean(f"{row.kind}{_marks(row, failed=False)}\n\n{row.text}"))
+    for row in beside if named.version is None else ():
+        if row.state == "candidate":
+            say(clean(f"candidate {row.version}: {_lineage(row)}"))
     return 0
 
 
@@ -122,18 +122,18 @@ async def search(query: str, kind: str | None, under: str | None, limit: int, as
     async with opened(folder) as workspace:
         if under is not None:
             await below(workspace, kind, under)
-        asked = servers(workspace, kind).values()
-        found = [one for server in asked for one in await server.retrieve(query, limit=limit, under=under)]
-    best = sorted(found, key=lambda one: -one.score)[:limit]
+        managers = servers(workspace, kind).values()
+        hits = [hit for server in managers for hit in await server.retrieve(query, limit=limit, under=under)]
+    best = sorted(hits, key=lambda hit: -hit.score)[:limit]
     if as_json:
-        emit_json([{"score": one.score, **one.config.model_dump(mode="json")} for one in best])
+        emit_json([{"score": hit.score, **hit.config.model_dump(mode="json")} for hit in best])
         return 0
-    for one in best:
-        emit(clean(f"{one.score:.2f}  {one.config.kind:<11}  {one_line(one.config.entry, 110)}"))
+    for hit in best:
+        emit(clean(f"{hit.score:.2f}  {hit.config.kind:<11}  {one_line(hit.config.entry, 110)}"))
     if not best:
-        where = f" --under {under}" if under else ""
-        what = KINDS[kind] if kind else "components"
-        say(f"nothing fits {query!r}; `agentorchestra {what} list{where}` shows all")
+        suffix = f" --under {under}" if under else ""
+        noun = KINDS[kind] if kind else "components"
+        say(f"nothing fits {query!r}; `agentorchestra {noun} list{suffix}` shows all")
     return 0
 
 
@@ -149,21 +149,21 @@ async def versions(named: Named, kind: str | None, as_json: bool, folder: Path) 
     A `*` marks the version that the name means. Components that were unregistered have their versions too.
     """
     async with opened(folder) as workspace:
-        what, server = await only(workspace, kind, named.name, hidden=True)
-        found = await server.versions(named.name)
+        label, server = await only(workspace, kind, named.name, hidden=True)
+        rows = await server.versions(named.name)
         current = (await server.info(named.name)).version if named.name in await server.list() else None
-        pairs = zip(found, found[1:] if not as_json else (), strict=False)
+        pairs = zip(rows, rows[1:] if not as_json else (), strict=False)
         changes = {new.version: await server.diff(named.name, old.version, new.version) for old, new in pairs}
     if as_json:
-        emit_json([{"kind": what, "current": one.version == current, **one.model_dump(mode="json")} for one in found])
+        emit_json([{"kind": label, "current": row.version == current, **row.model_dump(mode="json")} for row in rows])
         return 0
-    for one in found:
-        mark = "*" if one.version == current else " "
-        emit(clean(f"{mark} {one.version:<9}  {one.state:<10}  {local_time(one.created)}  {_lineage(one)}".rstrip()))
-        if one.version in changes:
-            emit(clean(f"    {_changed(changes[one.version])}"))
+    for row in rows:
+        mark = "*" if row.version == current else " "
+        emit(clean(f"{mark} {row.version:<9}  {row.state:<10}  {local_time(row.created)}  {_lineage(row)}".rstrip()))
+        if row.version in changes:
+            emit(clean(f"    {_changed(changes[row.version])}"))
     if current is None:
-        say(f"{what} {named.name} is not registered any more; `agentorchestra components restore` brings it back")
+        say(f"{label} {named.name} is not registered any more; `agentorchestra components restore` brings it back")
     return 0
 
 
@@ -201,16 +201,16 @@ async def diff(named: Named, before: str, after: str | None, kind: str | None, a
     texts that differ.
     """
     async with opened(folder) as workspace:
-        what, server = await only(workspace, kind, named.name, hidden=True)
-        found = await server.diff(named.name, before, after)
+        label, server = await only(workspace, kind, named.name, hidden=True)
+        difference = await server.diff(named.name, before, after)
     if as_json:
-        emit_json({"kind": what, **found.model_dump(mode="json")})
+        emit_json({"kind": label, **difference.model_dump(mode="json")})
         return 0
-    emit(clean(f"{what} {found.name}: {found.before} -> {found.after}, {found.level}"))
-    for change in found.changes:
+    emit(clean(f"{label} {difference.name}: {difference.before} -> {difference.after}, {difference.level}"))
+    for change in difference.changes:
         emit(clean(f"  {one_line(change, 200)}"))
-    if found.text:
-        emit("\n" + "\n".join(coloured(line, sys.stdout) for line in found.text.splitlines()))
+    if difference.text:
+        emit("\n" + "\n".join(colour_line(line, sys.stdout) for line in difference.text.splitlines()))
     return 0
 
 
@@ -222,7 +222,7 @@ async def diff(named: Named, before: str, after: str | None, kind: str | None, a
 async def contract(kind: str | None, as_json: bool, folder: Path) -> int:
     """Print one Markdown document for each kind that describes all its components, with their parameters."""
     async with opened(folder) as workspace:
-        found = {one: await server.contract() for one, server in servers(workspace, kind).items()}
-    whole = "\n".join(text.rstrip("\n") + "\n" for text in found.values()).rstrip("\n")
-    emit_either(as_json, [{"kind": one, "contract": text} for one, text in found.items()], whole)
+        texts = {key: await server.contract() for key, server in servers(workspace, kind).items()}
+    whole = "\n".join(text.rstrip("\n") + "\n" for text in texts.values()).rstrip("\n")
+    emit_either(as_json, [{"kind": key, "contract": text} for key, text in texts.items()], whole)
     return 0

@@ -63,7 +63,7 @@ reason_option = click.option(
 
 def servers(workspace: Workspace[Any], kind: str | None) -> dict[str, Any]:
     every = (workspace.tcp, workspace.ecp, workspace.acp, workspace.components.prompts, workspace.components.memories)
-    return {name: one for name, one in zip(KINDS, every, strict=True) if kind in (None, name)}
+    return {name: server for name, server in zip(KINDS, every, strict=True) if kind in (None, name)}
 
 
 async def below(workspace: Workspace[Any], kind: str | None, under: str) -> dict[str, list[str]]:
@@ -72,23 +72,23 @@ async def below(workspace: Workspace[Any], kind: str | None, under: str) -> dict
     Raises:
         UnknownComponentError: with the branches there are, where there is nothing in it.
     """
-    asked = servers(workspace, kind)
-    found = {}
-    for one, server in asked.items():
+    by_kind = servers(workspace, kind)
+    names = {}
+    for key, server in by_kind.items():
         within = await server.retrieve("", limit=max(1, len(await server.list())), under=under)
         if within:
-            found[one] = [each.config.name for each in within]
-    if not found:
+            names[key] = [match.config.name for match in within]
+    if not names:
         head = under
         while True:  # the nearest branch above it that has any
             head = head.rpartition("/")[0]
-            branches = sorted({group.path for server in asked.values() for group in await server.browse(head)})
+            branches = sorted({group.path for server in by_kind.values() for group in await server.browse(head)})
             if branches or not head:
                 break
-        what = KINDS[kind] if kind else "components"
-        listed = ", ".join(branches[:20]) or "none"
-        raise UnknownComponentError(f"there are no {what} under {under[:80]!r}; the branches there: {listed}")
-    return found
+        noun = KINDS[kind] if kind else "components"
+        text = ", ".join(branches[:20]) or "none"
+        raise UnknownComponentError(f"there are no {noun} under {under[:80]!r}; the branches there: {text}")
+    return names
 
 
 async def holding(workspace: Workspace[Any], kind: str | None, name: str, *, hidden: bool = False) -> dict[str, Any]:
@@ -97,26 +97,26 @@ async def holding(workspace: Workspace[Any], kind: str | None, name: str, *, hid
     Raises:
         UnknownComponentError: with the nearest names of any of these kinds.
     """
-    asked = servers(workspace, kind)
-    found = {}
+    by_kind = servers(workspace, kind)
+    holders = {}
     names: list[str] = []
-    for one, server in asked.items():
-        listed = await server.list()
-        names += listed
-        if name in listed or (hidden and await _was(server, name)):
-            found[one] = server
-    if not found:
+    for key, server in by_kind.items():
+        present = await server.list()
+        names += present
+        if name in present or (hidden and await _was(server, name)):
+            holders[key] = server
+    if not holders:
         raise UnknownComponentError(f"there is no {kind or 'component'} {name[:80]!r}; {_nearest(name, names, kind)}")
-    return found
+    return holders
 
 
 async def only(workspace: Workspace[Any], kind: str | None, name: str, *, hidden: bool = False) -> tuple[str, Any]:
     """Return the only kind that has a component of this name, with its server; raise ComponentNameError for several."""
-    found = await holding(workspace, kind, name, hidden=hidden)
-    if len(found) > 1:
-        kinds = " and ".join(found)
+    holders = await holding(workspace, kind, name, hidden=hidden)
+    if len(holders) > 1:
+        kinds = " and ".join(holders)
         raise ComponentNameError(f"there is more than one component {name!r} ({kinds}); say which with --kind")
-    return next(iter(found.items()))
+    return next(iter(holders.items()))
 
 
 async def _was(server: Any, name: str) -> bool:

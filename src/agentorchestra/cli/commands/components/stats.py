@@ -30,27 +30,27 @@ async def stats(kind: str | None, every: bool, generated: bool, as_json: bool, f
     It is counted from the log: runs that were deleted do not count.
     """
     async with opened(folder) as workspace:
-        asked = [server for name, server in servers(workspace, kind).items() if name in COUNTED]
-        uses: list[Use] = [stat for server in asked for stat in await server.stats()]
-    shown = [one for one in uses if (one.calls or every or generated) and (one.generated or not generated)]
-    shown.sort(key=lambda one: (-one.calls, one.kind, one.name))
+        managers = [server for name, server in servers(workspace, kind).items() if name in COUNTED]
+        uses: list[Use] = [stat for server in managers for stat in await server.stats()]
+    rows = [row for row in uses if (row.calls or every or generated) and (row.generated or not generated)]
+    rows.sort(key=lambda row: (-row.calls, row.kind, row.name))
     if as_json:
-        emit_json([one.model_dump(mode="json") for one in shown])
+        emit_json([row.model_dump(mode="json") for row in rows])
         return 0
-    width = max((len(one.name) for one in shown), default=0)
-    for one in shown:
-        emit(clean(f"{one.kind:<11}  {one_line(one.name, 64):<{width}}  {_said(one)}"))
-    made = [one for one in uses if one.generated]
-    if made:
-        reused = sum(one.reused > 0 for one in made)
-        say(f"{plural(len(made), 'generated tool')}, {reused} of them reused in other runs")
-    elif not shown:
-        what = KINDS[kind] if kind else "components"
-        say(f"no calls of {what} are in the log of this workspace")
+    width = max((len(row.name) for row in rows), default=0)
+    for row in rows:
+        emit(clean(f"{row.kind:<11}  {one_line(row.name, 64):<{width}}  {_sentence(row)}"))
+    tools = [use for use in uses if use.generated]
+    if tools:
+        count = sum(tool.reused > 0 for tool in tools)
+        say(f"{plural(len(tools), 'generated tool')}, {count} of them reused in other runs")
+    elif not rows:
+        noun = KINDS[kind] if kind else "components"
+        say(f"no calls of {noun} are in the log of this workspace")
     return 0
 
 
-def _said(use: Use) -> str:
+def _sentence(use: Use) -> str:
     failed = use.calls - use.succeeded
     parts = [plural(use.calls, "call"), *([f"{failed} failed"] if failed else []), f"in {plural(use.runs, 'run')}"]
     if use.generated:

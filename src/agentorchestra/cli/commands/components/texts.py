@@ -39,26 +39,26 @@ async def show(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
     it includes, the module that a tool, environment or agent is defined in.
     """
     async with opened(folder) as workspace:
-        what, server = await only(workspace, kind, named.name, hidden=True)
+        label, server = await only(workspace, kind, named.name, hidden=True)
         config = await server.info(named.name, named.version)
         text = await server.source(named.name, named.version) or await _text_here(server, config)
-    about = {"kind": what, "name": config.name, "version": config.version, "text": text}
+    about = {"kind": label, "name": config.name, "version": config.version, "text": text}
     emit_either(as_json, about, text.removesuffix("\n"))
     return 0
 
 
 async def _text_here(server: Any, config: ComponentConfig) -> str:
     """Return a version's text that is not kept: its code in this process, or a definition; else VersionError."""
-    (version,) = [one for one in await server.versions(config.name) if one.version == config.version]
+    (version,) = [row for row in await server.versions(config.name) if row.version == config.version]
     if version.maker is not None and version.maker.fields:
         return json.dumps(version.maker.fields, indent=2, ensure_ascii=False)
     hint = f"`agentorchestra {KINDS[config.kind]} info {config.component}` has what is known of it"
     if config.name in await server.list() and (await server.info(config.name)).version == config.version:
-        one = await server.get(config.name)
+        component = await server.get(config.name)
         with contextlib.suppress(OSError, TypeError):
-            return textwrap.dedent(inspect.getsource(inspect.unwrap(one)))
-        if config.kind == "agent" and one.prompt:
-            hint = f"its prompt: `agentorchestra prompts show {one.prompt}`; {hint}"
+            return textwrap.dedent(inspect.getsource(inspect.unwrap(component)))
+        if config.kind == "agent" and component.prompt:
+            hint = f"its prompt: `agentorchestra prompts show {component.prompt}`; {hint}"
     raise VersionError(f"no text of the {config.kind} {config.component} is kept; {hint}")
 
 
@@ -81,7 +81,7 @@ async def edit(named: Named, source: Path | None, reason: str, as_json: bool, fo
     stays, that of the package too, and `agentorchestra prompts restore` brings it back.
     """
     async with opened(folder) as workspace:
-        what, server = await only(workspace, "prompt", named.name)
+        label, server = await only(workspace, "prompt", named.name)
         own = folder / "prompts" / f"{named.name}.md"
         if own.exists():
             raise UsageError(
@@ -89,28 +89,28 @@ async def edit(named: Named, source: Path | None, reason: str, as_json: bool, fo
             )
         before = await server.info(named.name, named.version)
         text = await server.source(named.name, named.version)
-        given = _edited(named.name, text) if source is None else _read(source)
-        config, also, kept = before, list[str](), list[str]()
-        if given.strip() != text.strip() or named.version is not None:
+        content = _edit_text(named.name, text) if source is None else _read(source)
+        config, also, keepers = before, list[str](), list[str]()
+        if content.strip() != text.strip() or named.version is not None:
             try:
-                config, also, kept = await update(workspace, server, named.name, given, folder, reason)
+                config, also, keepers = await update(workspace, server, named.name, content, folder, reason)
             except UsageError as exc:
                 if source is not None:
                     raise
                 again = f"correct it there, then `agentorchestra prompts edit {named.name} --from FILE`"
-                raise PromptError(f"{exc}; your text is kept in {_keep(named.name, given)}: {again}") from None
+                raise PromptError(f"{exc}; your text is kept in {_keep(named.name, content)}: {again}") from None
     changed = config.version != before.version
     if as_json:
         emit_json({"changed": changed, "before": before.version, "also": also, **config.model_dump(mode="json")})
         return 0
     if not changed:
-        emit(f"{what} {before.component} is as it was: the text did not change")
+        emit(f"{label} {before.component} is as it was: the text did not change")
         return 0
-    emit(clean(f"{what} {config.component} is what its name means from the next run on"))
+    emit(clean(f"{label} {config.component} is what its name means from the next run on"))
     if also:
         say(f"with it changed what includes it: {', '.join(also)}")
-    if kept:
-        say(f"these include it and keep its former text, because they were edited themselves: {', '.join(kept)}")
+    if keepers:
+        say(f"these include it and keep its former text, because they were edited themselves: {', '.join(keepers)}")
     say(f"to go back: {command('prompts restore', before.component, folder)}")
     return 0
 
@@ -123,29 +123,29 @@ async def update(
     from agentorchestra.workspace import packaged_prompts
 
     library = PromptLibrary(packaged_prompts(), folder / "prompts", app_folders=workspace.own.prompts)
-    modules = {each.partition("@")[0] for one in library.names for each in library.get(one).modules}
-    for one in sorted(modules, key=lambda each: len(library.get(each).modules)):  # what includes none comes first
-        held = await server.source(one)
-        if held != library.get(one).text:
-            library = library.with_texts({one: held})
+    modules = {module.partition("@")[0] for prompt in library.names for module in library.get(prompt).modules}
+    for module in sorted(modules, key=lambda key: len(library.get(key).modules)):  # what includes none comes first
+        source_text = await server.source(module)
+        if source_text != library.get(module).text:
+            library = library.with_texts({module: source_text})
     library = library.with_prompts({name: await server.get(name)})
-    edited = library.with_texts({name: text})
-    including = [one for one in edited.names if one != name and edited.get(one) != library.get(one)]
-    follows = [one for one in including if await server.source(one) == library.get(one).text]
-    config, *_ = await server.register([edited.get(one) for one in (name, *follows)], reason=reason)
-    return config, follows, [one for one in including if one not in follows]
+    draft = library.with_texts({name: text})
+    including = [key for key in draft.names if key != name and draft.get(key) != library.get(key)]
+    follows = [key for key in including if await server.source(key) == library.get(key).text]
+    config, *_ = await server.register([draft.get(key) for key in (name, *follows)], reason=reason)
+    return config, follows, [key for key in including if key not in follows]
 
 
-def _edited(name: str, text: str) -> str:
+def _edit_text(name: str, text: str) -> str:
     if not (os.environ.get("VISUAL") or os.environ.get("EDITOR") or sys.stdin.isatty()):
         raise UsageError("there is no terminal for an editor here; set EDITOR, or give the text with --from FILE")
     try:
-        found = click.edit(text, extension=f".{name}.md", require_save=False)
+        content = click.edit(text, extension=f".{name}.md", require_save=False)
     except click.ClickException as exc:
         raise UsageError(
             f"the editor failed ({exc.format_message()}), nothing was changed; set EDITOR to another one"
         ) from None
-    return found or ""
+    return content or ""
 
 
 def _read(source: Path) -> str:
