@@ -30,12 +30,12 @@ class Hits:
         self._read: set[str] = set()
 
     def take(self, number: int, results: Sequence[Mapping[str, Any]]) -> None:
-        for rank, one in enumerate(results, start=1):
-            address = str(one.get("archived") or one.get("address") or "")
+        for rank, result in enumerate(results, start=1):
+            address = str(result.get("archived") or result.get("address") or "")
             if not address:
                 continue
-            made_up = {*(one.get("sources") or ())} == {INVENTIVE}
-            title, place = str(one.get("title") or ""), _page(one.get("place"))
+            made_up = {*(result.get("sources") or ())} == {INVENTIVE}
+            title, place = str(result.get("title") or ""), _page(result.get("place"))
             hit = self._hits.setdefault(
                 page_key(address), Hit(address, title, query=number, place=place, doubtful=made_up)
             )
@@ -49,10 +49,10 @@ class Hits:
         What may be made up comes behind everything else.
         """
         open_ = [(name, hit) for name, hit in self._hits.items() if name not in self._read and readable(hit.address)]
-        open_.sort(key=lambda one: (one[1].doubtful, -one[1].score))
-        sure = [one for one in open_ if not one[1].doubtful]
-        first = [next((one for one in sure if one[1].query == number), None) for number in among]
-        chosen = dict([one for one in first if one is not None][:most])
+        open_.sort(key=lambda row: (row[1].doubtful, -row[1].score))
+        sure = [row for row in open_ if not row[1].doubtful]
+        first = [next((row for row in sure if row[1].query == number), None) for number in among]
+        chosen = dict([row for row in first if row is not None][:most])
         for name, hit in open_:
             if len(chosen) >= most:
                 break
@@ -63,5 +63,5 @@ class Hits:
 
 def _page(place: object) -> str:
     """Return a page of a file, to be read by itself; single lines and cells are too little to understand."""
-    said = str(place or "")
-    return said if said.startswith("p. ") else ""
+    page = str(place or "")
+    return page if page.startswith("p. ") else ""
