@@ -54,12 +54,9 @@ def _later_actions(environments: Mapping[str, Environment], ctx: BranchContext[A
     """
     if not ctx.run.replaying or ctx.run.ledger.upgraded_at:
         return frozenset()
-    pins = ctx.manifest.tools
-    changed = [
-        world
-        for world in environments.values()
-        if world.name in pins and pins[world.name].content_hash != world.content_hash
-    ]
+    hashes = {name: pin.content_hash for name, pin in ctx.manifest.tools.items()}
+    worlds = environments.values()
+    changed = [world for world in worlds if hashes.get(world.name, world.content_hash) != world.content_hash]
     codec = ctx.run.ledger.codec
     recorded_names = {*codec.schemas(), *codec.words_of(OPEN_TOOLS)} if changed else set()
     found: set[str] = set()

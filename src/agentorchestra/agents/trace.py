@@ -66,16 +66,8 @@ def trace_of(ledger: Ledger, branch: str) -> Trace:
         lines = [*lines[:first], f"[{left_out} lines are left out here]", *lines[first + left_out :]]
         keys = [*keys[:first], "", *keys[first + left_out :]]
     refs = [ref for _, row in sorted(below, key=lambda row: row[1].seq) if row.outcome for ref in row.outcome.artifacts]
-    return Trace(
-        tuple(lines),
-        trust,
-        words,
-        tuple(errors),
-        tuple(dict.fromkeys(refs)),
-        steps,
-        _cost([record for _, record in below]),
-        tuple(keys),
-    )
+    files, cost = tuple(dict.fromkeys(refs)), _cost([record for _, record in below])
+    return Trace(tuple(lines), trust, words, tuple(errors), files, steps, cost, tuple(keys))
 
 
 def result_of(outcome: Outcome) -> AgentResult:

@@ -105,12 +105,10 @@ def goes_on(around: Sequence[Block]) -> bool:
 
 def picture_of(outcome: Outcome, address: str, words: str = "") -> Piece | None:
     """Return a picture that was read, for a model that sees, with the words that its page has for it."""
-    for artifact in outcome.artifacts if outcome.ok else ():
-        if artifact.media_type in PICTURES:
+    for ref in outcome.artifacts if outcome.ok else ():
+        if ref.media_type in PICTURES:
             source = Source(kind="web", ref=address, place=PICTURE)
-            block = MediaBlock(
-                media_type=artifact.media_type, sha256=artifact.sha256, size=artifact.size, name=address, source=source
-            )
+            block = MediaBlock(media_type=ref.media_type, sha256=ref.sha256, size=ref.size, name=address, source=source)
             return Piece(
                 f"the picture {address}" + (f", on the page: {words}" if words else ""), address, PICTURE, block
             )
@@ -195,9 +193,7 @@ def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
 
 
 def evidence(insights: Sequence[Insight]) -> Block:
-    lines = [
-        f"[E{number}] ({fact.group}, {fact.relevance:.1f}; {_from(fact)}" for number, fact in enumerate(insights, 1)
-    ]
+    lines = [f"[E{number}] ({row.group}, {row.relevance:.1f}; {_from(row)}" for number, row in enumerate(insights, 1)]
     return material("\n".join(lines) or "nothing was found", "findings")
 
 

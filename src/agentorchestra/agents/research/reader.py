@@ -25,8 +25,7 @@ from agentorchestra.agents.research.findings import (
     shown,
 )
 from agentorchestra.agents.research.questions import insights_form
-from agentorchestra.agents.search.hits import Hit, Hits
-from agentorchestra.agents.search.queries import NOTHING, ResearchQuery
+from agentorchestra.agents.search.queries import NOTHING, Hit, Hits, ResearchQuery
 from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import ResearchSettings
@@ -96,7 +95,7 @@ class PageReader:
             return []
         self.pages += len(hits)
         places = [(hit, hit.place) for hit in hits]
-        by_address: dict[str, list[Insight]] = {hit.address: [] for hit in hits}
+        facts: dict[str, list[Insight]] = {hit.address: [] for hit in hits}
         for part in range(self.limits.parts):
             left = [f"{hit.address}, {place}" for hit, place in places]
             if not places or (part and self.allowance.ends("not read on", left)):
@@ -104,8 +103,8 @@ class PageReader:
             outcomes = await call_tools(self.ctx, [self._reading(hit, place) for hit, place in places])
             read = await self._pieces([hit for hit, _ in places], outcomes, pictures=part == 0)
             # A page is read on where its reader says that what is wanted stands there.
-            places = await self._taken(read, by_address, last=part + 1 == self.limits.parts)
-        return [insight for page in by_address.values() for insight in ordered(page, self.limits.insights_per_page)]
+            places = await self._taken(read, facts, last=part + 1 == self.limits.parts)
+        return [insight for page in facts.values() for insight in ordered(page, self.limits.insights_per_page)]
 
     def _reading(self, hit: Hit, part: str) -> tuple[str, dict[str, JsonValue]]:
         place: dict[str, JsonValue] = {"part": part} if part else {}
@@ -152,7 +151,7 @@ class PageReader:
                 behind[id(hit)].append(piece)
 
     async def _taken(
-        self, read: Sequence[_Read], by_address: dict[str, list[Insight]], *, last: bool
+        self, read: Sequence[_Read], facts: dict[str, list[Insight]], *, last: bool
     ) -> list[tuple[Hit, str]]:
         """Take the insights out of pages, to those of each page; the parts that are to be read on."""
         questions = [self._question(page.pieces, page.around, on=not last and goes_on(page.around)) for page in read]
@@ -167,17 +166,17 @@ class PageReader:
             if reply is None:
                 self.notes.append(f"Read, but nothing could be taken out of it: {hit.address}")
                 continue
-            if self._orders(reply, hit, by_address):
+            if self._orders(reply, hit, facts):
                 continue
             insights, strange = insights_in(reply, page.pieces, hit.query, self.limits.insights_per_page)
-            by_address[hit.address] += insights
+            facts[hit.address] += insights
             if strange:
                 strays.append((hit, strange))
             part = str(reply.get("read_on") or "").strip()[:_LONGEST_PART]
             if part and part != _PICTURES:
                 on.append((hit, part))
         if strays:
-            await self._asked_again(strays, by_address)
+            await self._asked_again(strays, facts)
         return on
 
     def _question(
@@ -188,17 +187,15 @@ class PageReader:
         values |= {"pictures": pictures, "goes_on": on, "again": again}
         return Question("research_insights", insights_form(goes_on=on), values, shown(pieces, around))
 
-    def _orders(self, reply: Mapping[str, Any], hit: Hit, by_address: dict[str, list[Insight]]) -> bool:
+    def _orders(self, reply: Mapping[str, Any], hit: Hit, facts: dict[str, list[Insight]]) -> bool:
         """Leave out a page that gives orders to its reader, with all its parts; return whether it does."""
         if reply.get("orders"):
             self.notes.append(f"Left out, since it gives orders to its reader: {hit.address}")
             self.distrusted.append(hit.address)
-            by_address[hit.address].clear()
+            facts[hit.address].clear()
         return bool(reply.get("orders"))
 
-    async def _asked_again(
-        self, strays: Sequence[tuple[Hit, list[Dropped]]], by_address: dict[str, list[Insight]]
-    ) -> None:
+    async def _asked_again(self, strays: Sequence[tuple[Hit, list[Dropped]]], facts: dict[str, list[Insight]]) -> None:
         """Ask readers once more for the words behind statements whose words do not stand there."""
         questions = []
         places = []
@@ -211,10 +208,10 @@ class PageReader:
             insights: list[Insight] = []
             strange = statements
             if reply is not None:
-                if self._orders(reply, hit, by_address):
+                if self._orders(reply, hit, facts):
                     continue
                 insights, strange = insights_in(reply, pieces, hit.query, len(statements))
-            by_address[hit.address] += insights
+            facts[hit.address] += insights
             if strange:
                 self.notes.append(
                     f"{len(strange)} statements about {hit.address} were left out: their words do not stand there"
@@ -223,10 +220,7 @@ class PageReader:
 
 def _missed(statements: Sequence[Dropped]) -> Block:
     """Return the statements whose words do not stand in the page, as material: they may be the page's words."""
-    lines = [
-        "Statements, each with the quote that was given:",
-        *(f"- {claim.fact}: “{claim.quote}”" for claim in statements),
-    ]
+    lines = ["Statements, each with the quote that was given:", *(f"- {row.fact}: “{row.quote}”" for row in statements)]
     return material("\n".join(lines), "statements")
 
 
