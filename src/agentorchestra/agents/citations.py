@@ -79,7 +79,7 @@ async def look_up(citations: Sequence[Citation], ctx: BranchContext[Any]) -> Loo
     pairs: list[tuple[Citation, Citation]] = []
     folder: list[Citation] = []
     for citation in dict.fromkeys(citations):
-        target, is_file = _named(citation, ctx)
+        target, is_file = _target(citation, ctx)
         if is_file or is_address(target.source):
             if citation.quote and (citation.place or ctx.manifest.checks):
                 pairs.append((citation, target))
@@ -116,7 +116,7 @@ def name_of(source: str) -> str:
     return name
 
 
-def _named(citation: Citation, ctx: BranchContext[Any]) -> tuple[Citation, bool]:
+def _target(citation: Citation, ctx: BranchContext[Any]) -> tuple[Citation, bool]:
     """Return a citation with its source's name as the run has it, and whether that is a file of the task."""
     source = name_of(citation.source)
     is_file = any(ref.name == source for ref in ctx.manifest.files)
@@ -139,15 +139,15 @@ async def _in_files(
     """Look up those from files of the task and from pages, by the tool."""
     if not pairs or not _holds(ctx, CHECK):
         return
-    outcome = await ctx.call_tool(CHECK, quotes=[named.model_dump(mode="json") for _, named in pairs])
+    outcome = await ctx.call_tool(CHECK, quotes=[target.model_dump(mode="json") for _, target in pairs])
     stands = outcome.value if outcome.ok and isinstance(outcome.value, list) else []
-    for (citation, named), place in zip(pairs, stands, strict=False):
+    for (citation, target), place in zip(pairs, stands, strict=False):
         if place is False:
             lookup.misquoted.append(citation)
         elif place is not None:
-            lookup.held[citation] = named.model_copy(update={"place": place}) if isinstance(place, str) else named
-        elif any(output.shows(named.source) for output in calls):
-            lookup.held[citation] = named  # words in a picture: nobody but a model can look them up
+            lookup.held[citation] = target.model_copy(update={"place": place}) if isinstance(place, str) else target
+        elif any(output.shows(target.source) for output in calls):
+            lookup.held[citation] = target  # words in a picture: nobody but a model can look them up
 
 
 async def _in_folder(citations: Sequence[Citation], ctx: BranchContext[Any], lookup: LookupResult) -> None:
@@ -218,10 +218,10 @@ def _pieces(ctx: BranchContext[Any]) -> list[_Piece]:
         for origin, text in pieces_of(source_name, outcome):
             pieces.append(_Piece(origin, frozenset({origin.ref, source_name, effect.name}), text))
     for block in ctx.seen.shown:
-        shown = block.source
-        if shown is None or shown.kind == "prompt" or block.trust is Trust.SYSTEM or shown.ref in silent:
+        place = block.source
+        if place is None or place.kind == "prompt" or block.trust is Trust.SYSTEM or place.ref in silent:
             continue
-        pieces.append(_Piece(shown, frozenset({shown.ref, shown.kind}), without_numbers(block)))
+        pieces.append(_Piece(place, frozenset({place.ref, place.kind}), without_numbers(block)))
     return pieces
 
 
@@ -234,15 +234,15 @@ def _sort_others(citations: Sequence[Citation], ctx: BranchContext[Any], lookup:
     user = [ctx.manifest.task, *(turn.task for turn in ctx.manifest.earlier)]
     user += [piece.text for piece in pieces if piece.origin.kind == "human"]
     for citation in citations:
-        named, is_file = _named(citation, ctx)
-        quote, key = citation.quote.strip(), _key(named.source)
+        target, is_file = _target(citation, ctx)
+        quote, key = citation.quote.strip(), _key(target.source)
         matches = [piece for piece in pieces if key in map(_key, piece.names)]
         # A file that was only listed was not read: what is read has a place.
         texts = [piece.text for piece in matches if piece.origin.place or piece.origin.kind != "file"]
-        read = [piece for piece in pieces if piece.read_by_program(named.source)]
+        read = [piece for piece in pieces if piece.read_by_program(target.source)]
         seen = bool(texts or read) or (key in refs and not is_file)
-        if is_file or is_address(named.source):
-            seen = seen or any(output.shows(named.source) for output in calls)
+        if is_file or is_address(target.source):
+            seen = seen or any(output.shows(target.source) for output in calls)
         if seen and texts and quote and not is_file:
             seen = any(stands_in_blocks(quote, [TextBlock(text=text)]) or stands_on_page(quote, text) for text in texts)
             if not seen and not read:
@@ -250,7 +250,7 @@ def _sort_others(citations: Sequence[Citation], ctx: BranchContext[Any], lookup:
                 continue
         if seen and read and quote and not is_file:
             seen = any(alike(quote, text) for piece in read for text in (piece.text, piece.asked))
-        support = named if seen else _by_words(quote, user, pieces)
+        support = target if seen else _by_words(quote, user, pieces)
         if support is None:
             lookup.unknown.append(citation)
         else:
@@ -292,12 +292,12 @@ def whole_lines(citations: Sequence[Citation], ctx: BranchContext[Any]) -> list[
     for output in outputs(ctx):
         for source, text in output.pieces:
             texts.setdefault(source.ref, []).append(text)
-    found = []
+    passages = []
     for citation in citations:
         for text in texts.get(citation.source, ()) if citation.quote else ():
             lines = text.split("\n")
-            found += ["\n".join(lines[first - 1 : last]) for first, last in lines_of(citation.quote, text)]
-    return found
+            passages += ["\n".join(lines[first - 1 : last]) for first, last in lines_of(citation.quote, text)]
+    return passages
 
 
 def _holds(ctx: BranchContext[Any], name: str) -> bool:

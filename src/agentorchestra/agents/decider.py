@@ -148,7 +148,7 @@ class ModelDecider:
             effect = self.effect(call, ctx, provenance, final=final, opened=state.opened)
             is_unread = is_cut and call is calls[-1]
             if effect.invalid is not None and not is_unread:
-                effect, missing = self._mended(call, effect, ctx, provenance, state, final=final)
+                effect, missing = self._mend(call, effect, ctx, provenance, state, final=final)
                 left_out |= {call.id: missing} if missing else {}
             if call is calls[-1] and (is_unread or (cut and effect.invalid is not None)):
                 reason = f"your reply was cut at {cut} tokens within this call" if cut else f"{call.name}: {UNREAD}"
@@ -163,9 +163,9 @@ class ModelDecider:
         thoughts = fields or {}
         plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(reply, fields)
         finish = next((schema for schema in self.tools.schemas(state.opened) if schema.name == self.finish), None)
-        unfinished = ""
+        leftover = ""
         if plain and self.text_ends:
-            unfinished = ("" if former else reply.problem) or open_work(state, ctx, finish)
+            leftover = ("" if former else reply.problem) or open_work(state, ctx, finish)
         words = reply.words if self.native else reply.text
         text = TextBlock(text=words, source=Source(kind="agent", ref=ctx.actor), trust=outcome.trust)
         message = Message(
@@ -175,7 +175,7 @@ class ModelDecider:
             thoughts=response.thoughts,
         )
         return Decision(
-            thinking=_thought(reply, fields),
+            thinking=_thoughts(reply, fields),
             evaluation=str(thoughts.get("evaluation_previous_goal") or ""),
             memory=str(thoughts.get("memory") or ""),
             next_goal=str(thoughts.get("next_goal") or ""),
@@ -183,11 +183,11 @@ class ModelDecider:
             tool_calls=calls,
             calls=tuple(effects),
             heard=messages,
-            problem=unfinished or problem,
+            problem=leftover or problem,
             final=final,
             native=self.native,
             words=answer_of(words, ctx) if plain else "",
-            ends=self.text_ends and not unfinished,
+            ends=self.text_ends and not leftover,
             refusal=refusal_of(response, ctx),
             troubled=bool(cut) or (not calls and (response.finish_reason == "content_filter" or not words.strip())),
             cut=cut,
@@ -208,7 +208,7 @@ class ModelDecider:
         changes = {"least_tokens": room, "max_tokens": None if most is None else max(most, room)}
         return request.model_copy(update={"settings": request.settings.model_copy(update=changes)})
 
-    def _mended(
+    def _mend(
         self,
         call: ToolCall,
         effect: Effect,
@@ -228,9 +228,9 @@ class ModelDecider:
         for names in ((), extra) if extra else ((),):
             rest = {name: value for name, value in arguments.items() if name not in names}
             again = call.model_copy(update={"arguments": rest})
-            tried = self.effect(again, ctx, provenance, final=final, opened=state.opened)
-            if tried.invalid is None and (not names or harmless(tried)):
-                return tried, names
+            attempt = self.effect(again, ctx, provenance, final=final, opened=state.opened)
+            if attempt.invalid is None and (not names or harmless(attempt)):
+                return attempt, names
         return effect, ()
 
     def read(
@@ -284,7 +284,7 @@ class ModelDecider:
         return (), f"your reply called no tool; {ways}"
 
 
-def _thought(reply: Reply, fields: dict[str, Any] | None) -> str:
+def _thoughts(reply: Reply, fields: dict[str, Any] | None) -> str:
     """Return the reasoning of a reply: the field for it, else what the provider gives of it, else its words."""
     thoughts = fields or {}
     return str(thoughts.get("thinking") or thoughts.get("thought") or reply.thoughts or ("" if fields else reply.text))

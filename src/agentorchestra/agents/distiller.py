@@ -98,7 +98,7 @@ class Distiller:
         entries = await memory.read(about, kinds=("insight",), scope="workspace", limit=_KNOWN)
         questioner = Questioner(ctx, kit, spec.role, spec.model)
         values = {"most": MOST_TIPS, "known": len(entries), "retired": len(material.retired)}
-        content = (*_shown(material), *_numbered(entries))
+        content = (*_run_blocks(material), *_entry_blocks(entries))
         reply = await questioner.one(Question("distiller", _FORM, values, content, decides=True))
         if reply is None:
             status = limit_status(questioner.limited) if questioner.limited else RunStatus.FAILED
@@ -148,7 +148,7 @@ _FORM = form(
 )
 
 
-def _shown(material: Material) -> list[TextBlock]:
+def _run_blocks(material: Material) -> list[TextBlock]:
     """Return runs as the model reads them, a block each, their lines numbered: `2.5` is line 5 of run 2."""
     blocks = []
     for number, run in enumerate(material.runs, start=1):
@@ -164,7 +164,7 @@ def _shown(material: Material) -> list[TextBlock]:
     return blocks
 
 
-def _numbered(entries: Sequence[Entry]) -> list[TextBlock]:
+def _entry_blocks(entries: Sequence[Entry]) -> list[TextBlock]:
     return [
         TextBlock(text=f"[known {number}] {entry.text}", source=Source(kind="memory", ref="insight"), trust=entry.trust)
         for number, entry in enumerate(entries, start=1)
@@ -174,7 +174,7 @@ def _numbered(entries: Sequence[Entry]) -> list[TextBlock]:
 def _evidence(places: Sequence[Any], material: Material) -> tuple[list[Report], tuple[str, ...]]:
     """Return the runs that places such as `2.5` are of, and the keys there; places that there are not count nothing."""
     runs: list[Report] = []
-    found: list[str] = []
+    texts: list[str] = []
     for place in places:
         run, _, line = str(place).strip(" []").partition(".")
         if not (run.isdigit() and line.isdigit() and 0 < int(run) <= len(material.runs)):
@@ -182,8 +182,8 @@ def _evidence(places: Sequence[Any], material: Material) -> tuple[list[Report], 
         report = material.runs[int(run) - 1]
         if 0 < int(line) <= len(report.lines):
             runs.append(report)
-            found.append(f"{report.run}{report.lines[int(line) - 1].key}")
-    return runs, tuple(dict.fromkeys(found))
+            texts.append(f"{report.run}{report.lines[int(line) - 1].key}")
+    return runs, tuple(dict.fromkeys(texts))
 
 
 def distiller() -> Agent:

@@ -148,9 +148,9 @@ async def choose_first_view(
     if not by_search:
         if not waiting:
             return None
-        deferred = DeferredTools(tools, waiting, by_name=is_few)
-        add_tools(ctx, *deferred.own)
-        return FirstView(deferred, (), ())
+        listing = DeferredTools(tools, waiting, by_name=is_few)
+        add_tools(ctx, *listing.own)
+        return FirstView(listing, (), ())
     rest = {*tools.names} - {*own_tools, *offered, tools.finish}
     if rest:  # they are found with those that have no room; a planner's few tools stay where all others are agents
         own_tools = [name for name in own_tools if name not in waiting]

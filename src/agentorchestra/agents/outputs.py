@@ -234,9 +234,9 @@ def computed(answer: str, task: str, calls: Sequence[Output], computing: Collect
         if call.name not in computing or len(call.text) > MOST_RESULT:
             continue
         forms = {*figures(f"{call.asked}\n{call.text}", digits=1)}
-        printed = {*figures(call.text, digits=1)}
+        numbers = {*figures(call.text, digits=1)}
         if alike(answer, call.text) or (
-            novel and all(is_among(form, forms) for form in novel) and any(is_among(form, printed) for form in novel)
+            novel and all(is_among(form, forms) for form in novel) and any(is_among(form, numbers) for form in novel)
         ):
             return True
     return False

@@ -93,13 +93,13 @@ def shown_tools(
     for environment in environments:
         for action in environment.actions():
             rows.append((f"{environment.name}_{action.name}", action, action_tags(environment, action.name), ""))
-    trusted = sorted((row for row in rows if row[1].trust is not Trust.UNTRUSTED), key=itemgetter(0))
+    listing = sorted((row for row in rows if row[1].trust is not Trust.UNTRUSTED), key=itemgetter(0))
     acting = {
-        name: _line(name, schema, tags) + _gives(result) for name, schema, tags, result in trusted if _acts(name, tags)
+        name: _line(name, schema, tags) + _gives(result) for name, schema, tags, result in listing if _acts(name, tags)
     }
     reading = {
         name: f"- {name}: {_short(schema.description)}".rstrip(" :") + _gives(result)
-        for name, schema, _, result in trusted
+        for name, schema, _, result in listing
         if name not in acting and name not in inner
     }
     return acting, reading

@@ -37,9 +37,9 @@ async def toolset_of(
     """
     finish = () if any(tool.traits.finishes for tool in own) else (done_tool(spec.output_schema),)
     candidates = [*searching(_named_tools(spec, kit), spec, ctx), *finish, *own]
-    generated = await _made_tools(spec, ctx, kit)
-    tools = [*(tool for tool in candidates if tool.name not in generated), *generated.values()]
-    agent_state(ctx).own_tools = {tool.name: tool for tool in tools if tool is not kit.tools.get(tool.name)} | generated
+    new_tools = await _made_tools(spec, ctx, kit)
+    tools = [*(tool for tool in candidates if tool.name not in new_tools), *new_tools.values()]
+    agent_state(ctx).own_tools = {tool.name: tool for tool in tools if tool is not kit.tools.get(tool.name)} | new_tools
     environments = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
     toolset = agent_state(ctx).toolset = AgentToolset(
         tools, environments, offered=offered, role=spec.role, without=_later_actions(environments, ctx)
@@ -59,11 +59,11 @@ def _later_actions(environments: Mapping[str, Environment], ctx: BranchContext[A
     changed = [world for world in worlds if hashes.get(world.name, world.content_hash) != world.content_hash]
     codec = ctx.run.ledger.codec
     recorded_names = {*codec.schemas(), *codec.words_of(OPEN_TOOLS)} if changed else set()
-    found: set[str] = set()
+    later: set[str] = set()
     for environment in changed:
         names = {f"{environment.name}_{schema.name}" for schema in environment.actions()}
-        found |= names - recorded_names if names & recorded_names else set()
-    return frozenset(found)
+        later |= names - recorded_names if names & recorded_names else set()
+    return frozenset(later)
 
 
 def actions_of(

@@ -19,7 +19,7 @@ MOST_TOLD = 4_000  # characters of the user's words that an agent is shown; the 
 
 def heard_before(ctx: BranchContext[Any]) -> list[str]:
     """Return what the user told before the call that owns a branch; each once, where it was said last."""
-    found: list[str] = []
+    words: list[str] = []
     branch: BranchContext[Any] | None = ctx
     while branch is not None:
         messages = []
@@ -29,9 +29,9 @@ def heard_before(ctx: BranchContext[Any]) -> list[str]:
                 continue
             texts = record.outcome.value
             messages += [str(text) for text in texts] if isinstance(texts, list) else []
-        found = [*messages, *found]
+        words = [*messages, *words]
         branch = branch.parent
-    return list(dict.fromkeys(reversed(found)))[::-1]
+    return list(dict.fromkeys(reversed(words)))[::-1]
 
 
 def user_words(ctx: BranchContext[Any], prompts: PromptLibrary, instruction: str) -> tuple[Block, ...]:

@@ -161,7 +161,7 @@ class Components:
         """Open the objects whose methods are tools, where they have something to open."""
         for tool in self.tools.at_hand():
             owner = tool.owner
-            if owner is None or any(owner is held for held in self._owners):
+            if owner is None or any(owner is opened_owner for opened_owner in self._owners):
                 continue
             self._owners.append(owner)
             await _call(owner, "open")

@@ -103,7 +103,7 @@ class PageReader:
             outcomes = await call_tools(self.ctx, [self._reading(hit, place) for hit, place in places])
             read = await self._pieces([hit for hit, _ in places], outcomes, pictures=part == 0)
             # A page is read on where its reader says that what is wanted stands there.
-            places = await self._taken(read, facts, last=part + 1 == self.limits.parts)
+            places = await self._take(read, facts, last=part + 1 == self.limits.parts)
         return [insight for page in facts.values() for insight in ordered(page, self.limits.insights_per_page)]
 
     def _reading(self, hit: Hit, part: str) -> tuple[str, dict[str, JsonValue]]:
@@ -150,7 +150,7 @@ class PageReader:
             if piece is not None and id(hit) in behind:
                 behind[id(hit)].append(piece)
 
-    async def _taken(
+    async def _take(
         self, read: Sequence[_Read], facts: dict[str, list[Insight]], *, last: bool
     ) -> list[tuple[Hit, str]]:
         """Take the insights out of pages, to those of each page; the parts that are to be read on."""
@@ -202,7 +202,7 @@ class PageReader:
         for _, statements in strays:
             pieces = [*dict.fromkeys(piece for statement in statements for piece in statement.pieces)]
             question = self._question(pieces, (), again=True)
-            questions.append(replace(question, content=(*question.content, _missed(statements)), beside=True))
+            questions.append(replace(question, content=(*question.content, _dropped_block(statements)), beside=True))
             places.append(pieces)
         for (hit, statements), pieces, reply in zip(strays, places, await self.questioner.all(questions), strict=True):
             insights: list[Insight] = []
@@ -218,7 +218,7 @@ class PageReader:
                 )
 
 
-def _missed(statements: Sequence[Dropped]) -> Block:
+def _dropped_block(statements: Sequence[Dropped]) -> Block:
     """Return the statements whose words do not stand in the page, as material: they may be the page's words."""
     lines = ["Statements, each with the quote that was given:", *(f"- {row.fact}: “{row.quote}”" for row in statements)]
     return material("\n".join(lines), "statements")

@@ -14,7 +14,7 @@ _SHOWN = 120
 
 
 @dataclass(frozen=True)
-class Part:
+class ReportPart:
     """A paragraph, a heading, an item of a list or a table."""
 
     text: str
@@ -31,17 +31,17 @@ class Part:
         return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
 
 
-def parts_of(text: str, most: int) -> list[Part]:
+def parts_of(text: str, most: int) -> list[ReportPart]:
     """Return the parts of a text. A mark anywhere in a paragraph, an item or a table stands for all of it."""
     parts = []
     for block in _split(text):
         holds = any(0 < int(number) <= most for number in MARK.findall(block))
         leads = block.startswith("#") or block.rstrip("*_ \n").endswith(":") or _TITLE.fullmatch(block) is not None
-        parts.append(Part(block, holds, leads and not holds))
+        parts.append(ReportPart(block, holds, leads and not holds))
     return parts
 
 
-def joined(parts: Sequence[Part]) -> str:
+def joined(parts: Sequence[ReportPart]) -> str:
     """Join the parts with evidence, below what leads to them; no empty lines between items of a list."""
     texts: list[str] = []
     leading: list[str] = []

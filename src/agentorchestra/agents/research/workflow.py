@@ -14,7 +14,7 @@ from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import Insight, brief, evidence, ordered
 from agentorchestra.agents.research.questions import MENDED, PLAN, check_form, report_form
 from agentorchestra.agents.research.reader import PYTHON, PageReader
-from agentorchestra.agents.research.sourced import Part, joined, parts_of
+from agentorchestra.agents.research.sourced import ReportPart, joined, parts_of
 from agentorchestra.agents.search.queries import BETTER, NOTHING, Queries, ResearchQuery, query_from
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
@@ -321,7 +321,7 @@ class Research:
         question = Question("research_marks", MENDED, {"task": self.spec.instruction}, content, beside=True)
         reply = await self.questioner.one(question)
         anew = {int(row["number"]): str(row["text"]) for row in (reply or {}).get("paragraphs", ())}
-        good_parts: list[Part] = []
+        good_parts: list[ReportPart] = []
         struck: list[str] = []
         for part in parts:
             if part.unsourced:
@@ -366,8 +366,8 @@ def round_text(
     queries: Sequence[ResearchQuery], new: Sequence[Insight], *, missing: Sequence[str], complete: bool
 ) -> str:
     """Return a round in Markdown, in which `[1]` is the first of the new findings, the most relevant first."""
-    asked = [f"- {_one_line(query.query)}{_days(query)}: {_gave(query)}{_reason(query)}" for query in queries]
-    lines = ["**Queries**", "", *asked] if asked else []
+    query_lines = [f"- {_one_line(query.query)}{_days(query)}: {_gave(query)}{_reason(query)}" for query in queries]
+    lines = ["**Queries**", "", *query_lines] if query_lines else []
     for group, title in _GROUPS.items():
         facts = [(number, insight) for number, insight in enumerate(new, start=1) if insight.group == group]
         if facts:

@@ -109,7 +109,7 @@ class Queries:
         all of them share one). What does not say what it follows from follows the deepest query of this round.
         """
         by_branch: dict[int, list[ResearchQuery]] = {}
-        queries = [(query_from(row), self._followed(row, last)) for row in rows]
+        queries = [(query_from(row), self._predecessor(row, last)) for row in rows]
         fresh = {id(query) for query in self.new([query for query, _ in queries])}
         for query, before in queries:
             if id(query) not in fresh or (before is not None and before.depth + 1 >= self._depth):
@@ -120,7 +120,7 @@ class Queries:
         longest = max((len(branch) for branch in by_branch.values()), default=0)
         return [branch[turn] for turn in range(longest) for branch in by_branch.values() if turn < len(branch)][:most]
 
-    def _followed(self, row: Mapping[str, Any], last: Sequence[ResearchQuery]) -> ResearchQuery | None:
+    def _predecessor(self, row: Mapping[str, Any], last: Sequence[ResearchQuery]) -> ResearchQuery | None:
         number = int(row.get("follows") or 0)
         if 0 < number <= len(self.asked):
             return self.asked[number - 1]
@@ -207,13 +207,13 @@ class Hits:
         open_.sort(key=lambda row: (row[1].doubtful, -row[1].score))
         sure = [row for row in open_ if not row[1].doubtful]
         first = [next((row for row in sure if row[1].query == number), None) for number in among]
-        chosen = dict([row for row in first if row is not None][:most])
+        choice = dict([row for row in first if row is not None][:most])
         for name, hit in open_:
-            if len(chosen) >= most:
+            if len(choice) >= most:
                 break
-            chosen.setdefault(name, hit)
-        self._read |= set(chosen)
-        return [*chosen.values()]
+            choice.setdefault(name, hit)
+        self._read |= set(choice)
+        return [*choice.values()]
 
 
 def _page(place: object) -> str:
